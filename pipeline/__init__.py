@@ -1,0 +1,1 @@
+"""Image-text retrieval with visual-semantic embeddings: features, heads, similarities, metrics, tables."""

@@ -1,0 +1,177 @@
+"""The settings: what `params.yaml` may hold. Every section is checked, unknown keys are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from pipeline.errors import InputError
+
+Feature = Literal["region", "grid", "patch"]
+Text = Literal["bigru", "bert"]
+Ensemble = Literal["R", "RG", "RGP"]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A section of the settings: unknown keys are refused, values are what they say they are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Run(Section):
+    dataset: Name
+    features: Annotated[list[Feature], Field(min_length=1)]
+    texts: Annotated[list[Text], Field(min_length=1)]
+    recipes: Annotated[list[Name], Field(min_length=1)]
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    ensembles: Annotated[list[Ensemble], Field(min_length=1)]
+
+
+class Sample(Section):
+    images: Annotated[int, Field(ge=12)]
+    size: Annotated[int, Field(ge=32)]
+    seed: Annotated[int, Field(ge=0)]
+
+
+class Engine(BaseModel):
+    """Which engine makes a feature. The other keys are the engine's own and checked by it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    engine: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Extract(Section):
+    device: str
+    precision: Literal["fp32", "bf16", "fp16"]
+    batch_size: Count
+    workers: Count
+    on_error: Literal["fail", "skip"]
+    shard_images: Count
+    compressor: Literal["none", "zstd"]
+
+
+class Named(BaseModel):
+    """A pooling or an objective by name. The other keys are its options and checked where it is built."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Recipe(Section):
+    """What is trained: poolings, objective, optimizer and augmentation."""
+
+    image_pooling: Named
+    text_pooling: Named
+    objective: Named
+    optimizer: Literal["adam", "adamw"]
+    weight_decay: Annotated[float, Field(ge=0)]
+    learning_rate: Annotated[float, Field(gt=0)]
+    gradient_clip: Annotated[float, Field(gt=0)]
+    drop_items: Share
+    drop_tokens: Share
+
+
+class Training(Section):
+    """How large the head is and how long it trains."""
+
+    dimension: Count
+    word_dimension: Count
+    batch_size: Annotated[int, Field(ge=2)]
+    epochs: Count
+    decay_epoch: Count
+    minimum_count: Count
+    device: str
+
+
+class Score(Section):
+    split: Literal["val", "test"]
+    batch_size: Count
+
+
+class Settings(Section):
+    run: Run
+    sample: Sample
+    features: dict[Feature, Engine]
+    extract: Extract
+    recipes: dict[Name, Recipe]
+    training: dict[Name, Training]
+    score: Score
+    tables: list[str]
+
+    def recipe(self, name: str) -> Recipe:
+        return _named(self.recipes, name, "recipes")
+
+    def training_of(self, dataset: str) -> Training:
+        return _named(self.training, dataset, "training")
+
+    def engine_of(self, feature: str) -> Engine:
+        return _named(self.features, feature, "features")
+
+
+def _named(section: dict[Any, Any], name: str, where: str) -> Any:
+    if name not in section:
+        raise InputError(f"settings: no {where}.{name}; there are: {', '.join(section)}")
+    return section[name]
+
+
+def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
+    """Read and check a settings file, with `key.path=value` changes (values are YAML) made to it first.
+
+    Raises InputError for a missing file, bad YAML, an unknown key, a value of the wrong type.
+    """
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such settings file; run in a clone of the project or name one "
+                         "with --params") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as YAML: {error}") from None
+    for change in changes:
+        _change(tree, change)
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_fault(error)}") from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """One line for the first of pydantic's findings: where, what, and what was there."""
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"]) or "top level"
+    if fault["type"] == "extra_forbidden":
+        return f"{place}: unknown key"
+    if fault["type"] == "missing":
+        return f"{place}: missing"
+    return f"{place}: {fault['msg']}, got {fault['input']!r}"
+
+
+def _change(tree: Any, change: str) -> None:
+    path, equals, text = change.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise InputError(f"-S {change}: expected key.path=value")
+    node = tree
+    for key in keys[:-1]:
+        if not isinstance(node, dict) or key not in node:
+            raise InputError(f"-S {change}: no section {key!r} in the settings")
+        node = node[key]
+    if not isinstance(node, dict):
+        raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
+    try:
+        node[keys[-1]] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise InputError(f"-S {change}: the value is not readable as YAML") from None

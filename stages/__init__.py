@@ -1,0 +1,1 @@
+"""The command line: one file per command, each a DVC stage. Reads files, calls `pipeline`, writes files."""
