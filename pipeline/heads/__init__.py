@@ -1,0 +1,1 @@
+"""What turns items into embeddings: projections, poolings and the two-tower model."""

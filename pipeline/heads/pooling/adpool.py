@@ -1,0 +1,91 @@
+"""AdPool, the adaptive pooling of VSE+2AD (equations 3 to 5), and its ablations (Tables 3 and C-2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.errors import InputError
+from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.sort import sort_descending
+
+
+class AdPool(Pooling):
+    """A learned mixture of a token-level and an embedding-level pooling.
+
+    - Token level (equation 3): each dimension is sorted in descending order over the items, u_m is the m-th
+      row, θ = softmax over m of u_m · W_tok, and t_tok = Σ θ_m u_m.
+    - Embedding level (equation 4): per dimension, δ = softmax over the items, and t_emb = Σ δ_i t_i.
+    - Balance (equation 5): ω = softmax([t_tok · W_bal, t_emb · W_bal]), and t = ω_1 t_tok + ω_2 t_emb.
+
+    W_tok and W_bal, both [D, 1], start at zero: θ is then uniform (mean pooling) and ω one half each,
+    whatever the scale of the features, while a random start can saturate either softmax. Each is one linear
+    unit, so there is no symmetry to break, and its gradient at zero is not zero.
+
+    Args:
+        dim: D.
+        token: False leaves the token level out (the row −tok of Table 3).
+        embedding: False leaves the embedding level out (the row −emb of Table 3).
+        balance: "learned" (equation 5); or the fixed weight of the token level, in 0..1 (Table C-2: 0.25,
+            0.5, 0.75), with the rest for the embedding level; or "random": that weight is drawn once, when
+            built (Table C-2 averages over five draws: vary the seed).
+
+    Raises:
+        InputError: if both levels are left out, or the balance is none of these.
+    """
+
+    token_weight: Tensor
+
+    def __init__(
+        self, dim: int, token: bool = True, embedding: bool = True, balance: str | float = "learned"
+    ) -> None:
+        super().__init__(dim)
+        if not (token or embedding):
+            raise InputError("adpool needs its token level or its embedding level; set one of them to true")
+        self.token = token
+        self.embedding = embedding
+        self.W_tok = nn.Parameter(torch.zeros(dim, 1)) if token else None
+        both = token and embedding
+        self.W_bal = nn.Parameter(torch.zeros(dim, 1)) if both and balance == "learned" else None
+        weight = None if balance == "learned" else fixed_balance(balance)
+        # In the state dict, so that a checkpoint keeps the drawn weight.
+        self.register_buffer("token_weight", weight if both else None)
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        if self.W_tok is None:
+            return embedding_level(items, valid)
+        token = token_level(items, valid, self.W_tok)
+        if not self.embedding:
+            return token
+        return self._mix(token, embedding_level(items, valid))
+
+    def _mix(self, token: Tensor, embedding: Tensor) -> Tensor:
+        if self.W_bal is None:
+            return torch.lerp(embedding, token, self.token_weight)
+        # The softmax over two logits is the sigmoid of their difference.
+        return torch.lerp(embedding, token, ((token - embedding) @ self.W_bal).sigmoid())
+
+
+def fixed_balance(balance: str | float) -> Tensor:
+    """The token level's weight, a scalar tensor in 0..1.
+
+    Raises:
+        InputError: for anything but "random" or a number in 0..1.
+    """
+    if balance == "random":
+        return torch.rand(())
+    if isinstance(balance, (int, float)) and 0 <= balance <= 1:
+        return torch.tensor(float(balance))
+    raise InputError(f'balance must be "learned", "random" or a number in 0..1, got {balance!r}')
+
+
+def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
+    """Equation 3: items [B, N, D], valid [B, N], weight [D, 1] to [B, D]."""
+    ordered = sort_descending(items, valid)
+    theta = masked_softmax((ordered @ weight).squeeze(2), valid, dim=1)
+    return (theta.unsqueeze(1) @ ordered).squeeze(1)
+
+
+def embedding_level(items: Tensor, valid: Tensor) -> Tensor:
+    """Equation 4: items [B, N, D], valid [B, N] to [B, D]."""
+    return (masked_softmax(items, valid.unsqueeze(2), dim=1) * items).sum(1)

@@ -1,0 +1,64 @@
+"""What every pooling shares: checks, padding, precision."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.errors import InputError
+from pipeline.heads.pooling.mask import valid_mask
+
+
+class Pooling(nn.Module):
+    """From a padded set of items to one vector.
+
+    A subclass writes `pool`. By then the input is checked, padding holds zeros that pass no gradient back,
+    the items have the dtype of the module's parameters (without parameters: float32, or float64 if they came so).
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, items: Tensor, counts: Tensor) -> Tensor:
+        """Pool each sample's valid items.
+
+        Args:
+            items: [B, N, D], floating point; values in padding, NaN too, have no influence.
+            counts: [B], integer in 1..N: how many of a sample's slots are valid.
+
+        Returns:
+            [B, D], in the items' dtype.
+
+        Raises:
+            InputError: for other shapes, or a count below 1 or above N.
+        """
+        valid = valid_mask(items, counts)
+        if items.shape[2] != self.dim:
+            raise InputError(f"this pooling was built for items [B, N, {self.dim}], got {list(items.shape)}")
+        # Half precision loses too much in sums and softmaxes, so autocast stays out.
+        with torch.autocast(items.device.type, enabled=False):
+            working = items.to(self._working_dtype(items))
+            if not bool(valid.all()):
+                working = torch.where(valid.unsqueeze(2), working, 0.0)
+            return self.pool(working, valid).to(items.dtype)
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        """Items [B, N, D] with zeros in padding and valid, bool [B, N], to [B, D]."""
+        raise NotImplementedError
+
+    def _working_dtype(self, items: Tensor) -> torch.dtype:
+        parameter = next(self.parameters(), None)
+        if parameter is not None:
+            return parameter.dtype
+        return torch.promote_types(items.dtype, torch.float32)
+
+
+def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
+    """Softmax along dim over the valid places alone; exactly zero elsewhere.
+
+    Args:
+        logits: any shape, floating point.
+        valid: bool, broadcastable to the logits; at least one True along dim.
+    """
+    return logits.masked_fill(~valid, float("-inf")).softmax(dim)

@@ -1,0 +1,14 @@
+"""Mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pipeline.heads.pooling.base import Pooling
+
+
+class MeanPool(Pooling):
+    """The mean of each dimension over the items. No parameters."""
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        return items.sum(1) / valid.sum(1, keepdim=True)

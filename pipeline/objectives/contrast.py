@@ -1,0 +1,57 @@
+"""InfoNCE over each query's K hardest negatives: the loss that several objectives share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+
+DENOMINATORS = ("with_positive", "printed")
+
+
+def check_contrast(temperature: float, denominator: str) -> None:
+    """Raise InputError for a temperature that is not positive, or an unknown denominator."""
+    if not temperature > 0:
+        raise InputError(f"the temperature must be positive, got {temperature}")
+    if denominator not in DENOMINATORS:
+        raise InputError(f"denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
+
+
+def hardest_contrast(
+    similarity: Tensor,
+    negatives: Tensor,
+    hardest: int,
+    temperature: float,
+    denominator: str = "with_positive",
+) -> Tensor:
+    """The sum of both directions' InfoNCE, each a mean over the batch (VSE+2AD 3.3).
+
+    Args:
+        similarity: [B, B], float; image × caption, positives on the diagonal.
+        negatives: bool [B, B], True where a pair is a negative. A query with fewer than K uses those it has;
+            a query with none costs nothing.
+        hardest: K, in 0..B.
+        temperature: τ.
+        denominator: "with_positive": the positive and the K negatives. "printed": the K negatives alone.
+
+    Returns:
+        a scalar.
+    """
+    logits = similarity / temperature
+    return one_direction(logits, negatives, hardest, denominator) + one_direction(
+        logits.T, negatives.T, hardest, denominator
+    )
+
+
+def one_direction(logits: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
+    """InfoNCE with the rows as queries: a scalar."""
+    positive = logits.diagonal().unsqueeze(1)
+    has_negatives = negatives.any(1)
+    hard = logits.masked_fill(~negatives, float("-inf")).topk(hardest, dim=1, sorted=False).values
+    if denominator == "with_positive":
+        hard = torch.cat([positive, hard], dim=1)
+    # A row of -inf alone would give NaN gradients.
+    hard = torch.where(has_negatives.unsqueeze(1), hard, 0.0)
+    cost = hard.logsumexp(1) - positive.squeeze(1)
+    return torch.where(has_negatives, cost, 0.0).mean()

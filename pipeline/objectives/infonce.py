@@ -1,0 +1,27 @@
+"""InfoNCE over the whole batch (van den Oord et al. 2018)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pipeline.objectives.base import Objective
+from pipeline.objectives.contrast import check_contrast, hardest_contrast
+
+
+class InfoNCE(Objective):
+    """−log softmax of the positive among a query's pairs: a mean over the batch, summed over both directions.
+
+    Args:
+        temperature: τ. VSE+2AD uses 0.05.
+
+    Raises:
+        InputError: for a temperature that is not positive.
+    """
+
+    def __init__(self, temperature: float = 0.05) -> None:
+        super().__init__()
+        check_contrast(temperature, "with_positive")
+        self.temperature = temperature
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        return hardest_contrast(similarity, negatives, len(similarity) - 1, self.temperature)

@@ -1,0 +1,43 @@
+"""The hinge-based triplet loss with hard negatives (VSE++; VSE+2AD equation 2, VSE∞ equation 1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pipeline.objectives.base import Objective
+
+
+class Triplet(Objective):
+    """Σ [α − s(positive) + s(negative)]⁺ over the batch and both directions, on each query's hardest one.
+
+    The papers' first epoch sums over all negatives instead (VSE∞ A.1): `start_epoch` switches. An objective
+    that was never told an epoch uses the hardest.
+
+    `log`: "violations", the part of the queries (of both directions) whose hardest negative costs something.
+
+    Args:
+        margin: α. The papers use 0.2.
+        all_negatives_epochs: how many epochs use all negatives. The papers use one.
+    """
+
+    def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1) -> None:
+        super().__init__()
+        self.margin = margin
+        self.all_negatives_epochs = all_negatives_epochs
+        self.hardest = True
+
+    def start_epoch(self, epoch: int) -> None:
+        self.hardest = epoch >= self.all_negatives_epochs
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        positive = similarity.diagonal()
+        violation = (self.margin + similarity).masked_fill(~negatives, float("-inf"))
+        images = (violation - positive.unsqueeze(1)).clamp(min=0)
+        captions = (violation - positive.unsqueeze(0)).clamp(min=0)
+        worst_caption, worst_image = images.amax(1), captions.amax(0)
+        violated = torch.cat([worst_caption, worst_image]) > 0
+        self.log = {"violations": float(violated.float().mean())}
+        if self.hardest:
+            return worst_caption.sum() + worst_image.sum()
+        return images.sum() + captions.sum()
