@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -140,6 +141,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
                          "with --params") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None
+    tree = json.loads(json.dumps(tree, default=str))  # YAML aliases become copies: a change is to one place
     for change in changes:
         _change(tree, change)
     try:

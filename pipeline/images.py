@@ -1,0 +1,79 @@
+"""Decode an image file into upright RGB pixels, or say in one line why it cannot be."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+# Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 540 MB.
+MAX_PIXELS = 180_000_000
+# Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
+
+
+class ImageError(Exception):
+    """The file is not an image that can be decoded; the message is the reason, one line."""
+
+
+def decode(path: Path) -> Image.Image:
+    """Read `path` as an upright 8-bit RGB image: EXIF orientation applied, first frame, alpha on white.
+
+    Raises ImageError for what cannot be decoded whole: missing, empty, truncated, not an image, too large.
+    """
+    try:
+        if path.stat().st_size == 0:
+            raise ImageError("the file is empty")
+        with warnings.catch_warnings():
+            # Pillow warns of a bomb below the size that we refuse, and of broken EXIF that we survive.
+            warnings.simplefilter("ignore")
+            with Image.open(path, formats=FORMATS) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
+                image.seek(0)
+                image.load()
+                return _rgb(_upright(image))
+    except ImageError:
+        raise
+    except FileNotFoundError:
+        raise ImageError("no such file") from None
+    except UnidentifiedImageError:
+        raise ImageError("not an image, or one of an unknown format") from None
+    except Image.DecompressionBombError as error:
+        raise ImageError(str(error)) from None
+    except Exception as error:  # a decoder may raise anything on bytes made to break it
+        raise ImageError(f"{type(error).__name__}: {error}".splitlines()[0]) from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # broken EXIF says nothing about orientation
+        return image
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return _from_high_range(image)
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        opaque = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(opaque, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
+def _from_high_range(image: Image.Image) -> Image.Image:
+    """16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched."""
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    low, high = (0.0, 65535.0) if 0 <= values.min() and values.max() <= 65535 and image.mode != "F" \
+        else (values.min(), max(values.max(), values.min() + 1e-12))
+    grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
+    return Image.fromarray(grey).convert("RGB")
+
+
+def resize(image: Image.Image, width: int, height: int) -> np.ndarray:
+    """Bicubic resize to exactly width x height. Returns uint8 [height, width, 3]."""
+    if image.size != (width, height):
+        image = image.resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(image)

@@ -1,0 +1,31 @@
+"""A plain CSV of captions: columns image, caption and, if there are splits, split."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pandas as pd
+
+from pipeline.errors import InputError
+
+
+def read(text: str) -> pd.DataFrame:
+    """A row a caption. Images are numbered in order of first mention, captions in order; no split = all test."""
+    lines = csv.DictReader(io.StringIO(text), strict=True)
+    missing = {"image", "caption"} - set(lines.fieldnames or [])
+    if missing:
+        raise InputError(f"the CSV has no column {' nor '.join(sorted(missing))}; expected image,caption[,split], "
+                         f"got {', '.join(lines.fieldnames or ['nothing'])}")
+    rows: list[tuple[int, str, str, int, str]] = []
+    numbers: dict[str, int] = {}
+    try:
+        for line in lines:
+            file, caption, split = line["image"], line["caption"], line.get("split", "test")
+            if not file or caption is None or split is None:
+                raise InputError(f"CSV line {lines.line_num}: expected image,caption[,split], a field is missing")
+            rows.append((numbers.setdefault(file, len(numbers)), file, split, len(rows), caption))
+    except csv.Error as error:
+        raise InputError(f"CSV line {lines.line_num}: {error}") from None
+    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption"])
+    return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file

@@ -1,0 +1,120 @@
+"""The manifest: one table, a row a caption, that says which images and captions there are and what belongs to what.
+
+Images keep the order of the annotation file: COCO's five folds, and the first five captions of an image, are
+defined by it. A caption finds its image by id, never by `5 * index`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.errors import InputError
+
+SPLITS = ("train", "val", "test")
+COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
+           "caption": "str"}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Images, captions, and which caption tells of which image.
+
+    table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk), split,
+    caption_id, caption; the rows of an image stand together, images in the annotation file's order.
+    dataset: the data set's name. images_folder: where the files lie (as given; not part of any digest).
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    dataset: str
+    images_folder: Path
+
+    def __post_init__(self) -> None:
+        if list(self.table.columns) != list(COLUMNS):
+            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)}, "
+                             f"got {', '.join(map(str, self.table.columns))}")
+
+    @cached_property
+    def images(self) -> pd.DataFrame:
+        """A row an image: image_id, file, bytes, split. A feature store's rows are these rows."""
+        columns = ["image_id", "file", "bytes", "split"]
+        return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
+
+    @cached_property
+    def images_digest(self) -> str:
+        """SHA-256 over what the pixels depend on: ids, files and their sizes. Feature stores carry it."""
+        return _digest(self.images[["image_id", "file", "bytes"]].itertuples(index=False, name=None))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over every row: all that heads, similarities and results depend on."""
+        return _digest(self.table.itertuples(index=False, name=None))
+
+    def split(self, name: str) -> Split:
+        """One split's images and captions, in order. Raises InputError where it is empty or unknown."""
+        rows = self.table[self.table["split"] == name]
+        if not len(rows):
+            raise InputError(f"manifest of {self.dataset}: no images in the split {name!r}; "
+                             f"there are: {', '.join(self.table['split'].unique())}")
+        store_rows = np.flatnonzero((self.images["split"] == name).to_numpy())
+        image_ids = self.images["image_id"].to_numpy()[store_rows]
+        position = pd.Series(np.arange(len(image_ids)), index=image_ids)
+        return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
+                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist())
+
+    def save(self, path: Path) -> None:
+        """Write one Parquet file; it appears whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = self.table.copy()
+        table.attrs = {"dataset": self.dataset, "images_folder": self.images_folder.as_posix()}
+        partial = path.with_name(path.name + ".partial")
+        table.to_parquet(partial, index=False)
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Manifest:
+        """Read a saved manifest. Raises InputError for a missing file or one that is not a manifest."""
+        if not path.is_file():
+            raise InputError(f"{path}: no manifest there; make it with `pipeline manifest`")
+        try:
+            table = pd.read_parquet(path)
+            return cls(table, table.attrs["dataset"], Path(table.attrs["images_folder"]))
+        except (OSError, ValueError, KeyError):
+            raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split. I images, C captions.
+
+    store_rows [I] int64: the images' rows in the manifest and in every feature store.
+    image_ids [I], caption_ids [C] int64. caption_image [C] int64: each caption's image as a row of image_ids.
+    """
+
+    name: str
+    store_rows: np.ndarray
+    image_ids: np.ndarray
+    caption_ids: np.ndarray
+    caption_image: np.ndarray
+    captions: list[str]
+
+    def only(self, keep: np.ndarray) -> Split:
+        """The split without the images where `keep` [I] bool is False, nor their captions."""
+        position = np.cumsum(keep) - 1
+        captions = np.flatnonzero(keep[self.caption_image])
+        return Split(self.name, self.store_rows[keep], self.image_ids[keep], self.caption_ids[captions],
+                     position[self.caption_image[captions]], [self.captions[i] for i in captions])
+
+
+def _digest(rows: Iterable[tuple[object, ...]]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,131 @@
+"""What a feature store looks like on disk, and what it says of its own making.
+
+    STORE.zarr/
+      zarr.json       the group; its attributes hold the fingerprint (what made these features) and a format number
+      features/       [I, N, D] float16; a file a shard of S images, one inner chunk an image, padding rows are zero
+      counts/         [I] int32, valid items of each image; 0 where the image failed
+      status/         [I] uint8, PENDING, DONE or FAILED
+      image_ids/      [I] int64, the manifest's images in the manifest's order
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels
+      boxes/, ...     [I, N, ...] what else the engine stores beside its features
+      ledger/         one JSON a finished shard, written after the shard's data: checksums and failures
+      failures.csv    the failed images and why
+
+Every array is cut at the same images, so a shard has one owner, and any zarr library can read the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import ZstdCodec
+
+from pipeline.errors import InputError
+
+FORMAT = 1
+PENDING, DONE, FAILED = 0, 1, 2
+# A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
+PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
+                                                 "sizes": ((2,), "int32")}
+
+
+class StoreError(InputError):
+    """The store is not what it says it is, or not what was asked for; the message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An array stored beside the features: `shape` is an item's shape, () for a number an item."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes of a store: I images, N items at most, D values an item, S images a shard."""
+
+    images: int
+    items: int
+    dimension: int
+    shard_images: int
+    compressor: str = "none"
+    extras: Mapping[str, Extra] = field(default_factory=dict)
+
+    @property
+    def shards(self) -> int:
+        return -(-self.images // self.shard_images)
+
+    def rows(self, shard: int) -> range:
+        """The images of a shard."""
+        first = shard * self.shard_images
+        return range(first, min(first + self.shard_images, self.images))
+
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Name -> (shape of one image's part, dtype) of every array that a shard's owner writes."""
+        features = {"features": ((self.items, self.dimension), "float16")}
+        return features | PLAIN | {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, keys sorted."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray) -> None:
+    """Lay out an empty store. It appears whole or not at all (made beside its place, then renamed).
+
+    image_ids: [I] int64. Raises ValueError where it does not fit the layout.
+    """
+    if image_ids.shape != (layout.images,):
+        raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
+    making = path.with_name(path.name + ".creating")
+    group = zarr.create_group(making, zarr_format=3, overwrite=True, attributes={
+        "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
+        "fingerprint_digest": digest(dict(fingerprint))})
+    for name, (shape, dtype) in layout.arrays().items():
+        whole = (layout.shard_images, *shape)
+        by_item = name not in PLAIN
+        group.create_array(
+            name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
+            shards=whole if by_item else None, filters=None, fill_value=_never(dtype),
+            compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+            config={"write_empty_chunks": True})
+    ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
+                             compressors=None, filters=None)
+    ids[:] = image_ids
+    (making / "ledger").mkdir()
+    making.rename(path)
+
+
+def _never(dtype: str) -> float | int:
+    """A fill value that no data has: zarr leaves out inner chunks that hold nothing else, even when asked not to,
+    and reads a chunk that is not there as this value; so a chunk of zeros is written and a lost one is seen."""
+    kind = np.dtype(dtype)
+    return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
+
+
+def describe(path: Path) -> tuple[Layout, dict[str, Any]]:
+    """A store's layout and fingerprint. Raises StoreError unless it is a store and says the truth of itself."""
+    try:
+        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        recorded = attributes["layout"]
+        extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
+        layout = Layout(**{**recorded, "extras": extras})
+        fingerprint = attributes["fingerprint"]
+    except FileNotFoundError:
+        raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{path}: not a feature store of this pipeline") from None
+    if attributes.get("format") != FORMAT:
+        raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract anew")
+    if digest(fingerprint) != attributes.get("fingerprint_digest"):
+        raise StoreError(f"{path}: its fingerprint was edited after it was made; extract anew")
+    return layout, fingerprint

@@ -1,0 +1,149 @@
+"""Read a store: any rows, in any order, straight from the shard files.
+
+An inner chunk is one image, so a random image costs one `pread` into the caller's array: no zarr machinery, no
+memory map that grows, no page of a neighbour. The files are plain zarr 3 shards: the offsets come from the
+shard's own index.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numcodecs.zstd import Zstd
+
+from pipeline.manifest.table import Manifest
+from pipeline.store import ledger
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe
+
+MISSING = np.uint64(2**64 - 1)
+
+
+class FeatureStore:
+    """A finished feature store, open for reading.
+
+    layout: its sizes. fingerprint: what made it. Raises StoreError where the store is not one, was edited, or
+    is not finished.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.layout, self.fingerprint = describe(path)
+        pending = ledger.pending(path, self.layout)
+        if pending:
+            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not extracted yet; "
+                             "run the same `pipeline extract` again to resume")
+        self._indices: dict[tuple[str, int], np.ndarray] = {}
+
+    def require(self, manifest: Manifest) -> FeatureStore:
+        """Return the store if it holds exactly the manifest's images. Raises StoreError otherwise."""
+        if self.fingerprint.get("images") != manifest.images_digest:
+            raise StoreError(f"{self.path}: was made for another manifest's images; extract for this one")
+        if not np.array_equal(self.image_ids, manifest.images["image_id"]):
+            raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
+        return self
+
+    @cached_property
+    def image_ids(self) -> np.ndarray:
+        """[I] int64."""
+        return self._whole("image_ids")
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """[I] int32, valid items of each image."""
+        return self._whole("counts")
+
+    @cached_property
+    def done(self) -> np.ndarray:
+        """[I] bool, True where the image has features; the others failed and must be left out."""
+        status = self._whole("status")
+        if not np.isin(status, (DONE, FAILED)).all():
+            raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
+        return status == DONE
+
+    def _whole(self, name: str) -> np.ndarray:
+        array = zarr.open_group(self.path, mode="r", zarr_format=3)[name]
+        assert isinstance(array, zarr.Array)
+        return np.asarray(array[:])
+
+    def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Features of the images `rows` [B]: float16 [B, N, D], padding zero, and counts [B] int64.
+
+        N is the store's largest number of items. `out` of that shape is filled instead of a new array.
+        Raises IndexError for rows out of range, ValueError for failed images or an `out` of another shape.
+        """
+        rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and (rows.min() < 0 or rows.max() >= self.layout.images):
+            raise IndexError(f"rows: expected 0 to {self.layout.images - 1}, got {rows.min()} to {rows.max()}")
+        if not self.done[rows].all():
+            raise ValueError(f"row {rows[~self.done[rows]][0]} failed in extraction and has no features")
+        shape = (len(rows), self.layout.items, self.layout.dimension)
+        if out is None:
+            out = np.empty(shape, np.float16)
+        elif out.shape != shape or out.dtype != np.float16 or not out.flags.c_contiguous:
+            raise ValueError(f"out: expected contiguous float16 {shape}, got {out.dtype} {out.shape}")
+        counts = self.counts[rows].astype(np.int64)
+        self._fill("features", rows, counts, out)
+        return out, counts
+
+    def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Another array's part (boxes, scores, ...) for the images `rows` [B]: [B, N, ...], padding zero."""
+        shape, dtype = self.layout.arrays()[name]
+        out = np.empty((len(rows), *shape), dtype)
+        self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
+        return out
+
+    def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+        order = np.argsort(rows, kind="stable")
+        for shard, places in _by_shard(rows, order, self.layout.shard_images):
+            descriptor = os.open(ledger.shard_file(self.path, name, shard, out.ndim), os.O_RDONLY)
+            try:
+                index = self._index(descriptor, name, shard)
+                for place in places:
+                    offset, length = index[rows[place] - shard * self.layout.shard_images]
+                    self._chunk(descriptor, int(offset), int(length), out[place], counts[place])
+            finally:
+                os.close(descriptor)
+
+    def _chunk(self, descriptor: int, offset: int, length: int, out: np.ndarray, count: int) -> None:
+        target = memoryview(out).cast("B")
+        if self.layout.compressor == "zstd":
+            packed = os.pread(descriptor, length, offset)
+            Zstd().decode(packed, target)
+            return
+        valid = int(count) * (len(target) // len(out)) if out.ndim else len(target)
+        if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:
+            raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline verify --repair`")
+        target[valid:] = bytes(len(target) - valid)
+
+    def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
+        """A shard's index: [S, 2] uint64 offset and length of each image's chunk. It ends the file, with a CRC."""
+        if (name, shard) not in self._indices:
+            size = self.layout.shard_images * 16
+            end = os.fstat(descriptor).st_size
+            raw = os.pread(descriptor, size, max(end - size - 4, 0))
+            index = np.frombuffer(raw, "<u8").reshape(-1, 2) if len(raw) == size else np.empty((0, 2), np.uint64)
+            valid = index[: len(self.layout.rows(shard))]
+            if not len(valid) or (valid == MISSING).any() or int(valid.sum(axis=1).max()) > end:
+                raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
+            self._indices[name, shard] = index
+        return self._indices[name, shard]
+
+
+def _by_shard(rows: np.ndarray, order: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
+    shards = rows[order] // size
+    cuts = np.flatnonzero(np.diff(shards)) + 1
+    for places in np.split(order, cuts):
+        if len(places):
+            yield int(rows[places[0]] // size), places
+
+
+def provenance(store: FeatureStore) -> dict[str, Any]:
+    """What a result says of the features it rests on."""
+    keys = ("recipe", "engine", "weights", "trained")
+    return {key: store.fingerprint[key] for key in keys if key in store.fingerprint}

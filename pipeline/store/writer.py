@@ -1,0 +1,154 @@
+"""Write a store shard by shard: one owner a shard, data first, then the ledger."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from pipeline.store import ledger
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, create, describe
+
+
+@dataclass
+class Shard:
+    """A shard's arrays, filled image by image; images that are never filled must be recorded as failed.
+
+    arrays: name -> [images of the shard, ...]. failed: row in the store -> reason.
+    """
+
+    number: int
+    rows: range
+    arrays: dict[str, np.ndarray]
+    failed: dict[int, str]
+
+    @classmethod
+    def empty(cls, layout: Layout, number: int) -> Shard:
+        rows = layout.rows(number)
+        arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
+        return cls(number, rows, arrays, {})
+
+    def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray]) -> None:
+        """Take over one image: features [n, D] float32 with n of at most N items, extras name -> [n, ...].
+
+        Values that float16 cannot hold make the image a failed one, never infinities in a store.
+        """
+        place, count = row - self.rows.start, len(features)
+        with np.errstate(over="ignore"):
+            stored = features.astype(np.float16)
+        if not np.isfinite(stored).all():
+            self.fail(row, "the network's features are not finite in float16")
+            return
+        if not 1 <= count <= self.arrays["features"].shape[1]:
+            raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {count}")
+        self.arrays["features"][place, :count] = stored
+        self.arrays["counts"][place] = count
+        self.arrays["sizes"][place] = size
+        self.arrays["status"][place] = DONE
+        for name, values in extras.items():
+            self.arrays[name][place, :count] = values
+
+    def fail(self, row: int, reason: str) -> None:
+        """Record an image as failed: no items, and why."""
+        self.failed[row] = reason
+        self.arrays["status"][row - self.rows.start] = FAILED
+
+
+def write_shard(store: Path, layout: Layout, shard: Shard) -> ledger.Entry:
+    """Write a whole shard and then its ledger entry. Raises ValueError where an image was left out."""
+    if not shard.arrays["status"].all():
+        missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
+        raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
+    group = zarr.open_group(store, mode="r+", zarr_format=3)
+    checksums = {}
+    for name, values in shard.arrays.items():
+        array = group[name]
+        assert isinstance(array, zarr.Array)
+        array[shard.rows.start:shard.rows.stop] = values
+        file = ledger.shard_file(store, name, shard.number, array.ndim)
+        _sync(file)
+        checksums[name] = ledger.checksum(file)
+    entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums)
+    ledger.write(store, entry)
+    return entry
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the store for writing. Raises StoreError at once where another extraction holds it.
+
+    The lock is a file beside the store and goes with its process, however that ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / f".{path.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StoreError(f"{path}: another extraction is writing to this store; wait for it to end") from None
+        yield
+
+
+def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
+            if_changed: str = "refuse") -> list[int]:
+    """Create the store, or take up the one that is there. Returns the shards that are still to be written.
+
+    A store with another fingerprint or layout is refused with what differs, or with if_changed="redo"
+    replaced. Call it inside `exclusive`.
+    """
+    shutil.rmtree(path.with_name(path.name + ".creating"), ignore_errors=True)
+    if path.exists():
+        try:
+            difference = _difference(path, layout, fingerprint)
+        except StoreError as error:
+            if if_changed == "refuse":
+                raise
+            difference = str(error)
+        if difference and if_changed == "refuse":
+            raise StoreError(f"{path}: was made otherwise ({difference}); choose another --out, or --if-changed redo "
+                             "to replace it")
+        if difference:
+            shutil.rmtree(path)
+    if not path.exists():
+        create(path, layout, fingerprint, image_ids)
+    for leftover in path.rglob("*.partial*"):
+        leftover.unlink()
+    return ledger.pending(path, layout)
+
+
+def _difference(path: Path, layout: Layout, fingerprint: Mapping[str, Any]) -> str:
+    there_layout, there = describe(path)
+    for key in sorted(there.keys() | fingerprint.keys()):
+        if there.get(key) != fingerprint.get(key):
+            return f"{key}: {there.get(key)} there, {fingerprint.get(key)} now"
+    return "" if there_layout == layout else f"layout: {there_layout} there, {layout} now"
+
+
+def write_failures(store: Path, layout: Layout, names: list[str]) -> dict[int, str]:
+    """Write failures.csv (row, file, reason) from the ledger. names: [I] file names. Returns row -> reason."""
+    failed = {row: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()}
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(["row", "file", "reason"])
+    lines.writerows([row, names[row], reason] for row, reason in sorted(failed.items()))
+    partial = store / "failures.csv.partial"
+    partial.write_text(text.getvalue(), encoding="utf-8")
+    partial.replace(store / "failures.csv")
+    return failed
