@@ -1,0 +1,27 @@
+"""Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
+
+from pipeline.retrieval.embeddings import Embeddings
+from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
+from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
+from pipeline.retrieval.ranking import rank
+from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
+from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity
+
+__all__ = [
+    "PROTOCOLS",
+    "DirectionMetrics",
+    "Embeddings",
+    "Metrics",
+    "PerDirection",
+    "Protocol",
+    "QueryRanks",
+    "Ranks",
+    "Selection",
+    "Similarity",
+    "Ties",
+    "as_similarity",
+    "consecutive_captions",
+    "evaluate",
+    "measure",
+    "rank",
+]

@@ -1,0 +1,180 @@
+"""Recall at K, median and mean rank, and RSUM, from ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pipeline.retrieval.protocols import Protocol
+from pipeline.retrieval.protocols import protocol as find
+from pipeline.retrieval.ranking import Progress, check_caption_image, rank
+from pipeline.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
+from pipeline.retrieval.similarity import Ids, PerDirection, Selection, Similarity, as_similarity
+
+RECALLS = (1, 5, 10)
+
+
+@dataclass(frozen=True)
+class DirectionMetrics:
+    """One direction's numbers: `recalls` in percent by K; ranks from 1; `tied` of the `queries` share their
+    score with a wrong item.
+    """
+
+    recalls: dict[int, float]
+    median_rank: float
+    mean_rank: float
+    queries: int
+    tied: int
+
+    def as_dict(self) -> dict[str, float]:
+        recalls = {f"r{k}": value for k, value in self.recalls.items()}
+        return {**recalls, "median_rank": self.median_rank, "mean_rank": self.mean_rank}
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Everything measured on one similarity matrix.
+
+    `captions` counts those ranked; `captions_unused` those that the protocol leaves out (a sixth caption of
+    an image, say). With folds, recalls and ranks are means over `folds`, and queries and ties are sums.
+    `ranks` holds the counts of every query, one entry for each fold (or one alone).
+    """
+
+    i2t: DirectionMetrics
+    t2i: DirectionMetrics
+    images: int
+    captions: int
+    captions_unused: int
+    protocol: str
+    ties: Ties
+    folds: tuple[Metrics, ...] = ()
+    ranks: tuple[Ranks, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def rsum(self) -> float:
+        """The sum of the six recalls, in percent: at most 600."""
+        return sum(self.i2t.recalls.values()) + sum(self.t2i.recalls.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as plain JSON values."""
+        numbers: dict[str, Any] = {
+            "i2t": self.i2t.as_dict(),
+            "t2i": self.t2i.as_dict(),
+            "rsum": self.rsum,
+            "images": self.images,
+            "captions": self.captions,
+            "captions_unused": self.captions_unused,
+            "queries": {"i2t": self.i2t.queries, "t2i": self.t2i.queries},
+            "tied": {"i2t": self.i2t.tied, "t2i": self.t2i.tied},
+            "ties": self.ties,
+            "protocol": self.protocol,
+        }
+        if self.folds:
+            numbers["folds"] = [fold.as_dict() for fold in self.folds]
+        return numbers
+
+
+def evaluate(
+    similarity: object,
+    caption_image: object,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    block_megabytes: float = 64,
+    progress: Progress | None = None,
+) -> Metrics:
+    """Measures image-text retrieval in both directions.
+
+    similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
+    array, `Embeddings`, or a fusion of these. caption_image: integers [C], the row of each caption's image
+    (see `rank` for captions and images without a partner). protocol: a name in `PROTOCOLS`, or a `Protocol`.
+    ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
+    bounds. block_megabytes and progress: see `rank`.
+
+    i2t (image query, "caption retrieval"): a hit if the best-ranked of the image's captions is in the top K.
+    t2i (caption query, "image retrieval"): a hit if the caption's image is. Recalls are in percent.
+    The median rank is the median over queries of their expected ranks; no number is rounded.
+
+    Raises `InputError` for bad shapes and types, for a NaN or infinity, or if the protocol's rules are
+    broken.
+
+    >>> import numpy as np
+    >>> evaluate(np.eye(2), [0, 1]).rsum
+    600.0
+    """
+    check_ties(ties)
+    rules, source = find(protocol), as_similarity(similarity)
+    owner = check_caption_image(caption_image, source.shape)
+    parts = rules.parts(owner, source.shape[0])
+    ranks = []
+    for images, captions in parts:
+        whole = len(images) == source.shape[0] and len(captions) == source.shape[1]
+        selected = source if whole else _select(source, images, captions)
+        local = np.where(owner[captions] < 0, -1, owner[captions] - images[0])
+        ranks.append(rank(selected, local, block_megabytes, progress))
+    return measure(
+        ranks, rules.name, ties, captions_unused=len(owner) - sum(len(captions) for _, captions in parts)
+    )
+
+
+def measure(
+    ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
+) -> Metrics:
+    """The metrics of ranks: of one pool, or the mean over several folds."""
+    folds = tuple(
+        Metrics(
+            _direction(each.i2t, ties),
+            _direction(each.t2i, ties),
+            *each.shape,
+            0,
+            protocol,
+            ties,
+            ranks=(each,),
+        )
+        for each in ranks
+    )
+    return Metrics(
+        _mean([fold.i2t for fold in folds]),
+        _mean([fold.t2i for fold in folds]),
+        images=sum(fold.images for fold in folds),
+        captions=sum(fold.captions for fold in folds),
+        captions_unused=captions_unused,
+        protocol=protocol,
+        ties=ties,
+        folds=folds if len(folds) > 1 else (),
+        ranks=tuple(ranks),
+    )
+
+
+def _select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Similarity | PerDirection:
+    if isinstance(source, PerDirection):
+        return PerDirection(Selection(source.i2t, images, captions), Selection(source.t2i, images, captions))
+    return Selection(source, images, captions)
+
+
+def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:
+    ranks = queries.ranks(ties)
+    return DirectionMetrics(
+        recalls={k: 100 * _exact_mean(queries.hits(k, ties)) for k in RECALLS},
+        median_rank=float(np.median(ranks)),
+        mean_rank=_exact_mean(ranks),
+        queries=len(queries),
+        tied=queries.tied,
+    )
+
+
+def _exact_mean(values: Floats) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _mean(folds: Sequence[DirectionMetrics]) -> DirectionMetrics:
+    return DirectionMetrics(
+        recalls={k: float(np.mean([fold.recalls[k] for fold in folds])) for k in RECALLS},
+        median_rank=float(np.mean([fold.median_rank for fold in folds])),
+        mean_rank=float(np.mean([fold.mean_rank for fold in folds])),
+        queries=sum(fold.queries for fold in folds),
+        tied=sum(fold.tied for fold in folds),
+    )

@@ -1,0 +1,103 @@
+"""Evaluation protocols by name: which images, how many captions of each, and whether the test set is cut into
+folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.retrieval.similarity import Ids
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a matrix is evaluated.
+
+    images: the number of images it must have. captions_per_image: every image must have at least so many, and
+    only the first so many, in the order of the columns, are ranked. folds: the images are cut, in their
+    order, into so many consecutive parts of one size; each is ranked alone and the numbers are averaged. None
+    means any number.
+    """
+
+    name: str
+    images: int | None = None
+    captions_per_image: int | None = None
+    folds: int = 1
+
+    def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
+        """For each fold, the rows of its images and the columns of its captions, in their order.
+
+        caption_image: int64 [C], already checked. Raises `InputError` where the protocol's rules are broken.
+        """
+        if self.images is not None and images != self.images:
+            raise InputError(
+                f"protocol {self.name} is defined for {self.images} images, received {images}: "
+                "use protocol all, or select that split"
+            )
+        if self.folds < 1 or images % self.folds:
+            raise InputError(
+                f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size"
+            )
+        kept = self._first_captions(caption_image, images)
+        size = images // self.folds
+        if self.folds == 1:
+            return [(np.arange(images), kept)]
+        fold = np.where(caption_image[kept] < 0, -1, caption_image[kept] // size)
+        return [(np.arange(size) + size * each, kept[fold == each]) for each in range(self.folds)]
+
+    def _first_captions(self, caption_image: Ids, images: int) -> Ids:
+        if self.captions_per_image is None:
+            return np.arange(len(caption_image))
+        owned = np.flatnonzero(caption_image >= 0)
+        counts = np.bincount(caption_image[owned], minlength=images)
+        if counts.min() < self.captions_per_image:
+            row = int(np.argmin(counts))
+            raise InputError(
+                f"protocol {self.name} ranks {self.captions_per_image} captions of every image, "
+                f"but image row {row} has {counts[row]}"
+            )
+        # A stable sort by image keeps the captions of each in column order: the place in its image's run is
+        # the caption's number.
+        by_image = owned[np.argsort(caption_image[owned], kind="stable")]
+        number = np.arange(len(owned)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.sort(by_image[number < self.captions_per_image])
+
+
+# Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
+# "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
+PROTOCOLS = {
+    each.name: each
+    for each in (
+        Protocol("all"),
+        Protocol("flickr30k_1k", images=1000, captions_per_image=5),
+        Protocol("coco_5k", images=5000, captions_per_image=5),
+        Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
+    )
+}
+
+
+def protocol(name: str | Protocol) -> Protocol:
+    """The protocol of this name, or the given one. Raises `InputError` for an unknown name."""
+    if isinstance(name, Protocol):
+        return name
+    if name not in PROTOCOLS:
+        raise InputError(f"unknown protocol {name!r}: choose one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:
+    """The map [C] of a matrix whose columns list the captions of the first image, then those of the second,
+    and so on.
+
+    Raises `InputError` unless the matrix [I, C] has C = I * captions_per_image columns.
+    """
+    images, captions = shape
+    if captions_per_image < 1 or captions != images * captions_per_image:
+        raise InputError(
+            f"{captions_per_image} captions an image: expected {images * captions_per_image} columns for {images} "
+            f"images, received {captions}; give the manifest instead"
+        )
+    return np.repeat(np.arange(images), captions_per_image)

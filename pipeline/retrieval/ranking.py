@@ -1,0 +1,189 @@
+"""Ranks by counting: how many wrong items beat the right one, both directions in one pass over the blocks of
+a similarity matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.retrieval.ranks import QueryRanks, Ranks
+from pipeline.retrieval.similarity import Ids, PerDirection, Similarity, as_similarity
+
+Progress: TypeAlias = Callable[[int], object]
+
+# Rows and columns compared at a time: a float32 buffer of this size stays in the processor's cache, and
+# counts stay exact in it.
+TILE = (256, 4096)
+
+
+def rank(
+    similarity: object, caption_image: object, block_megabytes: float = 64, progress: Progress | None = None
+) -> Ranks:
+    """Ranks every image's captions and every caption's image by counting.
+
+    similarity: anything that `as_similarity` takes, [I images, C captions]. caption_image: integers [C], the
+    row of each caption's image, in any order and any number per image; -1 for a caption whose image is not in
+    the pool. Such a caption, and an image without captions, is no query but stays among the candidates of the
+    others. block_megabytes: size of the largest block read at once; memory beyond it is a few numbers per
+    image and caption. progress: called after each block with the number of image rows finished since the last
+    call, as `tqdm.update` takes it.
+
+    Raises `InputError` for shapes that disagree, and for a NaN or infinity, with its row and column.
+    """
+    source = as_similarity(similarity)
+    owner = check_caption_image(caption_image, source.shape)
+    if not block_megabytes > 0:
+        raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
+    block_bytes = max(1, int(block_megabytes * 1e6))
+    if isinstance(source, PerDirection):
+        report = _Rows(progress, source.shape, passes=2)
+        i2t = _count(source.i2t, owner, block_bytes, report, ("i2t",))["i2t"]
+        t2i = _count(source.t2i, owner, block_bytes, report, ("t2i",))["t2i"]
+    else:
+        counts = _count(source, owner, block_bytes, _Rows(progress, source.shape), ("i2t", "t2i"))
+        i2t, t2i = counts["i2t"], counts["t2i"]
+    return Ranks(i2t, t2i, source.shape, owner)
+
+
+def check_caption_image(caption_image: object, shape: tuple[int, int]) -> Ids:
+    """The map as int64 [C]; raises `InputError` unless each entry is a row of the matrix, or -1, and some
+    entry is a row.
+    """
+    owner = np.asarray(caption_image)
+    images, captions = shape
+    if owner.shape != (captions,) or owner.dtype.kind not in "iu":
+        raise InputError(
+            f"caption_image: expected {captions} integers, one for each column of the matrix {list(shape)}, "
+            f"received {owner.dtype} {list(owner.shape)}"
+        )
+    if owner.min() < -1 or owner.max() >= images:
+        place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
+        raise InputError(
+            f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows"
+        )
+    if owner.max() < 0:
+        raise InputError("caption_image: no caption has its image in the pool, so there is nothing to rank")
+    return owner.astype(np.int64)
+
+
+class _Rows:
+    """Turns finished cells into whole rows, so that any order of blocks adds up to the number of images."""
+
+    def __init__(self, progress: Progress | None, shape: tuple[int, int], passes: int = 1) -> None:
+        self.progress, self.row, self.cells, self.told = progress, shape[1] * passes, 0, 0
+
+    def finished(self, cells: int) -> None:
+        self.cells += cells
+        rows = self.cells // self.row
+        if self.progress is not None and rows > self.told:
+            self.progress(rows - self.told)
+        self.told = rows
+
+
+class _Thresholds:
+    """What candidates are compared with: each caption's similarity to its image [C], and the best of each
+    image's captions [I].
+    """
+
+    def __init__(self, source: Similarity, owner: Ids) -> None:
+        known = np.flatnonzero(owner >= 0)
+        cells = source.pairs(owner[known], known)
+        # Infinity where there is no query: no candidate reaches it.
+        self.caption = torch.full((source.shape[1],), torch.inf, dtype=cells.dtype)
+        self.caption[torch.from_numpy(known)] = cells
+        best = torch.full((source.shape[0],), -torch.inf, dtype=cells.dtype)
+        self.image = best.scatter_reduce_(0, torch.from_numpy(owner[known]), cells, "amax")
+        self.image[self.image == -torch.inf] = torch.inf
+        self.known, self.owner, self.equal = known, owner, source.equal
+        if self.equal is not None:
+            self._label(self.equal.images, self.equal.captions)
+
+    def _label(self, images: Ids, captions: Ids) -> None:
+        """Labels, for each row, of the image itself and of its best caption; for each column, of the caption
+        and of its image.
+        """
+        best = np.full(len(images), -1, np.int64)
+        reached = (self.caption[self.known] == self.image[self.owner[self.known]]).numpy()
+        best[self.owner[self.known[reached]]] = captions[self.known[reached]]
+        own = np.where(self.owner >= 0, images[self.owner], -1)
+        self.distinct = len(np.unique(images)) == len(images) and len(np.unique(captions)) == len(captions)
+        self.labels = tuple(torch.from_numpy(each) for each in (images, best, captions, own))
+
+    def settle(self, block: Tensor, rows: slice, columns: slice) -> None:
+        """Writes into a computed block the numbers to compare with, wherever the same two vectors were
+        multiplied.
+
+        Rounding may differ from one product to another; without this, an image could beat itself or its own
+        duplicate.
+        """
+        if self.equal is None:
+            return
+        if self.distinct:
+            inside = np.flatnonzero((self.owner[columns] >= rows.start) & (self.owner[columns] < rows.stop))
+            at = torch.from_numpy(inside)
+            block[torch.from_numpy(self.owner[columns][inside] - rows.start), at] = self.caption[columns][at]
+            return
+        image, best, caption, own = self.labels
+        for top in range(rows.start, rows.stop, TILE[0]):
+            part = slice(top, min(top + TILE[0], rows.stop))
+            cells = block[part.start - rows.start : part.stop - rows.start]
+            same_image = image[part, None] == own[None, columns]
+            torch.where(same_image, self.caption[None, columns], cells, out=cells)
+            same_best = best[part, None] == caption[None, columns]
+            torch.where(same_best, self.image[part, None], cells, out=cells)
+
+
+def _count(
+    source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[str, ...]
+) -> dict[str, QueryRanks]:
+    thresholds = _Thresholds(source, owner)
+    along = {"i2t": (1, thresholds.image[:, None]), "t2i": (0, thresholds.caption[None, :])}
+    tallies = {name: torch.zeros(2, along[name][1].numel(), dtype=torch.int64) for name in directions}
+    buffer = torch.empty(TILE)
+    for rows, columns in source.grid(block_bytes):
+        block = source.block(rows, columns)
+        thresholds.settle(block, rows, columns)
+        for top in range(0, block.shape[0], TILE[0]):
+            for left in range(0, block.shape[1], TILE[1]):
+                cells = block[top : top + TILE[0], left : left + TILE[1]]
+                at = (
+                    slice(rows.start + top, rows.start + top + cells.shape[0]),
+                    slice(columns.start + left, columns.start + left + cells.shape[1]),
+                )
+                for name in directions:
+                    dim, threshold = along[name]
+                    queries = at[1 - dim]
+                    level = threshold[queries] if dim else threshold[:, queries]
+                    tallies[name][:, queries] += _tally(cells, level, dim, buffer)
+        report.finished(block.numel())
+    return {name: _queries(tallies[name].numpy(), thresholds, name) for name in directions}
+
+
+def _tally(cells: Tensor, level: Tensor, dim: int, buffer: Tensor) -> Tensor:
+    """How many cells are above, and how many at, the level of their row (dim 1) or column (dim 0): int64 [2,
+    queries].
+    """
+    out = buffer[: cells.shape[0], : cells.shape[1]]
+    # Comparing into floats and summing those is faster than summing booleans.
+    above = torch.gt(cells, level, out=out).sum(dim)
+    return torch.stack((above, torch.eq(cells, level, out=out).sum(dim))).long()
+
+
+def _queries(
+    tally: np.ndarray[Any, np.dtype[np.int64]], thresholds: _Thresholds, direction: str
+) -> QueryRanks:
+    greater, level = tally
+    known, owner = thresholds.known, thresholds.owner
+    if direction == "t2i":
+        right = np.ones(len(known), np.int64)
+        return QueryRanks(known, greater[known], level[known] - right, right)
+    reached = (thresholds.caption[known] == thresholds.image[owner[known]]).numpy()
+    right = np.bincount(owner[known[reached]], minlength=len(greater))
+    query = np.flatnonzero(right)
+    return QueryRanks(query, greater[query], level[query] - right[query], right[query])
