@@ -1,0 +1,38 @@
+"""Engines that make features. A new one is a file with `Options` and a class, and a line in ENGINES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.errors import InputError
+from pipeline.extractors.base import Extractor, Items
+from pipeline.extractors.network import Runtime
+from pipeline.settings import first_fault
+
+# Engine -> (module, class); the module is imported when the engine is used.
+ENGINES = {
+    "pyramid": ("pipeline.extractors.pyramid", "Pyramid"),
+    "grid": ("pipeline.extractors.grid", "Grid"),
+    "patch": ("pipeline.extractors.patch", "Patch"),
+}
+
+
+def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
+    """Load an engine with its weights. Raises InputError for an unknown engine or option, or missing weights."""
+    if engine not in ENGINES:
+        raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    module_name, class_name = ENGINES[engine]
+    module = import_module(module_name)
+    try:
+        checked = module.Options.model_validate(dict(options))
+    except ValidationError as error:
+        raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
+    extractor: Extractor = getattr(module, class_name)(checked, runtime)
+    return extractor
+
+
+__all__ = ["ENGINES", "Extractor", "Items", "Runtime", "build"]

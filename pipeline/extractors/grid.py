@@ -1,0 +1,65 @@
+"""Grid features: every cell of a CNN's last map is an item (Jiang et al. 2020; VSE-infinity section 4.1).
+
+The image is resized to a square without keeping its aspect and without cropping; 512 px at stride 32 give 16 x 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from PIL import Image
+from torch.nn.functional import adaptive_avg_pool2d
+
+from pipeline.errors import InputError
+from pipeline.extractors.base import Items
+from pipeline.extractors.network import Network, Runtime
+from pipeline.settings import Count, Section
+from pipeline.store import Extra
+
+
+class Options(Section):
+    """network: any timm CNN. grid: items a side; fewer than the map has are averaged down to."""
+
+    network: str = "resnet152.tv_in1k"
+    weights: str = "resnet152-in1k"
+    image_size: Count = 512
+    grid: Count = 16
+
+
+class Grid:
+    """A CNN's map as items, row by row."""
+
+    extras: Mapping[str, Extra] = {}
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options = options
+        self.network = Network(options.network, options.weights, runtime)
+        self.settings: Mapping[str, Any] = options.model_dump()
+        self.trained, self.weights = self.network.trained, self.network.digest
+        self.recipe = f"grid{options.grid}-{options.network}"
+        self.items = options.grid**2
+        self.dimension = feature_map(self.network, [torch.zeros(options.image_size, options.image_size, 3,
+                                                                dtype=torch.uint8)], options.grid).shape[1]
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Square pixels: uint8 [S, S, 3]."""
+        return self.network.prepare(image, self.options.image_size)
+
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+        """grid x grid items an image."""
+        maps = feature_map(self.network, batch, self.options.grid)
+        rows = adaptive_avg_pool2d(maps, self.options.grid).flatten(2).transpose(1, 2).cpu().numpy()
+        return [Items(row) for row in rows]
+
+
+def feature_map(network: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
+    """The network's last map [B, D, H, W]. Raises InputError where it is no map or has fewer than side x side cells."""
+    maps = network.features(batch)
+    if maps.ndim == 4 and maps.shape[-1] == getattr(network.model, "num_features", -1) != maps.shape[1]:
+        maps = maps.permute(0, 3, 1, 2)  # some timm networks keep channels last
+    if maps.ndim != 4 or min(maps.shape[2:]) < side:
+        raise InputError(f"grid: expected a map of at least {side} x {side} cells, the network gives "
+                         f"{tuple(maps.shape[1:])}; choose a CNN, a larger image_size or a smaller grid")
+    return maps

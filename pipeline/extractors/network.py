@@ -1,0 +1,96 @@
+"""A timm network with its weights and its own preprocessing, ready to run forward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from timm.data import resolve_model_data_config
+
+from pipeline import images, weights
+from pipeline.errors import InputError
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where and how a network runs: a torch device and fp32, bf16 or fp16."""
+
+    device: str = "cpu"
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError):
+            raise InputError(f"device {self.device!r} is not here; there is cpu"
+                             + (", cuda" if torch.cuda.is_available() else "")) from None
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+
+
+class Network:
+    """A timm model in evaluation mode, channels last.
+
+    name: timm's name, with a pinned tag where weights are timm's. weights: a name of manifests/weights.yaml, a
+    file, or "untrained" (initialised with seed 0). Raises InputError for an unknown name or weights that do not fit.
+    """
+
+    def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
+        self.runtime = runtime
+        self.trained = weights_name != weights.UNTRAINED
+        self.model = _create(name, weights_name, options).eval().requires_grad_(False)
+        self.digest = weights.digest(self.model)
+        config = resolve_model_data_config(self.model)
+        self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
+        self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
+        self.model.to(runtime.device, memory_format=torch.channels_last)
+
+    def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
+        """Resize to size x size, the aspect not kept, nothing cropped. Returns uint8 [size, size, 3]."""
+        return torch.from_numpy(np.array(images.resize(image, size, size)))
+
+    @torch.inference_mode()
+    def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
+        """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
+        pixels = torch.stack(batch).to(self.runtime.device).permute(0, 3, 1, 2)  # already channels last
+        normal = (pixels.float() - self._mean.to(pixels.device)) / self._std.to(pixels.device)
+        lower = self.runtime.precision != "fp32"
+        with torch.autocast(normal.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+            return self.model.forward_features(normal).float()
+
+
+def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
+    known = weights.checkpoints().get(weights_name)
+    try:
+        if known is not None and known.timm:
+            return timm.create_model(known.timm, pretrained=True, num_classes=0, **options)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = timm.create_model(name, pretrained=False, **options)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise InputError(f"network {name!r}: {error}; `timm.list_models()` names them") from None
+    except OSError:
+        raise InputError(f"weights {weights_name!r} could not be downloaded; {known.get if known else ''}") from None
+    if weights_name != weights.UNTRAINED:
+        path, checkpoint = weights.locate(weights_name)
+        _load(model, weights.read(path), str(path), checkpoint is not None and checkpoint.layout == "ordered")
+    return model
+
+
+def _load(model: torch.nn.Module, state: dict[str, torch.Tensor], source: str, ordered: bool) -> None:
+    own = model.state_dict()
+    if ordered:
+        state = dict(zip(own, state.values(), strict=False))
+    wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
+    needed = [name for name in wrong if not name.startswith(("classifier", "fc.", "head."))]
+    if needed:
+        there = tuple(state[needed[0]].shape) if needed[0] in state else "nothing"
+        raise InputError(f"{source}: does not fit the network: {needed[0]} expected {tuple(own[needed[0]].shape)}, "
+                         f"got {there}")
+    model.load_state_dict({name: state[name] for name in own if name not in wrong}, strict=False)

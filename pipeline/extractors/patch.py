@@ -1,0 +1,59 @@
+"""Patch features: the tokens of a vision transformer (Dosovitskiy et al. 2021; VSE+2AD section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from PIL import Image
+
+from pipeline.errors import InputError
+from pipeline.extractors.base import Items
+from pipeline.extractors.network import Network, Runtime
+from pipeline.settings import Count, Section
+from pipeline.store import Extra
+
+
+class Options(Section):
+    """network: any timm ViT. cls: keep the class token, as the first item."""
+
+    network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"
+    weights: str = "vit-base-patch16-224"
+    image_size: Count = 224
+    cls: bool = True
+
+
+class Patch:
+    """A ViT's tokens after its last block and norm; registers and distillation tokens are left out."""
+
+    extras: Mapping[str, Extra] = {}
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options = options
+        self.network = Network(options.network, options.weights, runtime, img_size=options.image_size)
+        self.settings: Mapping[str, Any] = options.model_dump()
+        self.trained, self.weights = self.network.trained, self.network.digest
+        self.recipe = f"patch-{options.network}" + ("" if options.cls else "-nocls")
+        model = self.network.model
+        self.prefix = int(getattr(model, "num_prefix_tokens", 0))
+        if options.cls and not getattr(model, "has_class_token", self.prefix > 0):
+            raise InputError(f"patch: {options.network} has no class token; set cls: false")
+        blank = torch.zeros(options.image_size, options.image_size, 3, dtype=torch.uint8)
+        self.items, self.dimension = self._tokens([blank]).shape[1:]
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Square pixels: uint8 [S, S, 3]."""
+        return self.network.prepare(image, self.options.image_size)
+
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+        """The class token, if asked for, and the patches row by row."""
+        return [Items(row) for row in self._tokens(batch).cpu().numpy()]
+
+    def _tokens(self, batch: list[torch.Tensor]) -> torch.Tensor:
+        tokens = self.network.features(batch)
+        if tokens.ndim != 3:
+            raise InputError(f"patch: expected tokens [B, N, D], {self.options.network} gives {tuple(tokens.shape)}; "
+                             "choose a ViT")
+        patches = tokens[:, self.prefix:]
+        return torch.cat([tokens[:, :1], patches], dim=1) if self.options.cls else patches

@@ -1,0 +1,71 @@
+"""Region features without a detector: 36 fixed windows at several scales, RoIAlign over a CNN's map.
+
+The windows are 1 + 4 + 9 + 16 squares of a pyramid and 3 + 3 horizontal and vertical strips: as many as BUTD's
+36 boxes. They stand in where no detector's weights are at hand; results that rest on them say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.ops import roi_align
+
+from pipeline.extractors.base import Items
+from pipeline.extractors.grid import feature_map
+from pipeline.extractors.network import Network, Runtime
+from pipeline.settings import Count, Section
+from pipeline.store import Extra
+
+SCALES = (1, 2, 3, 4)
+STRIPS = 3
+
+
+class Options(Section):
+    """network: any timm CNN. image_size: pixels, the image is resized to a square."""
+
+    network: str = "resnet152.tv_in1k"
+    weights: str = "resnet152-in1k"
+    image_size: Count = 512
+
+
+def windows() -> np.ndarray:
+    """The 36 boxes as shares of the image's width and height: float32 [36, 4], x1 y1 x2 y2."""
+    squares = [(x / n, y / n, (x + 1) / n, (y + 1) / n) for n in SCALES for y in range(n) for x in range(n)]
+    rows = [(0, i / STRIPS, 1, (i + 1) / STRIPS) for i in range(STRIPS)]
+    columns = [(i / STRIPS, 0, (i + 1) / STRIPS, 1) for i in range(STRIPS)]
+    return np.array(squares + rows + columns, dtype=np.float32)
+
+
+class Pyramid:
+    """36 windows an image, each the mean of the map inside it."""
+
+    extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options = options
+        self.network = Network(options.network, options.weights, runtime)
+        self.settings: Mapping[str, Any] = options.model_dump()
+        self.trained, self.weights = self.network.trained, self.network.digest
+        self.boxes = windows()
+        self.items = len(self.boxes)
+        self.recipe = f"pyramid{self.items}-{options.network}"
+        blank = torch.zeros(options.image_size, options.image_size, 3, dtype=torch.uint8)
+        self.dimension = feature_map(self.network, [blank], max(SCALES)).shape[1]
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Square pixels: uint8 [S, S, 3]."""
+        return self.network.prepare(image, self.options.image_size)
+
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+        """36 items an image, with `boxes` in pixels of the image as decoded."""
+        maps = feature_map(self.network, batch, max(SCALES))
+        scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
+        boxes = torch.from_numpy(self.boxes).to(maps.device) * scale
+        pooled = roi_align(maps, [boxes] * len(batch), output_size=1, aligned=True)
+        rows = pooled.flatten(1).unflatten(0, (len(batch), self.items)).cpu().numpy()
+        return [Items(row, {"boxes": self.boxes * np.array(size * 2, np.float32)})
+                for row, size in zip(rows, sizes, strict=True)]
