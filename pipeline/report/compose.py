@@ -1,0 +1,176 @@
+"""Retrieval tables: from rows and a layout to a `Table`.
+
+The first panel has the paper's columns: its own rows, then, set apart, what was measured here on the same
+test sets. Whatever was measured on other data follows in panels of its own, never under the paper's headings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby
+
+from pipeline.report.emphasis import Rule
+from pipeline.report.entries import STAND_IN, Entry, Key, Place, measured_entries, stand_ins
+from pipeline.report.layout import Layout
+from pipeline.report.measured import Measured, elsewhere
+from pipeline.report.numerals import signed
+from pipeline.report.table import Cell, Colour, Note, Panel, Row, RowGroup, Table
+
+DATASETS = {
+    "coco": "MS-COCO",
+    "flickr30k": "Flickr30K",
+    "flickr8k": "Flickr8K",
+    "sample": "the sample of rendered scenes",
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """All that makes a table but what was measured.
+
+    Attributes:
+        name: the table's name; caption: what it shows; layout: its columns.
+        published: its published rows; doubts: the notes that they carry.
+        rule: what is bold.
+        place: where a measured system stands, None for not in this table.
+    """
+
+    name: str
+    caption: str
+    layout: Layout
+    published: Sequence[Entry]
+    doubts: Sequence[Note]
+    rule: Rule
+    place: Callable[[Measured], Place | None]
+
+
+def compose(draft: Draft, measured: Sequence[Measured], delta: bool = False) -> Table:
+    """The table of `draft` with the systems of `measured` that have a place in it.
+
+    With `delta`, a column after each test set holds the difference of a measured RSUM (where the table has
+    none: of the sum of the recalls shown) to the published row of the same system, from the numbers as they
+    are shown.
+    """
+    systems = [system for system in measured if draft.place(system)]
+    here = [system for system in systems if system.origin.benchmark in dict(draft.layout.blocks)]
+    others = (_other_panel(draft, members) for members in elsewhere(systems))
+    return Table(draft.name, draft.caption, (_main_panel(draft, here, delta), *others))
+
+
+def _main_panel(draft: Draft, here: Sequence[Measured], delta: bool) -> Panel:
+    bases = {entry.place.system: entry for entry in draft.published if entry.place.system}
+    measured = _in_order(measured_entries(here, draft.place), draft.published)
+    groups = [
+        *_groups(draft.published, draft.layout, draft.rule, bases={} if delta else None),
+        *_groups(measured, draft.layout, draft.rule, bases=bases if delta else None, lead="Measured here"),
+    ]
+    notes = (*draft.doubts, *_notes(here, draft.layout, delta))
+    return Panel(draft.layout.columns(delta), tuple(groups), notes=notes)
+
+
+def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
+    origin = systems[0].origin
+    title = (
+        f"Measured here on {DATASETS.get(origin.dataset, origin.dataset)}: {origin.split} split, "
+        f"{origin.images:,} images, {origin.captions:,} captions "
+        f"(manifest {origin.manifest[:8]}, protocol {origin.protocol})"
+    )
+    layout = replace(draft.layout, blocks=((title, ""),))
+    measured = _in_order(measured_entries(systems, draft.place, test_set=title), draft.published)
+    groups = _groups(measured, layout, draft.rule, bases=None)
+    return Panel(
+        layout.columns(delta=False), tuple(groups), title, tuple(_notes(systems, layout, delta=False))
+    )
+
+
+def _in_order(measured: Sequence[Entry], published: Sequence[Entry]) -> list[Entry]:
+    """Measured rows in the order of the paper's sections and groups; those the paper does not have come
+    last."""
+    ranks: dict[str, int] = {}
+    for entry in published:
+        ranks.setdefault(f"section {entry.place.section}", len(ranks))
+        ranks.setdefault(f"group {entry.place.group}", len(ranks))
+    last = len(ranks)
+
+    def rank(entry: Entry) -> tuple[int, str, int, str]:
+        section, group = entry.place.section, entry.place.group
+        return ranks.get(f"section {section}", last), section, ranks.get(f"group {group}", last), group
+
+    return sorted(measured, key=rank)
+
+
+def _groups(
+    entries: Sequence[Entry],
+    layout: Layout,
+    rule: Rule,
+    bases: Mapping[Hashable, Entry] | None,
+    lead: str = "",
+) -> list[RowGroup]:
+    """Rows in sections and groups. `bases` are the published rows by system, for a column of differences;
+    None for no such column."""
+    bold = rule(entries, layout.numbers())
+    groups, before = [], None
+    indices = groupby(range(len(entries)), key=lambda i: (entries[i].place.section, entries[i].place.group))
+    for (section, _), members in indices:
+        rows = []
+        for index in members:
+            colours = {key: bold.get((index, key)) for key in layout.numbers()}
+            rows.append(Row(_cells(entries[index], layout, colours, bases), entries[index].sources))
+        title = " — ".join(filter(None, (lead, section))) if section != before else ""
+        groups.append(RowGroup(tuple(rows), title))
+        before = section
+    return groups
+
+
+def _cells(
+    entry: Entry, layout: Layout, colours: Mapping[Key, Colour | None], bases: Mapping[Hashable, Entry] | None
+) -> tuple[Cell, ...]:
+    *labels, last = entry.place.labels
+    cells = [*map(Cell, labels), Cell(last, marks=entry.marks)]
+    for test_set, _ in layout.blocks:
+        cells += [_cell(entry, (test_set, column), colours[test_set, column]) for column in layout.shown()]
+        if bases is not None:
+            cells.append(Cell(_difference(entry, bases.get(entry.place.system), test_set, layout)))
+    return (*cells, *[Cell(entry.ratio or "-")] * bool(layout.ratio))
+
+
+def _cell(entry: Entry, key: Key, bold: Colour | None) -> Cell:
+    number = entry.numbers.get(key)
+    if number is None or number.value is None:
+        return Cell("-", marks=number.marks if number else ())
+    return Cell(str(number.value), "" if number.spread is None else str(number.spread), bold, number.marks)
+
+
+def _difference(entry: Entry, base: Entry | None, test_set: str, layout: Layout) -> str:
+    if base is None:
+        return ""
+    here, there = _sum(entry, test_set, layout), _sum(base, test_set, layout)
+    return "" if here is None or there is None else signed(here - there)
+
+
+def _sum(entry: Entry, test_set: str, layout: Layout) -> Decimal | None:
+    columns = ("rsum",) if layout.rsum else layout.recalls()
+    values = [number.value for column in columns if (number := entry.numbers.get((test_set, column)))]
+    known = [value for value in values if value is not None]
+    return sum(known, Decimal()) if len(known) == len(columns) else None
+
+
+def _notes(used: Sequence[Measured], layout: Layout, delta: bool) -> list[Note]:
+    notes = []
+    if told := sorted(
+        {f"{feature} ({network})" for system in used for feature, network in stand_ins(system).items()}
+    ):
+        notes.append(
+            Note(f"Not the papers' networks; stand-ins made these features: {', '.join(told)}.", STAND_IN)
+        )
+    if seeds := sorted({len(system.systems) for system in used} - {1}):
+        how_many = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
+    if delta:
+        what = "RSUM" if layout.rsum else "the sum of the recalls shown"
+        notes.append(
+            Note(f"Δ: measured minus published, in {what}, of the same system; from the numbers as shown.")
+        )
+    return notes

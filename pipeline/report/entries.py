@@ -1,0 +1,146 @@
+"""The rows of a retrieval table: which published and measured numbers belong into which row."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipeline.report.measured import Measured
+from pipeline.report.numerals import Number, rounded
+from pipeline.report.published import RECALLS, Inconsistency, PublishedRow
+from pipeline.report.table import Note
+
+COLUMNS = (*RECALLS, "rsum")
+STAND_IN = "†"
+PAPERS_NETWORKS = {"region": ("butd",), "grid": ("butd", "wsl"), "patch": ("vit_base_patch16_224", "vit_b16")}
+"""A feature whose engine's name holds none of these comes from another network than the papers'."""
+
+Key = tuple[str, str]
+"""(test set, column), e.g. ("f30k_1k", "t2i_r1")."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row stands.
+
+    Attributes:
+        labels: its text in the label columns.
+        section: the heading above it.
+        group: rows of one section and group stand together and compete for bold.
+        system: what a measured and a published row must share to be compared; None compares with nothing.
+    """
+
+    labels: tuple[str, ...]
+    section: str = ""
+    group: str = ""
+    system: Hashable = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: its place, its numbers by test set and column, the systems they come from."""
+
+    place: Place
+    numbers: dict[Key, Number] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    ratio: str = ""
+
+
+def published_entries(
+    rows: Iterable[PublishedRow], place: Callable[[PublishedRow], Place], shown: Sequence[str]
+) -> tuple[list[Entry], list[Note]]:
+    """Rows of a published table, those of one place in different test sets joined, and their notes.
+
+    Each row in doubt carries a lettered note. `shown` are the columns of `COLUMNS` that the table has; a
+    doubt about another column is left out.
+    """
+    entries: dict[Place, Entry] = {}
+    notes: list[Note] = []
+    for row in rows:
+        doubts = [doubt for doubt in row.doubts if set(doubt.columns) & set(shown)]
+        marks: dict[str, tuple[str, ...]] = {}
+        for doubt in doubts:
+            notes.append(Note(_doubt(doubt), mark=string.ascii_lowercase[len(notes)]))
+            marks |= dict.fromkeys(doubt.columns, (notes[-1].mark,))
+        where = place(row)
+        entry = entries.setdefault(
+            where, Entry(where, ratio=f"{row['oips']}×" if row.cells.get("oips") else "")
+        )
+        for column in COLUMNS:
+            entry.numbers[row["dataset"], column] = Number(row.value(column), marks=marks.get(column, ()))
+    return list(entries.values()), notes
+
+
+def measured_entries(
+    systems: Iterable[Measured], place: Callable[[Measured], Place | None], test_set: str | None = None
+) -> list[Entry]:
+    """Measured systems that have a place in the table, those of one place in different test sets joined.
+
+    `test_set` names the test set of all of them; by default it is each one's own benchmark. Two systems of
+    one place that differ in their features stay apart, and their labels then name the features.
+    """
+    found: dict[Hashable, Entry] = {}
+    for system in systems:
+        if (where := place(system)) is None:
+            continue
+        origin = system.origin
+        key = (where, origin.features, origin.untrained)
+        marks = (STAND_IN,) if stand_ins(system) else ()
+        entry = found.get(key, Entry(where, marks=marks))
+        numbers = {
+            (test_set or origin.benchmark or "", column): _number(system, column) for column in COLUMNS
+        }
+        sources = (*entry.sources, *system.systems)
+        found[key] = Entry(where, entry.numbers | numbers, sources, marks)
+    return _told_apart(list(found.items()))
+
+
+def stand_ins(system: Measured) -> dict[str, str]:
+    """The features of a system that do not come from the papers' networks, trained: feature -> what made
+    it."""
+    engines = dict(system.origin.features)
+    told = {}
+    for feature, engine in engines.items():
+        if feature in system.origin.untrained:
+            told[feature] = f"{engine}, untrained"
+        elif not any(name in engine.lower() for name in PAPERS_NETWORKS[feature]):
+            told[feature] = engine
+    return told
+
+
+def _number(system: Measured, column: str) -> Number:
+    spread = system.spread(column)
+    return Number(rounded(system.mean(column)), None if spread is None else rounded(spread))
+
+
+def _told_apart(found: Sequence[tuple[Hashable, Entry]]) -> list[Entry]:
+    entries = []
+    places = [entry.place for _, entry in found]
+    for key, entry in found:
+        if places.count(entry.place) > 1:
+            features = ", ".join(f"{feature}: {engine}" for feature, engine in key[1])  # type: ignore[index]
+            *first, last = entry.place.labels
+            place = Place(
+                (*first, f"{last} ({features})"), entry.place.section, entry.place.group, entry.place.system
+            )
+            entry = Entry(place, entry.numbers, entry.sources, entry.marks)
+        entries.append(entry)
+    return entries
+
+
+def _doubt(doubt: Inconsistency) -> str:
+    if doubt.kind == "sum":
+        return (
+            f"As printed; the six recalls of this row sum to {doubt.computed}, "
+            f"its RSUM is printed as {doubt.printed}. Probably meant: {doubt.believed}."
+        )
+    lead = "As printed; in doubt" if doubt.kind == "implied" else "As printed; other papers disagree"
+    return f"{lead}: {doubt.believed}."
+
+
+def ratios(throughput: Mapping[str, float]) -> dict[str, str]:
+    """Items a second by system -> how many times the slowest of them, e.g. 4.9×."""
+    slowest = min(throughput.values(), default=1.0)
+    return {name: f"{rounded(rate / slowest)}×" for name, rate in throughput.items()}

@@ -1,0 +1,191 @@
+"""Tables in LaTeX.
+
+`to_latex` gives a file for \\input. Its document needs the packages booktabs, xcolor and graphicx, as in
+`preview`; a table wider than the line is scaled down to it, a narrower one is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from pipeline.report.table import Cell, Note, Panel, Row, RowGroup, Table
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "#": r"\#",
+    "$": r"\$",
+    "%": r"\%",
+    "&": r"\&",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "`": r"\textasciigrave{}",
+    # At the start of a row these would be read as arguments of the \\ before it.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "Δ": r"$\Delta$",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
+    "…": r"\ldots{}",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "ß": r"\ss{}",
+    "ø": r"\o{}",
+    "æ": r"\ae{}",
+    "ł": r"\l{}",
+}
+_ACCENTS = {
+    "\N{COMBINING GRAVE ACCENT}": r"\`",
+    "\N{COMBINING ACUTE ACCENT}": r"\'",
+    "\N{COMBINING CIRCUMFLEX ACCENT}": r"\^",
+    "\N{COMBINING TILDE}": r"\~",
+    "\N{COMBINING DIAERESIS}": r"\"",
+    "\N{COMBINING RING ABOVE}": r"\r",
+    "\N{COMBINING CARON}": r"\v",
+    "\N{COMBINING CEDILLA}": r"\c",
+}
+
+PREAMBLE = r"""\documentclass{article}
+\usepackage[a4paper,margin=15mm]{geometry}
+\usepackage{booktabs,xcolor,graphicx}
+\begin{document}
+"""
+
+
+def escape(text: str) -> str:
+    """`text` for LaTeX, pure ASCII: whatever it holds, it is printed and never run.
+
+    White space of any kind becomes one space. A character that has no spelling here is printed as its number,
+    e.g. [U+4E2D].
+    """
+    plain = " ".join(unicodedata.normalize("NFC", text).split())
+    # Braces keep TeX from joining hyphens into a dash.
+    return re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
+
+
+def _escape_character(character: str) -> str:
+    if character in _SPECIAL:
+        return _SPECIAL[character]
+    if " " <= character <= "~":
+        return character
+    base, accent = unicodedata.normalize("NFD", character)[:1], unicodedata.normalize("NFD", character)[1:]
+    if base.isascii() and base.isalpha() and accent in _ACCENTS:
+        return f"{_ACCENTS[accent]}{{{base}}}"
+    return f"{{[}}U+{ord(character):04X}{{]}}"
+
+
+def to_latex(table: Table) -> str:
+    """A `table*` environment for each panel; the first has the label `tab:{name}`, the others refer to it."""
+    label = f"tab:{table.name.replace('_', '-')}"
+    floats = [_float(table.panels[0], rf"{escape(table.caption)}}}\label{{{label}")]
+    floats += [
+        _float(panel, rf"{escape(panel.title)}. Otherwise as Table~\ref{{{label}}}.")
+        for panel in table.panels[1:]
+    ]
+    return "% Needs \\usepackage{booktabs,xcolor,graphicx}.\n" + "\n".join(floats)
+
+
+def preview(tables: Iterable[Table]) -> str:
+    """A document of its own that shows `tables`, one a page."""
+    return PREAMBLE + "\\clearpage\n".join(to_latex(table) for table in tables) + "\\end{document}\n"
+
+
+def _float(panel: Panel, caption: str) -> str:
+    notes = r" \\".join("\n" + _note(note) for note in panel.notes)
+    return rf"""\begin{{table*}}[tp]
+\centering\small
+\caption{{{caption}}}
+\smallskip
+\resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
+\begin{{tabular}}{{{"".join(column.align for column in panel.columns)}}}
+\toprule
+{_body(panel)}
+\bottomrule
+\end{{tabular}}}}
+\par\smallskip
+\begin{{minipage}}{{\linewidth}}\footnotesize\raggedright{notes}
+\end{{minipage}}
+\end{{table*}}
+"""
+
+
+def _body(panel: Panel) -> str:
+    groups = (
+        line
+        for number, group in enumerate(panel.groups)
+        for line in _group(group, number, len(panel.columns))
+    )
+    return "\n".join((*_headings(panel), *groups))
+
+
+def _headings(panel: Panel) -> Iterable[str]:
+    for spans in panel.heading_rows():
+        cells, rules, first = [], [], 1
+        for title, width in spans:
+            last = first + width - 1
+            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(title)}}}" if title else "&" * (width - 1))
+            if title:
+                rules.append(rf"\cmidrule(lr){{{first}-{last}}}")
+            first = last + 1
+        yield " & ".join(cells) + r" \\"
+        yield "".join(rules)
+    yield " & ".join(escape(column.heading) for column in panel.columns) + r" \\"
+
+
+def _group(group: RowGroup, number: int, width: int) -> Iterable[str]:
+    if group.title or number == 0:
+        yield r"\midrule"
+    else:
+        yield r"\addlinespace"
+    if group.title:
+        yield rf"\multicolumn{{{width}}}{{c}}{{\textit{{{escape(group.title)}}}}} \\"
+        yield r"\addlinespace"
+    yield from map(_row, group.rows)
+
+
+def _row(row: Row) -> str:
+    sources = f" % {' '.join(', '.join(row.sources).split())}" if row.sources else ""
+    return " & ".join(map(_cell, row.cells)) + r" \\" + sources
+
+
+def _cell(cell: Cell) -> str:
+    text = escape(cell.text)
+    if cell.bold:
+        text = (
+            rf"\textbf{{{text}}}"
+            if cell.bold == "black"
+            else rf"\textcolor{{{cell.bold}}}{{\textbf{{{text}}}}}"
+        )
+    if cell.spread:
+        text += rf"{{\scriptsize\,$\pm$\,{escape(cell.spread)}}}"
+    return text + (rf"\rlap{{{_superscript(''.join(cell.marks))}}}" if cell.marks else "")
+
+
+def _note(note: Note) -> str:
+    return (_superscript(note.mark) + "~" if note.mark else "") + escape(note.text)
+
+
+def _superscript(mark: str) -> str:
+    return rf"\textsuperscript{{{escape(mark)}}}"

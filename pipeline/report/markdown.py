@@ -1,0 +1,64 @@
+"""Tables in GitHub's Markdown.
+
+It has one row of headings and no colours: the headings above a column are joined to its own by line breaks,
+and every best number is plain bold.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.report.table import Cell, Column, Panel, Row, RowGroup, Table
+
+
+def escape(text: str) -> str:
+    """`text` for Markdown: no mark-up, cell border, formula or HTML in it takes effect, and it stays on one
+    line."""
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", plain)
+
+
+def to_markdown(table: Table) -> str:
+    """The caption and the panels of `table`, each followed by its notes."""
+    return "\n\n".join((escape(table.caption), *map(_panel, table.panels))) + "\n"
+
+
+def _panel(panel: Panel) -> str:
+    lines = [
+        _line([_heading(column) for column in panel.columns]),
+        _line([":--" if column.align == "l" else "--:" for column in panel.columns]),
+        *(line for group in panel.groups for line in _group(group, len(panel.columns))),
+    ]
+    title = [f"**{escape(panel.title)}**", ""] if panel.title else []
+    notes = [
+        "",
+        *(f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes),
+    ]
+    return "\n".join(title + lines + notes)
+
+
+def _heading(column: Column) -> str:
+    return "<br>".join(escape(part) for part in (*column.above, column.heading) if part)
+
+
+def _group(group: RowGroup, width: int) -> list[str]:
+    title = [_line([f"*{escape(group.title)}*"] + [""] * (width - 1))] if group.title else []
+    return title + [_row(row) for row in group.rows]
+
+
+def _row(row: Row) -> str:
+    return _line([_cell(cell) for cell in row.cells])
+
+
+def _cell(cell: Cell) -> str:
+    text = f"**{escape(cell.text)}**" if cell.bold and cell.text else escape(cell.text)
+    spread = f" ± {escape(cell.spread)}" if cell.spread else ""
+    return text + spread + _superscript("".join(cell.marks))
+
+
+def _superscript(mark: str) -> str:
+    return f"<sup>{escape(mark)}</sup>" if mark else ""
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

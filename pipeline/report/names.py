@@ -1,0 +1,17 @@
+"""What the papers call the recipes, features and encoders that are named otherwise here."""
+
+from __future__ import annotations
+
+METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
+ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
+FEATURES = {"R": "Region", "G": "Grid", "P": "Patch", "RG": "Region+Grid", "RGP": "Region+Grid+Patch"}
+
+
+def method(recipe: str) -> str:
+    """VSE+2AD for vse2ad; a recipe that is in no paper keeps its own name."""
+    return METHODS.get(recipe, recipe)
+
+
+def encoder(text: str) -> str:
+    """BiGRU for bigru."""
+    return ENCODERS.get(text, text)

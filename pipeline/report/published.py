@@ -1,0 +1,133 @@
+"""Results as the papers print them: the files in `manifests/published`, checked when they are read.
+
+Every row that prints six recalls and an RSUM must add up to within `TOLERANCE`, or be listed in
+`inconsistent.csv`, so that no table can show it without saying so. The cells themselves are never corrected.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from importlib.resources import files
+
+from pipeline.errors import InputError
+
+RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
+TOLERANCE = Decimal("0.15")
+"""Largest |sum of six recalls - RSUM| that six roundings to one decimal are taken to explain (percentage
+points)."""
+
+
+@dataclass(frozen=True)
+class Inconsistency:
+    """One line of `inconsistent.csv`: a row that disagrees with itself or with another paper.
+
+    `kind` is `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would
+    be odd) or `elsewhere` (another paper prints another number). `columns` are the cells in doubt.
+    """
+
+    paper: str
+    table: str
+    row: int
+    kind: str
+    columns: tuple[str, ...]
+    printed: str
+    computed: str
+    believed: str
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of a printed table: `number` counts from 1, `cells` hold the text as printed ('' where the
+    paper has '-')."""
+
+    number: int
+    cells: Mapping[str, str]
+    doubts: tuple[Inconsistency, ...] = ()
+
+    def __getitem__(self, column: str) -> str:
+        return self.cells[column]
+
+    def value(self, column: str) -> Decimal | None:
+        """The number in `column`, or None where the paper prints '-' or the table has no such column."""
+        text = self.cells.get(column, "")
+        return Decimal(text) if text else None
+
+    def recall_sum(self) -> Decimal | None:
+        """The sum of the six recalls in percent, or None when one of them is not printed."""
+        values = [self.value(column) for column in RECALLS]
+        return None if None in values else sum((v for v in values if v is not None), Decimal())
+
+
+@cache
+def load(table: str) -> tuple[PublishedRow, ...]:
+    """The rows of `manifests/published/{table}.csv`, e.g. `vse2ad_table1`, in printed order.
+
+    Raises `InputError` when there is no such file, when a recall or RSUM is no number between 0 and 600, when
+    recalls fall from R@1 to R@10, or when a row does not add up and `inconsistent.csv` does not list it.
+    """
+    doubts = inconsistencies()
+    rows = []
+    for number, cells in enumerate(_read(f"{table}.csv"), start=1):
+        about = tuple(
+            d for d in doubts if (d.paper, d.table, d.row) == (cells["paper"], cells.get("table"), number)
+        )
+        row = PublishedRow(number, cells, about)
+        _check(row, where=f"{table}.csv row {number}")
+        rows.append(row)
+    return tuple(rows)
+
+
+@cache
+def inconsistencies() -> tuple[Inconsistency, ...]:
+    """All of `inconsistent.csv`."""
+    return tuple(
+        Inconsistency(
+            paper=cells["paper"],
+            table=cells["table"],
+            row=int(cells["row"]),
+            kind=cells["kind"],
+            columns=tuple(cells["columns"].split()),
+            printed=cells["printed"],
+            computed=cells["computed"],
+            believed=cells["believed"],
+        )
+        for cells in _read("inconsistent.csv")
+    )
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    source = files("manifests") / "published" / name
+    if not source.is_file():
+        raise InputError(
+            f"there is no published table {name}; manifests/published/README.md lists those there are"
+        )
+    return list(csv.DictReader(io.StringIO(source.read_text(encoding="utf-8"))))
+
+
+def _check(row: PublishedRow, where: str) -> None:
+    for column in (*RECALLS, "rsum"):
+        try:
+            value = row.value(column)
+        except InvalidOperation:
+            raise InputError(
+                f"{where}: {column} is {row[column]!r}; write a number as printed, or nothing"
+            ) from None
+        if value is not None and not 0 <= value <= (600 if column == "rsum" else 100):
+            raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
+    for side in ("i2t", "t2i"):
+        printed = [v for k in (1, 5, 10) if (v := row.value(f"{side}_r{k}")) is not None]
+        if printed != sorted(printed):
+            raise InputError(
+                f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds"
+            )
+    total, rsum = row.recall_sum(), row.value("rsum")
+    listed = any(doubt.kind == "sum" for doubt in row.doubts)
+    if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
+        raise InputError(
+            f"{where}: the six recalls sum to {total}, printed is {rsum}; list the row in inconsistent.csv"
+        )
