@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pipeline.errors import InputError
 
 Feature = Literal["region", "grid", "patch"]
-Text = Literal["bigru", "bert"]
+Text = Literal["bigru"]
 Ensemble = Literal["R", "RG", "RGP"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
@@ -84,6 +84,7 @@ class Recipe(Section):
     gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
+    same_image_negatives: bool
 
 
 class Training(Section):

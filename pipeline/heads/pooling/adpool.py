@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.softpool import soft_maximum
 from pipeline.heads.pooling.sort import sort_descending
 
 
@@ -53,11 +54,11 @@ class AdPool(Pooling):
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         if self.W_tok is None:
-            return embedding_level(items, valid)
+            return soft_maximum(items, valid)
         token = token_level(items, valid, self.W_tok)
         if not self.embedding:
             return token
-        return self._mix(token, embedding_level(items, valid))
+        return self._mix(token, soft_maximum(items, valid))
 
     def _mix(self, token: Tensor, embedding: Tensor) -> Tensor:
         if self.W_bal is None:
@@ -84,8 +85,3 @@ def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
     ordered = sort_descending(items, valid)
     theta = masked_softmax((ordered @ weight).squeeze(2), valid, dim=1)
     return (theta.unsqueeze(1) @ ordered).squeeze(1)
-
-
-def embedding_level(items: Tensor, valid: Tensor) -> Tensor:
-    """Equation 4: items [B, N, D], valid [B, N] to [B, D]."""
-    return (masked_softmax(items, valid.unsqueeze(2), dim=1) * items).sum(1)

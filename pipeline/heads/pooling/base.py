@@ -13,7 +13,7 @@ class Pooling(nn.Module):
     """From a padded set of items to one vector.
 
     A subclass writes `pool`. By then the input is checked, padding holds zeros that pass no gradient back,
-    the items have the dtype of the module's parameters (without parameters: float32, or float64 if they came so).
+    and items have the dtype of the parameters (without any: float32, or float64 if they came so).
     """
 
     def __init__(self, dim: int) -> None:

@@ -11,4 +11,9 @@ class MeanPool(Pooling):
     """The mean of each dimension over the items. No parameters."""
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        return items.sum(1) / valid.sum(1, keepdim=True)
+        return mean_over_items(items, valid)
+
+
+def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
+    """The mean over a sample's valid items: items [B, N, D], valid bool [B, N], to [B, D]."""
+    return items.masked_fill(~valid.unsqueeze(2), 0.0).sum(1) / valid.sum(1, keepdim=True)

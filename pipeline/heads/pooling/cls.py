@@ -1,0 +1,14 @@
+"""The first item as the result, as BERT's CLS token is used (VSE∞ 5.2 and Table 6)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pipeline.heads.pooling.base import Pooling
+
+
+class CLSPool(Pooling):
+    """The first item: BERT's and ViT's CLS token, or the first word of a BiGRU. Depends on the items' order."""
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        return items[:, 0]

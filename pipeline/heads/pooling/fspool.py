@@ -1,0 +1,37 @@
+"""Featurewise sort pooling (FSPool; Zhang et al. 2020), a baseline of VSE∞ 5.2."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.errors import InputError
+from pipeline.heads.pooling.base import Pooling
+from pipeline.heads.pooling.interpolate import interpolate_knots
+from pipeline.heads.pooling.sort import sort_descending
+
+
+class FSPool(Pooling):
+    """Σ_k f_j(k) · (the k-th greatest value of dimension j), each f_j piecewise linear in the relative rank.
+
+    The learned values of all f_j start as standard normal, as in the original.
+
+    Args:
+        dim: D.
+        pieces: linear pieces of each f_j; Zhang et al. use 20.
+
+    Raises:
+        InputError: if there is no piece.
+    """
+
+    def __init__(self, dim: int, pieces: int = 20) -> None:
+        super().__init__(dim)
+        if pieces < 1:
+            raise InputError(f"fspool needs at least 1 piece, got {pieces}")
+        self.knots = nn.Parameter(torch.randn(pieces + 1, dim))
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        sizes, which = valid.sum(1).unique(return_inverse=True)
+        weights = interpolate_knots(self.knots, sizes)[which]
+        # Beyond a set's size the sorted values are zero.
+        return (sort_descending(items, valid)[:, : weights.shape[1]] * weights).sum(1)

@@ -1,0 +1,41 @@
+"""Local importance pooling (LIP; Gao et al. 2019), a baseline of VSE+2AD Table 4."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.heads.pooling.base import Pooling, masked_softmax
+
+
+class LIPPool(Pooling):
+    """Each dimension averaged with weights exp(G), where the importance G is learned from the items.
+
+    G is the simplified variant of Gao et al.: a projection, normalised over the items of each sample (with a
+    learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1.
+
+    Args:
+        dim: D.
+        amplification: the greatest importance; Gao et al. use 12.
+    """
+
+    def __init__(self, dim: int, amplification: float = 12.0) -> None:
+        super().__init__(dim)
+        self.project = nn.Linear(dim, dim, bias=False)
+        self.scale = nn.Parameter(torch.ones(dim))
+        self.shift = nn.Parameter(torch.zeros(dim))
+        self.amplification = amplification
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        normal = normalise_over_items(self.project(items), valid)
+        importance = self.amplification * (normal * self.scale + self.shift).sigmoid()
+        return (masked_softmax(importance, valid.unsqueeze(2), dim=1) * items).sum(1)
+
+
+def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
+    """Zero mean and unit variance over a sample's valid items, per dimension: [B, N, D]."""
+    count = valid.sum(1, keepdim=True).unsqueeze(2)
+    mean = values.masked_fill(~valid.unsqueeze(2), 0.0).sum(1, keepdim=True) / count
+    centred = (values - mean).masked_fill(~valid.unsqueeze(2), 0.0)
+    variance = centred.square().sum(1, keepdim=True) / count
+    return centred * torch.rsqrt(variance + 1e-5)

@@ -1,0 +1,35 @@
+"""The two-tower head: image items and caption tokens, each projected, pooled and normalised into one space."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+
+from pipeline.heads import pooling, projection
+from pipeline.settings import Recipe, Training
+from pipeline.text.bigru import BiGRU
+
+
+class TwoTower(nn.Module):
+    """VSE with a pooling on either side (VSE+2AD section 3.1). d = training.dimension.
+
+    feature: region, grid or patch. width: D of the stored features. words: size of the vocabulary.
+    """
+
+    def __init__(self, feature: str, width: int, words: int, recipe: Recipe, training: Training) -> None:
+        super().__init__()
+        d = training.dimension
+        self.projection = projection.build(feature, width, d)
+        self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)
+        self.text = BiGRU(words, d, training.word_dimension)
+        self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
+
+    def embed_images(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """items [B, N, width] of any float type, counts [B] int64. Returns unit vectors [B, d]."""
+        projected = self.projection(items.to(next(self.parameters()).dtype), counts)
+        return normalize(self.image_pooling(projected, counts), dim=-1)
+
+    def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """tokens [B, T] int64, lengths [B] int64. Returns unit vectors [B, d]."""
+        return normalize(self.text_pooling(self.text(tokens, lengths), lengths), dim=-1)

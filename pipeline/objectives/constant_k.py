@@ -1,0 +1,38 @@
+"""InfoNCE over a constant number of hardest negatives: AdOpt without its adaptation."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.objectives.base import Objective
+from pipeline.objectives.contrast import check_contrast, hardest_contrast
+
+
+class ConstantK(Objective):
+    """InfoNCE over the K hardest negatives, both directions summed, each a mean over the batch.
+
+    `log`: "negatives", the K used: k, or one less than the batch if that is smaller.
+
+    Args:
+        k: K.
+        temperature: τ.
+        denominator: "with_positive" or "printed", as for AdOpt.
+
+    Raises:
+        InputError: if k is below 1, the temperature is not positive, or the denominator is unknown.
+    """
+
+    def __init__(self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive") -> None:
+        super().__init__()
+        if k < 1:
+            raise InputError(f"constant_k needs k of at least 1, got {k}")
+        check_contrast(temperature, denominator)
+        self.k = k
+        self.temperature = temperature
+        self.denominator = denominator
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        hardest = min(self.k, len(similarity) - 1)
+        self.log = {"negatives": float(hardest)}
+        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator)

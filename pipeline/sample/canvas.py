@@ -1,0 +1,92 @@
+"""A square of RGB pixels and the few strokes that the painters need; coordinates run from 0 to 1, y downwards.
+
+Colours lie in planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+Array = np.ndarray
+Colour = tuple[float, float, float]
+Window = tuple[slice, slice]  # rows, columns
+
+SUPERSAMPLE = 2  # pixels drawn for each pixel kept, per side
+
+
+class Canvas:
+    """`pixels` float32 [3, side, side], sRGB from 0 to 1; `x` [1, side] and `y` [side, 1] are the pixels' centres."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.side = size * SUPERSAMPLE
+        self.pixels = np.zeros((3, self.side, self.side), np.float32)
+        centres = ((np.arange(self.side) + 0.5) / self.side).astype(np.float32)
+        self.x, self.y = centres[None, :], centres[:, None]
+
+    def window(self, left: float, top: float, right: float, bottom: float) -> Window:
+        """The rows and columns that cover a box, cut at the canvas' edges."""
+        x0, x1 = (min(max(round(v * self.side), 0), self.side) for v in (left, right))
+        y0, y1 = (min(max(round(v * self.side), 0), self.side) for v in (top, bottom))
+        return slice(y0, y1), slice(x0, x1)
+
+    def band(self, top: float, bottom: float) -> Window:
+        """The window of full width between two heights."""
+        return self.window(0, top, 1, bottom)
+
+    def blend(self, where: Window, colour: Array | Colour, alpha: Array | float) -> None:
+        """Lay `colour` ([3] or [3, h, w]) over a window; `alpha` ([h, w], [h, 1], [1, w] or a number) is its weight."""
+        weight = np.asarray(alpha, np.float32)
+        for plane, value in zip(self.pixels[:, where[0], where[1]], colour, strict=True):
+            plane += (np.float32(value) - plane) * weight
+
+    def gradient(self, top: float, bottom: float, colours: Sequence[Colour]) -> None:
+        """Fill the rows from `top` to `bottom` with colours that follow each other evenly."""
+        rows, _ = self.band(top, bottom)
+        place = (self.y[rows, 0] - top) / (bottom - top) * (len(colours) - 1)
+        for plane, channel in zip(self.pixels, zip(*colours, strict=True), strict=True):
+            plane[rows] = np.interp(place, range(len(colours)), channel)[:, None]
+
+    def polygon(self, points: Sequence[tuple[float, float]], colour: Array | Colour, alpha: float = 1.0) -> None:
+        """A filled polygon of (x, y) points."""
+        xs, ys = zip(*points, strict=True)
+        where = self.window(min(xs), min(ys), max(xs), max(ys))
+        height, width = (s.stop - s.start for s in where)
+        if height and width:
+            mask = Image.new("L", (width, height))
+            origin = (where[1].start, where[0].start)
+            outline = [(x * self.side - origin[0], y * self.side - origin[1]) for x, y in points]
+            ImageDraw.Draw(mask).polygon(outline, fill=255)
+            self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
+
+    def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Array | Colour, alpha: float = 1.0) -> None:
+        """A filled ellipse around (x, y)."""
+        where = self.window(x - rx, y - ry, x + rx, y + ry)
+        inside = 1 - np.hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
+        self.blend(where, colour, np.clip(inside * min(rx, ry) * self.side, 0, 1) * alpha)
+
+    def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
+        """A Gaussian spot; the radii are its standard deviations."""
+        where = self.window(x - 3 * rx, y - 3 * ry, x + 3 * rx, y + 3 * ry)
+        across = np.exp(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
+        down = np.exp(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
+        self.blend(where, colour, alpha * across * down)
+
+    def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:
+        """Smooth noise, about -1 to 1, [h, w] of a window (None: everywhere). It is drawn on a grid of `columns` x `rows`
+        and stretched, so that every resolution gets the same."""
+        height, width = (len(range(self.side)[s]) for s in where) if where else (self.side, self.side)
+        grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
+        return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
+
+    def shade(self, where: Window, amount: Array) -> None:
+        """Multiply a window by 1 + `amount` ([h, w] or broadcasting to it)."""
+        self.pixels[:, where[0], where[1]] *= 1 + np.asarray(amount, np.float32)
+
+    def image(self) -> Image.Image:
+        """The picture [size, size], RGB, every pixel the mean of those drawn for it."""
+        levels = (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
+        return Image.merge("RGB", [Image.fromarray(plane) for plane in levels]).reduce(SUPERSAMPLE)

@@ -1,0 +1,243 @@
+"""The form of every shape: where it is, which way its surface faces, and how a pattern runs over it.
+
+A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at y = 1) and
+gives its parts from back to front. A new shape is one function here, one line in `SHAPES`, its places in
+`scenes.FITS` and its names in `vocabulary.SHAPES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+Vector = tuple[float, float, float]
+
+_FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
+
+REACH = (-1.35, -1.35, 1.35, 1.75)  # left, top, right, bottom of the largest shape, string included
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of surface over a grid [h, w].
+
+    `distance` [h, w] is negative inside, in radii; `normal` [3, h, w] or [3], unit length, z towards the viewer;
+    `u`, `v` [h, w] carry the pattern, one stripe or check a unit; `colour` overrides the thing's own colour and pattern.
+    """
+
+    distance: Array
+    normal: Array
+    u: Array
+    v: Array
+    colour: Vector | None = None
+
+
+def ball(x: Array, y: Array) -> list[Part]:
+    normal = _dome(x, y)
+    return [Part(np.hypot(x, y) - 1, normal, *_globe(normal))]
+
+
+def cube(x: Array, y: Array) -> list[Part]:
+    """Seen from the right and above: front, right side and top."""
+    x0, x1, x2, y0, y1 = -0.95, 0.5, 0.95, -0.58, -0.98
+    front = _polygon(x, y, [(x0, y0), (x1, y0), (x1, 1), (x0, 1)])
+    side = _polygon(x, y, [(x1, y0), (x2, y1), (x2, 0.62), (x1, 1)])
+    top = _polygon(x, y, [(x0, y0), (x0 + x2 - x1, y1), (x2, y1), (x1, y0)])
+    lean = (y0 - y1) / (x2 - x1)
+    depth = (y0 - y) / (y0 - y1)
+    return [
+        Part(side, _unit(0.95, -0.1, 0.3), (x - x1) * 5, (y + (x - x1) * lean) * 2.4),
+        Part(top, _unit(-0.1, -0.95, 0.3), (x - depth * (x2 - x1)) * 2.4, depth * 2),
+        Part(front, _unit(-0.15, -0.15, 1), x * 2.4, y * 2.4),
+    ]
+
+
+def cone(x: Array, y: Array) -> list[Part]:
+    half = np.maximum((y + 1) / 1.8, 1e-3) * 0.85
+    foot = np.sqrt(np.clip(1 - (x / 0.85) ** 2, 0, 1)) * 0.18 + 0.8
+    inside = np.maximum((np.abs(x) - half) * 0.9, y - foot)
+    normal, across = _pillar(x, half, -0.35)
+    return [Part(inside, normal, across * 2, (y - foot) * 2.4)]
+
+
+def cylinder(x: Array, y: Array) -> list[Part]:
+    half = 0.75
+    bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.2
+    normal, across = _pillar(x, half, 0.0)
+    body = np.maximum(np.abs(x) - half, np.maximum(y - 0.8 - bulge, -0.78 - y))
+    lid = _ellipse(x, y + 0.78, half, 0.2)
+    return [
+        Part(body, normal, across * 2, (y - bulge) * 2.4),
+        Part(lid, _unit(-0.1, -0.9, 0.4), x * 2.4, (y + 0.78) * 6),
+    ]
+
+
+def pyramid(x: Array, y: Array) -> list[Part]:
+    """Two of its faces, the right one narrower."""
+    left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
+    right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
+    return [
+        Part(left, _unit(-0.3, -0.4, 0.9), x * 2.2, (y - x * 0.22) * 2.4),
+        Part(right, _unit(0.8, -0.3, 0.4), x * 3, (y + x * 0.4) * 2.4),
+    ]
+
+
+def ring(x: Array, y: Array) -> list[Part]:
+    r = np.hypot(x, y) + 1e-6
+    across = (r - 0.69) / 0.31
+    tilt = np.clip(across, -1, 1)
+    normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
+    around = np.arctan2(y, x) * _FIVE
+    return [Part((np.abs(across) - 1) * 0.31, normal, around, across + around)]
+
+
+def star(x: Array, y: Array) -> list[Part]:
+    """Five points, ten facets."""
+    y = y - 0.09
+    angle = np.arctan2(x, -y)
+    fold = 2 * np.pi / 5
+    turn = np.round(angle / fold) * fold
+    r, local = np.hypot(x, y), angle - turn
+    along, across = r * np.cos(local), np.abs(r * np.sin(local))
+    tip, notch = 1.09, 0.5
+    # The edge runs from the tip (tip, 0) to the notch between two points.
+    nx, ny = notch * np.cos(fold / 2), notch * np.sin(fold / 2)
+    length = np.hypot(tip - nx, ny)
+    a, b = ny / length, (tip - nx) / length
+    side = np.sign(local)
+    slope_x, slope_y = a, b * side  # the facet leans outwards over its edge
+    normal = _normalise(
+        0.8 * (slope_x * np.sin(turn) + slope_y * np.cos(turn)),
+        0.8 * (-slope_x * np.cos(turn) + slope_y * np.sin(turn)),
+        np.ones_like(x),
+    )
+    return [Part((along - tip) * a + across * b, normal, x * 2.4, y * 2.4)]
+
+
+def heart(x: Array, y: Array) -> list[Part]:
+    """(x² + y² - 1)³ = x²y³, blown up like a cushion."""
+    p, q = x * 1.17, 0.22 - (y - 0.05) * 1.17
+    body = p**2 + q**2 - 1
+    level = body**3 - p**2 * q**3
+    slope_x, slope_y = 6 * p * body**2 - 2 * p * q**3, -(6 * q * body**2 - 3 * p**2 * q**2)
+    steep = np.hypot(slope_x, slope_y) + 1e-6
+    # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
+    rim = np.clip(1 + np.cbrt(level) * 1.6, 0, 1) ** 2
+    across, down = slope_x / steep * rim + p * 0.55 * (1 - rim), slope_y / steep * rim - q * 0.55 * (1 - rim)
+    normal = _normalise(across, down, np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1)))
+    return [Part(level / steep / 1.17, normal, x * 2.4, y * 2.4)]
+
+
+def mushroom(x: Array, y: Array) -> list[Part]:
+    stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
+    stem_normal, across = _pillar(x, stem_half, 0.1)
+    stem = np.maximum(np.abs(x) - stem_half, np.maximum(-0.2 - y, y - 0.9 - 0.1 * np.sqrt(np.clip(1 - across**2, 0, 1))))
+    rim = 0.02 + 0.14 * np.sqrt(np.clip(1 - x**2, 0, 1))
+    cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
+    normal = _dome(x, y * 0.95)
+    return [Part(stem, stem_normal, across, y, (0.94, 0.89, 0.78)), Part(cap, normal, *_globe(normal))]
+
+
+def mug(x: Array, y: Array) -> list[Part]:
+    half = 0.68 - 0.06 * (y + 1) / 2
+    bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.16
+    normal, across = _pillar(x, half, 0.0)
+    body = np.maximum(np.abs(x) - half, np.maximum(y - 0.84 - bulge, -0.72 - y))
+    r = np.hypot(x - 0.66, (y - 0.0) * 0.9)
+    handle = np.abs(r - 0.4) - 0.1
+    return [
+        Part(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6), x * 0, x * 0),
+        Part(body, normal, across * 2, (y - bulge) * 2.4),
+        Part(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6), x * 0, x * 0),
+        Part(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), x, y, (0.24, 0.16, 0.12)),
+    ]
+
+
+def balloon(x: Array, y: Array) -> list[Part]:
+    squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
+    px, py = x / squeeze, y + 0.08
+    string = np.maximum(np.abs(x - 0.06 * np.sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
+    knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
+    normal = _dome(px, py)
+    return [
+        Part(string, _unit(0, 0, 1), x, y, (0.93, 0.93, 0.9)),
+        Part(knot, _unit(0.3, 0.5, 0.8), x * 0, y * 0),
+        Part((np.hypot(px, py) - 1) * 0.8, normal, *_globe(normal)),
+    ]
+
+
+def umbrella(x: Array, y: Array) -> list[Part]:
+    """Open, standing on its hooked handle; every panel is a stripe."""
+    pole = np.maximum(np.abs(x) - 0.035, np.maximum(-0.9 - y, y - 0.88))
+    hook = np.maximum(np.abs(np.hypot(x - 0.12, y - 0.88) - 0.12) - 0.035, 0.88 - y)
+    wood = (0.36, 0.22, 0.12)
+    angle = np.arcsin(np.clip(x / np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2)), -1, 1))
+    panel = angle * (6 / np.pi)
+    hem = 0.05 - 0.1 * np.abs(np.sin(panel * np.pi / 1.0))
+    canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
+    normal = _dome(x / 1.08, y - 0.05)
+    handle = Part(np.minimum(pole, hook), _unit(-0.3, 0, 1), x, y, wood)
+    return [handle, Part(canopy, normal, panel, _globe(normal)[1])]
+
+
+SHAPES: dict[str, Callable[[Array, Array], list[Part]]] = {
+    "ball": ball,
+    "cube": cube,
+    "cone": cone,
+    "cylinder": cylinder,
+    "pyramid": pyramid,
+    "ring": ring,
+    "star": star,
+    "heart": heart,
+    "mushroom": mushroom,
+    "mug": mug,
+    "balloon": balloon,
+    "umbrella": umbrella,
+}
+
+
+def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array:
+    """Distance to a convex polygon (exact inside and along its edges), whichever way its points run."""
+    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(points, [*points[1:], points[0]], strict=True))
+    far = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
+    for (ax, ay), (bx, by) in zip(points, [*points[1:], points[0]], strict=True):
+        edge_x, edge_y = bx - ax, by - ay
+        outwards = np.sign(area) / np.hypot(edge_x, edge_y)
+        np.maximum(far, ((x - ax) * edge_y - (y - ay) * edge_x) * outwards, out=far)
+    return far
+
+
+def _ellipse(x: Array, y: Array, rx: float, ry: float) -> Array:
+    """Distance to an ellipse around the origin, exact at its axes."""
+    return (np.hypot(x / rx, y / ry) - 1) * min(rx, ry)
+
+
+def _unit(x: float, y: float, z: float) -> Array:
+    return np.array((x, y, z), np.float32) / np.float32(np.sqrt(x * x + y * y + z * z))
+
+
+def _normalise(x: Array, y: Array, z: Array | float) -> Array:
+    length = np.maximum(np.sqrt(x * x + y * y + z * z), 1e-6)
+    return np.stack([x / length, y / length, z / length])
+
+
+def _dome(x: Array, y: Array) -> Array:
+    """The normals of a half ball of radius 1 that faces the viewer; beyond its rim they point sideways."""
+    return _normalise(x, y, np.sqrt(np.clip(1 - x**2 - y**2, 1e-4, 1)))
+
+
+def _globe(normal: Array) -> tuple[Array, Array]:
+    """Pattern coordinates along the meridians and parallels of a ball whose axis leans a little."""
+    x, y, z = normal
+    along, up = 0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x
+    return np.arctan2(along, z) * _FIVE, np.arcsin(np.clip(up, -1, 1)) * _FIVE
+
+
+def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
+    """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
+    across = np.clip(x / half, -1, 1)
+    normal = _normalise(across, np.float32(rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
+    return normal, np.arcsin(across) * np.float32(2 / np.pi)

@@ -1,0 +1,63 @@
+"""Check a store against its ledger and say what is wrong and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+from pipeline.store import ledger
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe
+
+
+def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each shard's number and what is wrong with it, nothing for a good one.
+
+    Checks the ledger, the per-shard checksums, shapes, counts, status and that all values are finite.
+    Raises StoreError where the store as a whole is not one.
+    """
+    layout, _ = describe(path)
+    group = zarr.open_group(path, mode="r", zarr_format=3)
+    for name, (shape, dtype) in layout.arrays().items():
+        array = group.get(name)
+        if not isinstance(array, zarr.Array) or array.shape != (layout.images, *shape) or array.dtype != dtype:
+            raise StoreError(f"{path}/{name}: expected {dtype} {(layout.images, *shape)}, got "
+                             f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
+    for shard in range(layout.shards):
+        yield shard, list(_faults(path, layout, group, shard))
+
+
+def _faults(path: Path, layout: Layout, group: zarr.Group, shard: int) -> Iterator[str]:
+    try:
+        entry = ledger.read(path, shard)
+    except StoreError:
+        yield "its ledger entry is not readable"
+        return
+    if entry is None:
+        yield "not extracted yet"
+        return
+    rows = layout.rows(shard)
+    if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
+        yield f"its ledger entry is of images {entry.first} to {entry.first + entry.images - 1}"
+        return
+    for name, (shape, _) in layout.arrays().items():
+        file = ledger.shard_file(path, name, shard, len(shape) + 1)
+        if not file.exists():
+            yield f"{name}: its file is missing"
+        elif ledger.checksum(file) != entry.checksums.get(name):
+            yield f"{name}: its bytes are not those that were written"
+        else:
+            yield from _values(name, np.asarray(group[name][rows.start:rows.stop]), entry, layout)  # type: ignore[index]
+
+
+def _values(name: str, values: np.ndarray, entry: ledger.Entry, layout: Layout) -> Iterator[str]:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = entry.first + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+        yield f"{name}: image row {bad} has values that are not finite"
+    failed = np.isin(np.arange(entry.first, entry.first + entry.images), list(entry.failed))
+    if name == "status" and not np.array_equal(values, np.where(failed, FAILED, DONE)):
+        yield "status: does not agree with the ledger's failures"
+    if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ failed).all():
+        yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"

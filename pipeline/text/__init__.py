@@ -1,0 +1,1 @@
+"""Captions: from words to numbers, and text encoders that give one vector a token."""

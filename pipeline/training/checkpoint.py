@@ -1,0 +1,105 @@
+"""What a head leaves on disk, each file whole or not at all, and none of it a pickle.
+
+    HEAD/
+      head.json           what the head is: feature, settings, seed, and digests of all it was made from
+      vocabulary.json     the words it knows
+      last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
+      best.safetensors    the network of the epoch that is best on val
+      history.csv         a row an epoch: loss, negatives, val recalls
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pipeline.errors import InputError
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass
+class State:
+    """Where training stands: epochs finished, and a row of the history for each."""
+
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def epochs(self) -> int:
+        return len(self.history)
+
+    @property
+    def best(self) -> int:
+        """The epoch (0-based) with the highest RSUM on val, the earliest of equals; -1 before the first."""
+        return max(range(len(self.history)), key=lambda e: (self.history[e]["rsum"], -e), default=-1)
+
+
+def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+    """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step."""
+    partial = path.with_name(path.name + ".partial")
+    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
+              metadata={name: json.dumps(value) for name, value in metadata.items()})
+    partial.replace(path)
+
+
+def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
+    """Read what `save_tensors` wrote. Raises InputError for a missing or damaged file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = {name: json.loads(value) for name, value in (file.metadata() or {}).items()}
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118 (not a dict)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no checkpoint there; train the head with `pipeline train`") from None
+    except (SafetensorError, ValueError, OSError) as error:
+        raise InputError(f"{path}: not a readable checkpoint: {error}; delete its folder and train again") from None
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
+    """An optimizer's state as named tensors: `optimizer.PARAMETER.FIELD`."""
+    state = optimizer.state_dict()["state"]
+    return {f"optimizer.{number}.{name}": torch.as_tensor(value)
+            for number, fields in state.items() for name, value in fields.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    """Put back what `optimizer_tensors` took."""
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".")
+            state.setdefault(int(number), {})[name] = value
+    whole = optimizer.state_dict()
+    optimizer.load_state_dict({**whole, "state": state})
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file whole."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def write_history(folder: Path, state: State) -> None:
+    """history.csv: what DVC plots."""
+    write_text(folder / "history.csv", pd.DataFrame(state.history).to_csv(index=False))
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """head.json. Raises InputError where the folder holds no head."""
+    try:
+        tree = json.loads((folder / "head.json").read_text(encoding="utf-8"))
+        if not isinstance(tree, dict):
+            raise ValueError
+        return tree
+    except FileNotFoundError:
+        raise InputError(f"{folder}: no head there; train it with `pipeline train`") from None
+    except (OSError, ValueError):
+        raise InputError(f"{folder}/head.json: not readable; delete the folder and train again") from None

@@ -1,0 +1,56 @@
+"""Open a trained head for use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.heads.two_tower import TwoTower
+from pipeline.manifest import Manifest
+from pipeline.settings import Recipe, Training
+from pipeline.store import FeatureStore
+from pipeline.store.layout import digest
+from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import checkpoint
+from pipeline.weights import sha256
+
+
+@dataclass(frozen=True)
+class Head:
+    """The best epoch's network of a trained head. checkpoint: SHA-256 of its file."""
+
+    model: TwoTower
+    vocabulary: Vocabulary
+    description: dict[str, Any]
+    checkpoint: str
+
+
+def load(folder: Path, manifest: Manifest, store: FeatureStore) -> Head:
+    """Open a head with the manifest and store it was trained on.
+
+    Raises InputError where it is not finished, or was trained on another manifest or store.
+    """
+    description = checkpoint.describe(folder)
+    for what, now in (("manifest", manifest.digest), ("store", digest(store.fingerprint))):
+        if description.get(what) != now:
+            raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
+    try:
+        recipe = Recipe.model_validate(description["recipe_settings"])
+        training = Training.model_validate(description["training"])
+        vocabulary = Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
+    except (KeyError, ValueError, OSError):
+        raise InputError(f"{folder}: not a head of this version; train it again") from None
+    if vocabulary.digest != description.get("vocabulary"):
+        raise InputError(f"{folder}/vocabulary.json: is not the vocabulary that the head was trained with")
+    _, state = checkpoint.load_tensors(folder / "last.safetensors")
+    if len(state.get("history", [])) < training.epochs:
+        raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
+    model = TwoTower(description["feature"], store.layout.dimension, len(vocabulary), recipe, training)
+    tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise InputError(f"{folder}/best.safetensors: does not fit the head's settings; train it again") from None
+    return Head(model.to(training.device).eval(), vocabulary, description, sha256(folder / "best.safetensors"))

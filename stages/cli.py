@@ -1,0 +1,79 @@
+"""The front door: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from pipeline.errors import InputError
+
+# Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
+COMMANDS = {
+    "sample": "Render the built-in sample corpus.",
+    "manifest": "Turn annotations and a folder of images into one checked table.",
+    "extract": "Extract region, grid or patch features into a store.",
+    "verify": "Check a feature store and say what is wrong and where.",
+    "train": "Train one head on one feature.",
+    "score": "Write a head's similarity matrix.",
+    "ensemble": "Average the heads of R, RG or RGP.",
+    "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
+    "tables": "Write the papers' tables, published rows beside measured ones.",
+}
+
+
+class Commands(click.Group):
+    """Commands by name, each imported when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"stages.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands, in the order of the pipeline"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="vse-pipeline")
+def cli() -> None:
+    """Image-text retrieval with visual-semantic embeddings: from photographs and captions to a paper's tables.
+
+    Settings live in params.yaml; `dvc repro` runs the commands in order. Each has --help with an example.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    try:
+        code = cli.main(standalone_mode=False) or 0
+    except InputError as error:
+        code = _say(f"error: {error}", 2)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = _say("interrupted; run the same command again to go on", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as error:
+        code = _say(f"error: {error.strerror or error}: {error.filename or 'no file named'}; what was finished is "
+                    "kept, run again to go on", 1)
+    sys.exit(code)
+
+
+def _say(line: str, code: int) -> int:
+    click.echo(line, err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Extract region, grid or patch features into a store."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from pipeline import cluster, extraction
+from pipeline.extractors import Runtime
+from pipeline.manifest import Manifest
+from pipeline.settings import Settings
+from stages import options
+from stages.layout import Layout
+
+
+@click.command
+@options.feature
+@options.dataset
+@click.option("--engine", metavar="NAME", show_default="features.FEATURE.engine",
+              help="Another engine, with its default settings.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
+              help="The store.")
+@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+              help="Where the image files lie.")
+@click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision")
+@click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
+@click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
+              help="Processes on this machine.")
+@click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
+              help="Whether an image that cannot be decoded ends the run.")
+@options.if_changed
+@options.with_settings
+def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, out: Path | None,
+            images: Path | None, scheduler: str | None, **changes: Any) -> None:
+    """Extract region, grid or patch features into a store. Running again does nothing, or resumes.
+
+    Example: pipeline extract --feature region --workers 2
+    """
+    manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
+    store = out or layout.features(manifest.dataset, feature)
+    job, workers = _job(settings, manifest, images, store, feature, changes)
+    where: Any = nullcontext()
+    if scheduler or workers > 1:
+        where = cluster.running(scheduler) if scheduler else cluster.local(workers)
+    with where as client, tqdm(unit="image", desc=feature, smoothing=0.1) as bar:
+        outcome = extraction.extract(job, cluster.on_workers(client) if client else None, bar.reset, bar.update)
+    click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
+               + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
+
+
+def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Path, feature: str,
+         changes: dict[str, Any]) -> tuple[extraction.Job, int]:
+    """The settings with the command line's changes."""
+    chosen = settings.engine_of(feature)
+    name = changes["engine"] or chosen.engine
+    own_options = chosen.options if name == chosen.engine else {}
+    extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
+                                                  if key in type(settings.extract).model_fields and value is not None})
+    engine = extraction.Engine.of(name, own_options, Runtime(extract.device, extract.precision))
+    job = extraction.Job(manifest, images or manifest.images_folder, store, engine, extract.batch_size,
+                         extract.shard_images, extract.compressor, extract.on_error, changes["if_changed"])
+    return job, extract.workers

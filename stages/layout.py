@@ -1,0 +1,38 @@
+"""Where files lie below the root. The only place that knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """root: everything that a command writes lies below it."""
+
+    root: Path
+
+    def manifest(self, dataset: str) -> Path:
+        return self.root / "data" / f"{dataset}.parquet"
+
+    def features(self, dataset: str, feature: str) -> Path:
+        return self.root / "features" / dataset / f"{feature}.zarr"
+
+    def head(self, dataset: str, name: str) -> Path:
+        return self.root / "heads" / dataset / name
+
+    def similarity(self, dataset: str, name: str) -> Path:
+        return self.root / "similarities" / dataset / f"{name}.zarr"
+
+    @property
+    def metrics(self) -> Path:
+        return self.root / "results" / "metrics.json"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "results" / "tables"
+
+
+def system(recipe: str, feature: str, text: str, seed: int) -> str:
+    """The name of a head (feature: region, grid, patch) or an ensemble (R, RG, RGP)."""
+    return f"{recipe}-{feature}-{text}-s{seed}"

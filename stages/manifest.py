@@ -1,0 +1,39 @@
+"""Turn annotations and a folder of images into one checked table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline import manifest
+from pipeline.settings import Settings
+from stages.layout import Layout
+from stages.options import with_settings
+
+
+@click.command
+@click.argument("name", required=False)
+@click.option("--images", type=click.Path(path_type=Path), show_default="the data set's card",
+              help="Folder of images.")
+@click.option("--annotations", type=click.Path(path_type=Path), show_default="the data set's card",
+              help="Karpathy's .json, or a .csv with columns image,caption[,split].")
+@click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
+@with_settings
+def command(layout: Layout, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
+            out: Path | None) -> None:
+    """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.
+
+    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, sample) or your own; default: run.dataset.
+
+    Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
+    """
+    card = manifest.dataset(name or settings.run.dataset)
+    table = manifest.build(card.name, images or layout.root / card.images,
+                           annotations or layout.root / card.annotations)
+    path = out or layout.manifest(card.name)
+    table.save(path)
+    splits = table.images["split"].value_counts()
+    counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
+    click.echo(f"{card.title}: {len(table.images)} images ({counts}), {len(table.table)} captions, "
+               f"digest {table.digest[:12]} in {path}")

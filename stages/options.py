@@ -1,0 +1,45 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from pipeline import settings
+from stages.layout import Layout
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --root, --params and -S; the command takes the layout and the checked settings first."""
+
+    @click.option("--root", type=click.Path(path_type=Path), default=Path(), show_default="current directory",
+                  help="Everything is read and written below this directory.")
+    @click.option("--params", type=click.Path(path_type=Path), show_default="params.yaml of the root, or here",
+                  help="The settings file.")
+    @click.option("-S", "--set", "changes", multiple=True, metavar="KEY=VALUE",
+                  help="Change one setting for this run: -S training.sample.epochs=3.")
+    @functools.wraps(command)
+    def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
+        if params is None:
+            params = root / "params.yaml" if (root / "params.yaml").exists() else Path("params.yaml")
+        command(Layout(root), settings.load(params, changes), **options)
+
+    return wrapped
+
+
+dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
+feature = click.option("--feature", type=click.Choice(["region", "grid", "patch"]), required=True,
+                       help="Which visual feature.")
+text = click.option("--text", type=click.Choice(["bigru"]), default="bigru", show_default=True,
+                    help="Which text encoder.")
+recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
+                      help="Which recipe of the settings' section `recipes`.")
+seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
+                          help="What to do where something made otherwise is in the way.")

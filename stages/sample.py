@@ -1,0 +1,25 @@
+"""Render the built-in sample corpus."""
+
+from __future__ import annotations
+
+import click
+from tqdm import tqdm
+
+from pipeline import sample
+from pipeline.settings import Settings
+from stages.layout import Layout
+from stages.options import with_settings
+
+
+@click.command
+@with_settings
+def command(layout: Layout, settings: Settings) -> None:
+    """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
+
+    Example: pipeline sample -S sample.images=60
+    """
+    options = settings.sample
+    folder = layout.root / "data" / "sample"
+    with tqdm(total=options.images, unit="image", desc="sample") as bar:
+        sample.render(folder, options.images, options.size, options.seed, progress=bar.update)
+    click.echo(f"{options.images} images and their captions in {folder}")
