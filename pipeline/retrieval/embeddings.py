@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from pipeline.retrieval.similarity import (
     Index,
     check_floats,
     open_npy,
+    position,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
     square_blocks,
@@ -28,7 +30,8 @@ from pipeline.retrieval.similarity import (
 )
 
 Embedding: TypeAlias = npt.NDArray[Any] | Tensor | str | Path
-ROWS_AT_ONCE = 4096
+# Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
+PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
 
 class Embeddings:
@@ -56,28 +59,32 @@ class Embeddings:
 
     @cached_property
     def equal(self) -> EqualRows:
-        return EqualRows(
-            _equal_rows(self.images, "image embeddings"),
-            _equal_rows(self.captions, "caption embeddings"),
-        )
+        return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
     def block(self, images: Index, captions: Index) -> Tensor:
-        product = self._rows(self.images[images]) @ self._rows(self.captions[captions]).T
+        product = self._rows("image", images) @ self._rows("caption", captions).T
         return refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Tensor:
         cells = torch.empty(len(images), dtype=self.dtype)
-        for start in range(0, len(images), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
+        for start in range(0, len(images), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            rows, columns = self._rows("image", images[part]), self._rows("caption", captions[part])
             cells[part] = (rows * columns).sum(1)
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, block_bytes: int) -> Iterator[tuple[slice, slice]]:
         return square_blocks(self.shape, max(1, block_bytes // self.dtype.itemsize))
 
-    def _rows(self, values: npt.NDArray[Any]) -> Tensor:
-        return to_tensor(values).to(self.dtype)
+    def _rows(self, side: str, index: Index) -> Tensor:
+        rows = to_tensor((self.images if side == "image" else self.captions)[index]).to(self.dtype)
+        if not math.isfinite(rows.sum().item()):
+            for row, dimension in torch.nonzero(~torch.isfinite(rows))[:1].tolist():
+                raise InputError(
+                    f"{side} embeddings: row {position(index, row)}, dimension {dimension} is "
+                    f"{rows[row, dimension].item()}: it cannot be ranked"
+                )
+        return rows
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
@@ -86,34 +93,27 @@ def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
     return array
 
 
-def _equal_rows(values: npt.NDArray[Any], what: str) -> Ids:
-    """Labels [N] that are equal for equal rows: the position of the first such row. Refuses NaN and
-    infinities on the way.
+def _equal_rows(values: npt.NDArray[Any]) -> Ids:
+    """Labels int64 [N], the same for equal rows."""
+    labels = np.arange(len(values))
+    # A glance at a few dimensions finds the rows that may have an equal; only those are read whole.
+    glance = values[:, :: max(1, values.shape[1] // GLANCE)]
+    label, count = np.unique(_checksums(glance), return_inverse=True, return_counts=True)[1:]
+    alike = np.flatnonzero(count[label] > 1)
+    sums = np.empty(len(alike), np.int64)
+    for start in range(0, len(alike), ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        sums[part] = _checksums(values[alike[part]])
+    first, label = np.unique(sums, return_index=True, return_inverse=True)[1:]
+    labels[alike] = alike[first[label]]
+    return labels
+
+
+def _checksums(rows: npt.NDArray[Any]) -> Ids:
+    """64-bit sums [N] of the rows' bits, exact whatever the order of adding; two rows that differ agree with a
+    chance below 2 ** -45.
     """
-    # Equal bits give equal integer sums, whatever the order; the sums are checked below wherever two of them
-    # agree.
-    weights = np.random.default_rng(0).integers(1 << 62, size=values.shape[1], dtype=np.int64) | 1
-    sums = np.empty(len(values), np.int64)
-    for start in range(0, len(values), ROWS_AT_ONCE):
-        rows = _bits(values[start : start + ROWS_AT_ONCE], what, start)
-        sums[start : start + ROWS_AT_ONCE] = rows @ weights
-    _, first, label = np.unique(sums, return_index=True, return_inverse=True)
-    labels = first[label]
-    repeated = np.flatnonzero(labels != np.arange(len(values)))
-    for start in range(0, len(repeated), ROWS_AT_ONCE):
-        part = repeated[start : start + ROWS_AT_ONCE]
-        differs = (values[part] != values[labels[part]]).any(1)
-        labels[part[differs]] = part[differs]
-    return labels.astype(np.int64)
-
-
-def _bits(rows: npt.NDArray[Any], what: str, start: int) -> npt.NDArray[Any]:
-    if not np.isfinite(rows).all():
-        row, dimension = np.argwhere(~np.isfinite(rows))[0]
-        raise InputError(
-            f"{what}: row {start + row}, dimension {dimension} is {rows[row, dimension]}: it cannot be ranked"
-        )
-    exact = np.add(
-        rows, 0.0, dtype=np.float64 if working_size(rows.dtype) == 8 else np.float32
-    )  # -0.0 becomes 0.0
-    return exact.view(np.int64 if exact.itemsize == 8 else np.int32)
+    weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
+    double = working_size(rows.dtype) == 8
+    exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
+    return exact.view(np.int64 if double else np.int32) @ weights

@@ -97,7 +97,7 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
     images, captions = shape
     if captions_per_image < 1 or captions != images * captions_per_image:
         raise InputError(
-            f"{captions_per_image} captions an image: expected {images * captions_per_image} columns for {images} "
-            f"images, received {captions}; give the manifest instead"
+            f"{captions_per_image} captions for each of {images} images make "
+            f"{images * captions_per_image} columns, received {captions}: give the manifest instead"
         )
     return np.repeat(np.arange(images), captions_per_image)

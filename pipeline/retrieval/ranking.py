@@ -143,36 +143,47 @@ def _count(
     source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[str, ...]
 ) -> dict[str, QueryRanks]:
     thresholds = _Thresholds(source, owner)
-    along = {"i2t": (1, thresholds.image[:, None]), "t2i": (0, thresholds.caption[None, :])}
-    tallies = {name: torch.zeros(2, along[name][1].numel(), dtype=torch.int64) for name in directions}
-    buffer = torch.empty(TILE)
+    tallies = {
+        name: _Tally(1, thresholds.image) if name == "i2t" else _Tally(0, thresholds.caption)
+        for name in directions
+    }
     for rows, columns in source.grid(block_bytes):
-        block = source.block(rows, columns)
-        thresholds.settle(block, rows, columns)
-        for top in range(0, block.shape[0], TILE[0]):
-            for left in range(0, block.shape[1], TILE[1]):
-                cells = block[top : top + TILE[0], left : left + TILE[1]]
-                at = (
-                    slice(rows.start + top, rows.start + top + cells.shape[0]),
-                    slice(columns.start + left, columns.start + left + cells.shape[1]),
-                )
-                for name in directions:
-                    dim, threshold = along[name]
-                    queries = at[1 - dim]
-                    level = threshold[queries] if dim else threshold[:, queries]
-                    tallies[name][:, queries] += _tally(cells, level, dim, buffer)
-        report.finished(block.numel())
-    return {name: _queries(tallies[name].numpy(), thresholds, name) for name in directions}
+        _count_block(source, thresholds, list(tallies.values()), rows, columns)
+        report.finished((rows.stop - rows.start) * (columns.stop - columns.start))
+    return {name: _queries(tally.counts.numpy(), thresholds, name) for name, tally in tallies.items()}
 
 
-def _tally(cells: Tensor, level: Tensor, dim: int, buffer: Tensor) -> Tensor:
-    """How many cells are above, and how many at, the level of their row (dim 1) or column (dim 0): int64 [2,
-    queries].
+def _count_block(
+    source: Similarity, thresholds: _Thresholds, tallies: list[_Tally], rows: slice, columns: slice
+) -> None:
+    block = source.block(rows, columns)
+    thresholds.settle(block, rows, columns)
+    for top in range(0, block.shape[0], TILE[0]):
+        for left in range(0, block.shape[1], TILE[1]):
+            cells = block[top : top + TILE[0], left : left + TILE[1]]
+            for tally in tallies:
+                tally.add(cells, (rows.start + top, columns.start + left))
+
+
+class _Tally:
+    """How many cells are above (counts[0]) and how many at (counts[1]) the threshold of their row (dim 1) or
+    column (dim 0).
     """
-    out = buffer[: cells.shape[0], : cells.shape[1]]
-    # Comparing into floats and summing those is faster than summing booleans.
-    above = torch.gt(cells, level, out=out).sum(dim)
-    return torch.stack((above, torch.eq(cells, level, out=out).sum(dim))).long()
+
+    def __init__(self, dim: int, threshold: Tensor) -> None:
+        self.dim, self.threshold = dim, threshold.unsqueeze(dim)
+        self.counts = torch.zeros(2, len(threshold), dtype=torch.int64)
+        self.buffer = torch.empty(TILE)
+
+    def add(self, cells: Tensor, corner: tuple[int, int]) -> None:
+        """Counts the cells of a tile that starts at this row and column of the matrix."""
+        axis = 1 - self.dim
+        start, length = corner[axis], cells.shape[axis]
+        threshold = self.threshold.narrow(axis, start, length)
+        # Comparing into floats and summing those is faster than summing booleans.
+        out = self.buffer[: cells.shape[0], : cells.shape[1]]
+        self.counts[0, start : start + length] += torch.gt(cells, threshold, out=out).sum(self.dim).long()
+        self.counts[1, start : start + length] += torch.eq(cells, threshold, out=out).sum(self.dim).long()
 
 
 def _queries(

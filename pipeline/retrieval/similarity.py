@@ -269,7 +269,7 @@ def refuse_nonfinite(block: Tensor, images: Index, captions: Index) -> Tensor:
         places = torch.nonzero(~torch.isfinite(block))
         if len(places):
             row, column = places[0].tolist()
-            _refuse(block[row, column].item(), _position(images, row), _position(captions, column))
+            _refuse(block[row, column].item(), position(images, row), position(captions, column))
     return block
 
 
@@ -288,5 +288,6 @@ def _refuse(value: float, row: int, column: int) -> None:
     )
 
 
-def _position(index: Index, place: int) -> int:
+def position(index: Index, place: int) -> int:
+    """The place in the whole matrix of row or column `place` of a block."""
     return int((index.start or 0) + place if isinstance(index, slice) else index[place])
