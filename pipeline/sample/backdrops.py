@@ -46,7 +46,12 @@ WALLS: dict[str, Colour] = {
     "pink": (0.95, 0.74, 0.78),
     "yellow": (0.96, 0.88, 0.58),
 }
-CURTAINS: dict[str, Colour] = {"red": (0.66, 0.05, 0.09), "blue": (0.08, 0.16, 0.58), "purple": (0.38, 0.10, 0.50), "green": (0.05, 0.34, 0.18)}
+CURTAINS: dict[str, Colour] = {
+    "red": (0.66, 0.05, 0.09),
+    "blue": (0.08, 0.16, 0.58),
+    "purple": (0.38, 0.10, 0.50),
+    "green": (0.05, 0.34, 0.18),
+}
 
 
 def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
@@ -71,7 +76,9 @@ def _sky(canvas: Canvas, scene: Scene, rng: Rng, horizon: float) -> None:
         details.birds(canvas, _free(scene, rng, (0.2, 0.5, 0.8)))
 
 
-def _ground(canvas: Canvas, rng: Rng, top: float, colours: list[Colour], grain: float = 0.10, blades: int = 18) -> None:
+def _ground(
+    canvas: Canvas, rng: Rng, top: float, colours: list[Colour], grain: float = 0.10, blades: int = 18
+) -> None:
     """A plain that runs to the horizon: broad patches, and grain that grows towards the viewer."""
     canvas.gradient(top, 1, colours)
     where = canvas.band(top, 1)
@@ -84,7 +91,9 @@ def _free(scene: Scene, rng: Rng, places: tuple[float, ...]) -> float:
     """The place in the background where the fewest things stand in the way, chosen at random among equals."""
 
     def room(x: float) -> float:
-        gaps = [abs(x - centre) - thing.radius for thing in scene.things for centre in thing.xs if thing.top < 0.6]
+        gaps = [
+            abs(x - centre) - thing.radius for thing in scene.things for centre in thing.xs if thing.top < 0.6
+        ]
         return min(gaps, default=1.0)
 
     return max(rng.permutation(places).tolist(), key=lambda x: min(room(x), 0.25))
@@ -161,8 +170,10 @@ def city(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _ground(canvas, rng, 0.60, [(0.40, 0.41, 0.43), (0.48, 0.48, 0.50), (0.42, 0.42, 0.44)], 0.05, 54)
     canvas.polygon([(0, 0.60), (1, 0.60), (1, 0.635), (0, 0.635)], (0.68, 0.67, 0.65))
     for left in np.arange(0.02, 1, 0.2):
-        canvas.polygon([(left, 0.73), (left + 0.1, 0.73), (left + 0.09, 0.745), (left - 0.01, 0.745)], (0.92, 0.90, 0.82))
-    if scene.detail == "lamp":
+        canvas.polygon(
+            [(left, 0.73), (left + 0.1, 0.73), (left + 0.09, 0.745), (left - 0.01, 0.745)], (0.92, 0.90, 0.82)
+        )
+    if scene.detail == "street lamp":
         details.street_lamp(canvas, _free(scene, rng, (0.08, 0.92)), 0.635)
 
 
@@ -219,7 +230,7 @@ def room(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         details.painting(canvas, _free(scene, rng, (0.22, 0.5, 0.78)))
     details.planks(canvas, rng, 0.62, (0.62, 0.42, 0.24), 9)
     canvas.polygon([(0, 0.60), (1, 0.60), (1, 0.628), (0, 0.628)], (0.95, 0.94, 0.91))
-    if scene.detail == "lamp":
+    if scene.detail == "floor lamp":
         details.floor_lamp(canvas, _free(scene, rng, (0.08, 0.92)), 0.66)
 
 

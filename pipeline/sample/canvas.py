@@ -50,7 +50,9 @@ class Canvas:
         for plane, channel in zip(self.pixels, zip(*colours, strict=True), strict=True):
             plane[rows] = np.interp(place, range(len(colours)), channel)[:, None]
 
-    def polygon(self, points: Sequence[tuple[float, float]], colour: Array | Colour, alpha: float = 1.0) -> None:
+    def polygon(
+        self, points: Sequence[tuple[float, float]], colour: Array | Colour, alpha: float = 1.0
+    ) -> None:
         """A filled polygon of (x, y) points."""
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
@@ -62,7 +64,9 @@ class Canvas:
             ImageDraw.Draw(mask).polygon(outline, fill=255)
             self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
 
-    def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Array | Colour, alpha: float = 1.0) -> None:
+    def ellipse(
+        self, x: float, y: float, rx: float, ry: float, colour: Array | Colour, alpha: float = 1.0
+    ) -> None:
         """A filled ellipse around (x, y)."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
         inside = 1 - np.hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)

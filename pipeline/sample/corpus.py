@@ -1,0 +1,107 @@
+"""Writing the sample corpus: a folder of pictures and their captions in the layout of Karpathy's split files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.sample.paint import paint
+from pipeline.sample.scenes import Scene, compose
+from pipeline.sample.wording import describe, tokens
+
+CAPTIONS = 5
+SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six scenes that follow each other
+MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
+
+
+def render(
+    out: Path,
+    images: int = 600,
+    size: int = 256,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Path:
+    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square) and `out/dataset_sample.json`; the latter's path.
+
+    Two thirds of the images are for training, a sixth each for validation and test. Picture and captions of image i
+    depend on `seed` and i alone, and the bytes are the same every time (for the same versions of NumPy and Pillow and the
+    same kind of processor). Every file appears whole or not at all, the JSON file last; a sample that was in `out` before
+    is replaced. `progress` is called with the number of images finished so far.
+
+    Raises InputError where an argument is out of range or `out` cannot be written.
+    """
+    _check(images, size, seed)
+    folder, listing = out / "images", out / "dataset_sample.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        listing.unlink(missing_ok=True)  # a folder without it is unfinished
+        entries = []
+        for index in range(images):
+            scene = compose(seed, index)
+            entries.append(_entry(scene, seed, index))
+            _write(folder / entries[-1]["filename"], _jpeg(scene, size, seed, index))
+            if progress is not None:
+                progress(index + 1)
+        _remove_others(folder, {entry["filename"] for entry in entries})
+        _write(listing, (json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n").encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot write the sample to {out}: {error}; choose another folder or free some space"
+        ) from error
+    return listing
+
+
+def _check(images: int, size: int, seed: int) -> None:
+    if not MIN_IMAGES <= images <= MAX_IMAGES:
+        raise InputError(
+            f"images must be from {MIN_IMAGES} to {MAX_IMAGES} (every split needs some), not {images}"
+        )
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise InputError(f"size must be from {MIN_SIZE} to {MAX_SIZE} pixels, not {size}")
+    if seed < 0:
+        raise InputError(f"seed must not be negative, it is {seed}")
+
+
+def _entry(scene: Scene, seed: int, index: int) -> dict[str, Any]:
+    """One element of `images` in the JSON file."""
+    captions = describe(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
+    ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
+    sentences = [
+        {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
+        for raw, sentid in zip(captions, ids, strict=True)
+    ]
+    return {
+        "filename": f"sample_{index:06d}.jpg",
+        "imgid": index,
+        "split": SPLITS[index % len(SPLITS)],
+        "sentids": ids,
+        "sentences": sentences,
+    }
+
+
+def _jpeg(scene: Scene, size: int, seed: int, index: int) -> bytes:
+    buffer = io.BytesIO()
+    paint(scene, size, np.random.default_rng([seed, index, 2])).save(
+        buffer, "JPEG", quality=92, subsampling=0
+    )
+    return buffer.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+def _remove_others(folder: Path, names: set[str]) -> None:
+    """Remove what an earlier, larger or interrupted sample left behind; files of other names are not ours."""
+    for path in folder.glob("sample_*.jpg*"):
+        if path.name not in names:
+            path.unlink()

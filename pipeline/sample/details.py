@@ -57,7 +57,9 @@ def rocket(canvas: Canvas, x: float, ground: float) -> None:
     canvas.polygon([(x + 0.07, ground), (x + 0.035, ground - 0.12), (x + 0.03, ground)], (0.62, 0.10, 0.10))
     body = [(x - 0.035, ground), (x - 0.04, top + 0.1), (x, top), (x + 0.04, top + 0.1), (x + 0.035, ground)]
     canvas.polygon(body, (0.90, 0.91, 0.93))
-    canvas.polygon([(x, top), (x + 0.04, top + 0.1), (x + 0.035, ground), (x + 0.008, ground)], (0.72, 0.74, 0.78))
+    canvas.polygon(
+        [(x, top), (x + 0.04, top + 0.1), (x + 0.035, ground), (x + 0.008, ground)], (0.72, 0.74, 0.78)
+    )
     canvas.polygon([(x, top), (x + 0.04, top + 0.1), (x - 0.04, top + 0.1)], (0.78, 0.16, 0.16))
     canvas.ellipse(x, top + 0.16, 0.018, 0.018, (0.30, 0.50, 0.70))
 
@@ -113,7 +115,15 @@ def mountains(canvas: Canvas, rng: Rng, ground: float) -> None:
 def trees(canvas: Canvas, rng: Rng, ground: float) -> None:
     for x in rng.permutation(np.linspace(0.05, 0.95, 7))[:5] + rng.uniform(-0.03, 0.03, 5):
         size = rng.uniform(0.05, 0.075)
-        canvas.polygon([(x - 0.008, ground + 0.01), (x - 0.005, ground - size), (x + 0.005, ground - size), (x + 0.008, ground + 0.01)], (0.30, 0.20, 0.12))
+        canvas.polygon(
+            [
+                (x - 0.008, ground + 0.01),
+                (x - 0.005, ground - size),
+                (x + 0.005, ground - size),
+                (x + 0.008, ground + 0.01),
+            ],
+            (0.30, 0.20, 0.12),
+        )
         for dx, dy, shade in ((0.3, -1.3, 0.8), (-0.5, -1.2, 0.9), (0.0, -1.9, 1.0), (-0.15, -1.45, 1.1)):
             colour = (0.16 * shade, 0.42 * shade, 0.14 * shade)
             canvas.ellipse(x + dx * size, ground + dy * size, 0.62 * size, 0.58 * size, colour)
@@ -124,8 +134,14 @@ def pines(canvas: Canvas, rng: Rng, ground: float) -> None:
         size = rng.uniform(0.16, 0.25)
         for k in range(4):
             top, half = ground - size * (1 - 0.2 * k), size * (0.12 + 0.06 * k)
-            canvas.polygon([(x, top), (x + half, top + size * 0.36), (x - half, top + size * 0.36)], (0.10, 0.28 + 0.02 * k, 0.20))
-            canvas.polygon([(x, top), (x + 0.4 * half, top + size * 0.13), (x - 0.4 * half, top + size * 0.13)], (0.92, 0.95, 0.98))
+            canvas.polygon(
+                [(x, top), (x + half, top + size * 0.36), (x - half, top + size * 0.36)],
+                (0.10, 0.28 + 0.02 * k, 0.20),
+            )
+            canvas.polygon(
+                [(x, top), (x + 0.4 * half, top + size * 0.13), (x - 0.4 * half, top + size * 0.13)],
+                (0.92, 0.95, 0.98),
+            )
 
 
 def palm(canvas: Canvas, x: float, ground: float) -> None:
@@ -134,7 +150,10 @@ def palm(canvas: Canvas, x: float, ground: float) -> None:
         y0, y1 = ground - 0.36 * k / 12, ground - 0.36 * (k + 1) / 12
         dx = x + lean * (k / 12) ** 2
         shade = 0.85 + 0.3 * (k % 2)
-        canvas.polygon([(dx - 0.014, y0), (dx - 0.011, y1), (dx + 0.011, y1), (dx + 0.014, y0)], (0.45 * shade, 0.32 * shade, 0.20 * shade))
+        canvas.polygon(
+            [(dx - 0.014, y0), (dx - 0.011, y1), (dx + 0.011, y1), (dx + 0.014, y0)],
+            (0.45 * shade, 0.32 * shade, 0.20 * shade),
+        )
     x += lean
     for angle in np.linspace(-0.5, np.pi + 0.5, 8):
         dx, dy = np.cos(angle), -np.sin(angle)
@@ -152,7 +171,9 @@ def cactus(canvas: Canvas, rng: Rng, ground: float) -> None:
             cx, y0, y1, r = x + dx * size, ground - top * size, ground - foot * size, half * size
             canvas.polygon([(cx - r, y0), (cx + r, y0), (cx + r, y1), (cx - r, y1)], green)
             canvas.ellipse(cx, y0, r, r, green)
-            canvas.polygon([(cx + 0.3 * r, y0 - 0.9 * r), (cx + r, y0), (cx + r, y1), (cx + 0.3 * r, y1)], dark)
+            canvas.polygon(
+                [(cx + 0.3 * r, y0 - 0.9 * r), (cx + r, y0), (cx + r, y1), (cx + 0.3 * r, y1)], dark
+            )
             if dx:
                 lower = ground - (foot - 0.03) * size
                 canvas.polygon([(x, y1), (cx, y1), (cx, lower), (x, lower)], green)
@@ -184,9 +205,21 @@ def water(canvas: Canvas, rng: Rng, top: float, bottom: float, mood: str) -> Non
 
 
 def sailboat(canvas: Canvas, x: float, line: float) -> None:
-    canvas.polygon([(x + 0.004, line - 0.012), (x + 0.004, line - 0.125), (x + 0.062, line - 0.02)], (0.97, 0.97, 0.95))
-    canvas.polygon([(x - 0.006, line - 0.012), (x - 0.006, line - 0.10), (x - 0.042, line - 0.02)], (0.86, 0.87, 0.88))
-    canvas.polygon([(x - 0.055, line - 0.01), (x + 0.065, line - 0.01), (x + 0.042, line + 0.016), (x - 0.04, line + 0.016)], (0.40, 0.22, 0.14))
+    canvas.polygon(
+        [(x + 0.004, line - 0.012), (x + 0.004, line - 0.125), (x + 0.062, line - 0.02)], (0.97, 0.97, 0.95)
+    )
+    canvas.polygon(
+        [(x - 0.006, line - 0.012), (x - 0.006, line - 0.10), (x - 0.042, line - 0.02)], (0.86, 0.87, 0.88)
+    )
+    canvas.polygon(
+        [
+            (x - 0.055, line - 0.01),
+            (x + 0.065, line - 0.01),
+            (x + 0.042, line + 0.016),
+            (x - 0.04, line + 0.016),
+        ],
+        (0.40, 0.22, 0.14),
+    )
 
 
 def skyline(canvas: Canvas, rng: Rng, ground: float, mood: str) -> None:
@@ -203,13 +236,26 @@ def skyline(canvas: Canvas, rng: Rng, ground: float, mood: str) -> None:
         for wx in np.arange(left + 0.014, left + width - 0.02, 0.026):
             for wy in np.arange(top + 0.016, ground - 0.03, 0.034):
                 if rng.random() < 0.7:
-                    canvas.polygon([(wx, wy), (wx + 0.013, wy), (wx + 0.013, wy + 0.017), (wx, wy + 0.017)], glass)
+                    canvas.polygon(
+                        [(wx, wy), (wx + 0.013, wy), (wx + 0.013, wy + 0.017), (wx, wy + 0.017)], glass
+                    )
 
 
 def street_lamp(canvas: Canvas, x: float, ground: float) -> None:
     iron = (0.13, 0.14, 0.15)
-    canvas.polygon([(x - 0.008, ground), (x - 0.006, ground - 0.40), (x + 0.006, ground - 0.40), (x + 0.008, ground)], iron)
-    canvas.polygon([(x - 0.03, ground - 0.47), (x + 0.03, ground - 0.47), (x + 0.018, ground - 0.40), (x - 0.018, ground - 0.40)], (1.0, 0.92, 0.62))
+    canvas.polygon(
+        [(x - 0.008, ground), (x - 0.006, ground - 0.40), (x + 0.006, ground - 0.40), (x + 0.008, ground)],
+        iron,
+    )
+    canvas.polygon(
+        [
+            (x - 0.03, ground - 0.47),
+            (x + 0.03, ground - 0.47),
+            (x + 0.018, ground - 0.40),
+            (x - 0.018, ground - 0.40),
+        ],
+        (1.0, 0.92, 0.62),
+    )
     canvas.polygon([(x - 0.036, ground - 0.47), (x, ground - 0.50), (x + 0.036, ground - 0.47)], iron)
     canvas.glow(x, ground - 0.435, 0.05, 0.05, (1.0, 0.93, 0.65), 0.55)
 
@@ -228,9 +274,25 @@ def trunks(canvas: Canvas, rng: Rng, ground: float) -> None:
 def campfire(canvas: Canvas, x: float, ground: float) -> None:
     canvas.glow(x, ground - 0.03, 0.11, 0.08, (1.0, 0.55, 0.15), 0.65)
     for turn in (-1, 1):
-        canvas.polygon([(x - 0.05, ground + turn * 0.012), (x + 0.05, ground - turn * 0.012), (x + 0.05, ground - turn * 0.012 + 0.014), (x - 0.05, ground + turn * 0.012 + 0.014)], (0.30, 0.17, 0.09))
+        canvas.polygon(
+            [
+                (x - 0.05, ground + turn * 0.012),
+                (x + 0.05, ground - turn * 0.012),
+                (x + 0.05, ground - turn * 0.012 + 0.014),
+                (x - 0.05, ground + turn * 0.012 + 0.014),
+            ],
+            (0.30, 0.17, 0.09),
+        )
     for size, colour in ((1.0, (0.95, 0.35, 0.08)), (0.7, (1.0, 0.62, 0.12)), (0.4, (1.0, 0.92, 0.50))):
-        flame = [(x - 0.035, -0.01), (x - 0.028, -0.05), (x - 0.010, -0.04), (x, -0.11), (x + 0.014, -0.05), (x + 0.03, -0.065), (x + 0.035, -0.01)]
+        flame = [
+            (x - 0.035, -0.01),
+            (x - 0.028, -0.05),
+            (x - 0.010, -0.04),
+            (x, -0.11),
+            (x + 0.014, -0.05),
+            (x + 0.03, -0.065),
+            (x + 0.035, -0.01),
+        ]
         canvas.polygon([(x + (px - x) * size, ground + 0.01 + py * size) for px, py in flame], colour)
 
 
@@ -267,30 +329,64 @@ def tiles(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
 
 def window(canvas: Canvas, x: float) -> None:
     """A window with a white frame and daylight behind it."""
-    canvas.polygon([(x - 0.15, 0.06), (x + 0.15, 0.06), (x + 0.15, 0.42), (x - 0.15, 0.42)], (0.97, 0.97, 0.96))
+    canvas.polygon(
+        [(x - 0.15, 0.06), (x + 0.15, 0.06), (x + 0.15, 0.42), (x - 0.15, 0.42)], (0.97, 0.97, 0.96)
+    )
     for left in (x - 0.135, x + 0.008):
         for top in (0.075, 0.248):
             pane = [(left, top), (left + 0.127, top), (left + 0.127, top + 0.157), (left, top + 0.157)]
             canvas.polygon(pane, (0.62, 0.82, 0.96))
-            canvas.polygon([(left + 0.02, top + 0.157), (left + 0.09, top), (left + 0.12, top), (left + 0.05, top + 0.157)], WHITE, 0.35)
-    canvas.polygon([(x - 0.17, 0.42), (x + 0.17, 0.42), (x + 0.17, 0.44), (x - 0.17, 0.44)], (0.88, 0.87, 0.85))
+            canvas.polygon(
+                [
+                    (left + 0.02, top + 0.157),
+                    (left + 0.09, top),
+                    (left + 0.12, top),
+                    (left + 0.05, top + 0.157),
+                ],
+                WHITE,
+                0.35,
+            )
+    canvas.polygon(
+        [(x - 0.17, 0.42), (x + 0.17, 0.42), (x + 0.17, 0.44), (x - 0.17, 0.44)], (0.88, 0.87, 0.85)
+    )
 
 
 def painting(canvas: Canvas, x: float) -> None:
     """A framed landscape on the wall."""
     left, right = x - 0.13, x + 0.13
-    canvas.polygon([(left + 0.01, 0.105), (right + 0.015, 0.105), (right + 0.015, 0.335), (left + 0.01, 0.335)], (0, 0, 0), 0.25)
+    canvas.polygon(
+        [(left + 0.01, 0.105), (right + 0.015, 0.105), (right + 0.015, 0.335), (left + 0.01, 0.335)],
+        (0, 0, 0),
+        0.25,
+    )
     canvas.polygon([(left, 0.09), (right, 0.09), (right, 0.32), (left, 0.32)], (0.42, 0.27, 0.12))
-    canvas.polygon([(left + 0.02, 0.11), (right - 0.02, 0.11), (right - 0.02, 0.30), (left + 0.02, 0.30)], (0.70, 0.84, 0.95))
-    canvas.polygon([(left + 0.02, 0.30), (left + 0.02, 0.24), (x - 0.03, 0.17), (x + 0.05, 0.25), (right - 0.02, 0.21), (right - 0.02, 0.30)], (0.36, 0.55, 0.34))
+    canvas.polygon(
+        [(left + 0.02, 0.11), (right - 0.02, 0.11), (right - 0.02, 0.30), (left + 0.02, 0.30)],
+        (0.70, 0.84, 0.95),
+    )
+    canvas.polygon(
+        [
+            (left + 0.02, 0.30),
+            (left + 0.02, 0.24),
+            (x - 0.03, 0.17),
+            (x + 0.05, 0.25),
+            (right - 0.02, 0.21),
+            (right - 0.02, 0.30),
+        ],
+        (0.36, 0.55, 0.34),
+    )
     canvas.ellipse(x + 0.06, 0.15, 0.02, 0.02, (0.98, 0.82, 0.35))
 
 
 def floor_lamp(canvas: Canvas, x: float, ground: float) -> None:
     canvas.glow(x, 0.22, 0.16, 0.16, (1.0, 0.95, 0.70), 0.45)
-    canvas.polygon([(x - 0.006, 0.26), (x + 0.006, 0.26), (x + 0.006, ground), (x - 0.006, ground)], (0.25, 0.22, 0.20))
+    canvas.polygon(
+        [(x - 0.006, 0.26), (x + 0.006, 0.26), (x + 0.006, ground), (x - 0.006, ground)], (0.25, 0.22, 0.20)
+    )
     canvas.ellipse(x, ground, 0.05, 0.014, (0.25, 0.22, 0.20))
-    canvas.polygon([(x - 0.04, 0.15), (x + 0.04, 0.15), (x + 0.07, 0.27), (x - 0.07, 0.27)], (1.0, 0.93, 0.74))
+    canvas.polygon(
+        [(x - 0.04, 0.15), (x + 0.04, 0.15), (x + 0.07, 0.27), (x - 0.07, 0.27)], (1.0, 0.93, 0.74)
+    )
 
 
 def shelf(canvas: Canvas, rng: Rng, x: float) -> None:
@@ -301,8 +397,25 @@ def shelf(canvas: Canvas, rng: Rng, x: float) -> None:
         glass = ((0.80, 0.45, 0.30), (0.92, 0.86, 0.66), (0.55, 0.40, 0.28), (0.75, 0.78, 0.55))[k]
         left, right = x + dx - 0.032, x + dx + 0.032
         canvas.polygon([(left, 0.23), (left, 0.23 - height), (right, 0.23 - height), (right, 0.23)], glass)
-        canvas.polygon([(left + 0.008, 0.23), (left + 0.008, 0.24 - height), (left + 0.018, 0.24 - height), (left + 0.018, 0.23)], WHITE, 0.45)
-        canvas.polygon([(left - 0.003, 0.23 - height), (left - 0.003, 0.212 - height), (right + 0.003, 0.212 - height), (right + 0.003, 0.23 - height)], (0.35, 0.30, 0.27))
+        canvas.polygon(
+            [
+                (left + 0.008, 0.23),
+                (left + 0.008, 0.24 - height),
+                (left + 0.018, 0.24 - height),
+                (left + 0.018, 0.23),
+            ],
+            WHITE,
+            0.45,
+        )
+        canvas.polygon(
+            [
+                (left - 0.003, 0.23 - height),
+                (left - 0.003, 0.212 - height),
+                (right + 0.003, 0.212 - height),
+                (right + 0.003, 0.23 - height),
+            ],
+            (0.35, 0.30, 0.27),
+        )
     canvas.polygon([(x - 0.2, 0.23), (x + 0.2, 0.23), (x + 0.2, 0.252), (x - 0.2, 0.252)], (0.52, 0.36, 0.22))
 
 

@@ -24,7 +24,9 @@ RGB: dict[str, Colour] = {
 }
 # Light falls from the upper left, over the viewer's shoulder.
 _LIGHT = np.array((-0.48, -0.62, 0.62), np.float32)
-_HALFWAY = (_LIGHT + np.array((0, 0, 1), np.float32)) / np.linalg.norm(_LIGHT + np.array((0, 0, 1), np.float32))
+_HALFWAY = (_LIGHT + np.array((0, 0, 1), np.float32)) / np.linalg.norm(
+    _LIGHT + np.array((0, 0, 1), np.float32)
+)
 
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
@@ -52,27 +54,28 @@ def _shadow(canvas: Canvas, thing: Thing, x: float, light: backdrops.Light) -> N
         canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, (0.0, 0.0, 0.05), 0.3 * light.shadow)
         return
     if thing.place != "top":
-        canvas.glow(x + 0.55 * r, thing.y - 0.05 * r, 0.75 * r, 0.13 * r, (0.0, 0.0, 0.05), 0.5 * light.shadow)
+        canvas.glow(
+            x + 0.55 * r, thing.y - 0.05 * r, 0.75 * r, 0.13 * r, (0.0, 0.0, 0.05), 0.5 * light.shadow
+        )
     canvas.glow(x + 0.05 * r, thing.y - 0.02 * r, 0.42 * r, 0.07 * r, (0.0, 0.0, 0.05), 0.5)
 
 
 def _thing(canvas: Canvas, thing: Thing, x: float, light: backdrops.Light) -> None:
     r, middle = thing.radius, thing.y - thing.radius
-    left, top, right, bottom = (value * r for value in shapes.REACH)
+    left, top, right, bottom = (value * r for value in shapes.reach(thing.shape))
     where = canvas.window(x + left, middle + top, x + right, middle + bottom)
     grid = np.broadcast_arrays((canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - middle) / r)
     for part in shapes.SHAPES[thing.shape](*grid):
         alpha = np.clip(0.5 - part.distance * (r * canvas.side), 0, 1)
-        surface = np.asarray(part.colour, np.float32) if part.colour else _pattern(thing, part)
-        canvas.blend(where, _lit(surface, part.normal, light), alpha)
+        canvas.blend(where, _lit(_surface(thing, part), part.normal, light), alpha)
 
 
-def _pattern(thing: Thing, part: shapes.Part) -> Array:
-    """The colour of the surface, [3] or [3, h, w]."""
-    base = np.asarray(RGB[thing.colour], np.float32)
-    if thing.texture == "plain":
+def _surface(thing: Thing, part: shapes.Part) -> Array:
+    """The unlit colour of a part, [3] or [3, h, w]."""
+    base = np.asarray(part.colour or RGB[thing.colour], np.float32)
+    if thing.texture == "plain" or part.pattern is None:
         return base
-    u, v = part.u, part.v
+    u, v = part.pattern
     if thing.texture == "striped":
         along = u if thing.shape in ("umbrella", "ring") else v
         wave = np.sin(np.pi * along)
@@ -91,5 +94,7 @@ def _lit(surface: Array, normal: Array, light: backdrops.Light) -> Array:
     diffuse = np.clip(np.tensordot(_LIGHT, normal, 1), 0, 1)
     highlight = np.clip(np.tensordot(_HALFWAY, normal, 1), 0, 1) ** 40
     shading = light.ambient + (1.12 - light.ambient) * diffuse
-    planes = [(value * shading + 0.45 * highlight) * tint for value, tint in zip(surface, light.tint, strict=True)]
+    planes = [
+        (value * shading + 0.45 * highlight) * tint for value, tint in zip(surface, light.tint, strict=True)
+    ]
     return np.stack(planes)

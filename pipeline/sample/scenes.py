@@ -60,11 +60,11 @@ SETTINGS = {
     "desert": Setting(_SKIES, ("cactus", "palm", "birds"), ("orange", "brown", "yellow")),
     "snow": Setting(_SKIES, ("pines", "mountains", "snowfall"), ("white",)),
     "dock": Setting(_SKIES, ("mountains", "sailboat", "birds"), ("brown",)),
-    "city": Setting(_SKIES, ("lamp", "birds"), ("black",)),
+    "city": Setting(_SKIES, ("street lamp", "birds"), ("black",)),
     "forest": Setting(("green", "autumn"), ("mist", "flowers"), ("green", "brown", "orange")),
     "night": Setting(("night",), ("moon", "crescent", "campfire"), ("black", "purple")),
     "space": Setting(("night",), ("planet", "rocket"), ("black",)),
-    "room": Setting(("blue", "green", "pink", "yellow"), ("window", "painting", "lamp"), ("brown",)),
+    "room": Setting(("blue", "green", "pink", "yellow"), ("window", "painting", "floor lamp"), ("brown",)),
     "kitchen": Setting(("white", "blue", "green"), ("window", "shelf"), ("white",)),
     "stage": Setting(("red", "blue", "purple", "green"), ("spotlight",), ("brown",)),
 }
@@ -143,11 +143,14 @@ def compose(seed: int, index: int) -> Scene:
     slots, relations = pick(rng, [make for make, places in _LAYOUTS if _fits_any(shape, places)])(rng)
     theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
     taken: dict[int, Thing] = {theme: _thing(rng, slots[theme], shape, colour)}
-    for k in (k for k in range(len(slots)) if k != theme):
+    rest = [k for k in range(len(slots)) if k != theme]
+    for k in sorted(rest, key=lambda k: len(FITS[slots[k].place])):  # places that few shapes fit come first
         others = list(taken.values())
         shapes = [s for s in FITS[slots[k].place] if s not in {t.shape for t in others}]
         hidden = {t.colour for t in others} | set(SETTINGS[setting].hides)
-        taken[k] = _thing(rng, slots[k], pick(rng, shapes), pick(rng, [c for c in COLOURS if c not in hidden]))
+        taken[k] = _thing(
+            rng, slots[k], pick(rng, shapes), pick(rng, [c for c in COLOURS if c not in hidden])
+        )
     order = list(taken)  # the theme comes first
     relations = [Relation(r.kind, order.index(r.subject), order.index(r.object)) for r in relations]
     used = {thing.colour for thing in taken.values()}
@@ -186,7 +189,12 @@ def _fits_any(shape: str, places: tuple[str, ...]) -> bool:
 def _beside(rng: np.random.Generator) -> _Layout:
     slots = [
         _Slot("ground", rng.uniform(0.24, 0.30), rng.uniform(0.80, 0.88), pick(rng, ("medium", "large"))),
-        _Slot("ground", rng.uniform(0.70, 0.76), rng.uniform(0.80, 0.88), pick(rng, ("small", "medium", "large"))),
+        _Slot(
+            "ground",
+            rng.uniform(0.70, 0.76),
+            rng.uniform(0.80, 0.88),
+            pick(rng, ("small", "medium", "large")),
+        ),
     ]
     return slots, [Relation("left", 0, 1)]
 
@@ -207,8 +215,12 @@ def _stack(rng: np.random.Generator) -> _Layout:
     x, y = rng.uniform(0.28, 0.34), rng.uniform(0.84, 0.90)
     base = _Slot("base", 1 - x if flip else x, y, size)
     # A base shows its upper side from above; what it carries rests on the middle of that side.
-    top = replace(base, place="top", y=y - 1.78 * RADIUS[size], size="small" if size == "medium" else "medium")
-    third = _Slot("ground", 0.26 if flip else 0.74, rng.uniform(0.80, 0.88), pick(rng, ("small", "medium", "large")))
+    top = replace(
+        base, place="top", y=y - 1.78 * RADIUS[size], size="small" if size == "medium" else "medium"
+    )
+    third = _Slot(
+        "ground", 0.26 if flip else 0.74, rng.uniform(0.80, 0.88), pick(rng, ("small", "medium", "large"))
+    )
     side = Relation("left", 2, 1) if flip else Relation("left", 1, 2)
     return [top, base, third], [Relation("on", 0, 1), side]
 

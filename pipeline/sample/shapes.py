@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
-Vector = tuple[float, float, float]
+Colour = tuple[float, float, float]
 
 _FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
-
-REACH = (-1.35, -1.35, 1.35, 1.75)  # left, top, right, bottom of the largest shape, string included
 
 
 @dataclass(frozen=True)
@@ -25,19 +23,19 @@ class Part:
     """A piece of surface over a grid [h, w].
 
     `distance` [h, w] is negative inside, in radii; `normal` [3, h, w] or [3], unit length, z towards the viewer;
-    `u`, `v` [h, w] carry the pattern, one stripe or check a unit; `colour` overrides the thing's own colour and pattern.
+    `pattern` are the coordinates u, v (each [h, w]) along which a pattern runs, one stripe or check a unit, or None where
+    the part is plain; `colour` takes the place of the thing's own.
     """
 
     distance: Array
     normal: Array
-    u: Array
-    v: Array
-    colour: Vector | None = None
+    pattern: tuple[Array, Array] | None = None
+    colour: Colour | None = None
 
 
 def ball(x: Array, y: Array) -> list[Part]:
     normal = _dome(x, y)
-    return [Part(np.hypot(x, y) - 1, normal, *_globe(normal))]
+    return [Part(np.hypot(x, y) - 1, normal, _globe(normal))]
 
 
 def cube(x: Array, y: Array) -> list[Part]:
@@ -49,9 +47,9 @@ def cube(x: Array, y: Array) -> list[Part]:
     lean = (y0 - y1) / (x2 - x1)
     depth = (y0 - y) / (y0 - y1)
     return [
-        Part(side, _unit(0.95, -0.1, 0.3), (x - x1) * 5, (y + (x - x1) * lean) * 2.4),
-        Part(top, _unit(-0.1, -0.95, 0.3), (x - depth * (x2 - x1)) * 2.4, depth * 2),
-        Part(front, _unit(-0.15, -0.15, 1), x * 2.4, y * 2.4),
+        Part(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
+        Part(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
+        Part(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4)),
     ]
 
 
@@ -60,7 +58,7 @@ def cone(x: Array, y: Array) -> list[Part]:
     foot = np.sqrt(np.clip(1 - (x / 0.85) ** 2, 0, 1)) * 0.18 + 0.8
     inside = np.maximum((np.abs(x) - half) * 0.9, y - foot)
     normal, across = _pillar(x, half, -0.35)
-    return [Part(inside, normal, across * 2, (y - foot) * 2.4)]
+    return [Part(inside, normal, (across * 2, (y - foot) * 2.4))]
 
 
 def cylinder(x: Array, y: Array) -> list[Part]:
@@ -70,8 +68,8 @@ def cylinder(x: Array, y: Array) -> list[Part]:
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.8 - bulge, -0.78 - y))
     lid = _ellipse(x, y + 0.78, half, 0.2)
     return [
-        Part(body, normal, across * 2, (y - bulge) * 2.4),
-        Part(lid, _unit(-0.1, -0.9, 0.4), x * 2.4, (y + 0.78) * 6),
+        Part(body, normal, (across * 2, (y - bulge) * 2.4)),
+        Part(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6)),
     ]
 
 
@@ -80,8 +78,8 @@ def pyramid(x: Array, y: Array) -> list[Part]:
     left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
     right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
     return [
-        Part(left, _unit(-0.3, -0.4, 0.9), x * 2.2, (y - x * 0.22) * 2.4),
-        Part(right, _unit(0.8, -0.3, 0.4), x * 3, (y + x * 0.4) * 2.4),
+        Part(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
+        Part(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4)),
     ]
 
 
@@ -91,7 +89,7 @@ def ring(x: Array, y: Array) -> list[Part]:
     tilt = np.clip(across, -1, 1)
     normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
     around = np.arctan2(y, x) * _FIVE
-    return [Part((np.abs(across) - 1) * 0.31, normal, around, across + around)]
+    return [Part((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
 
 
 def star(x: Array, y: Array) -> list[Part]:
@@ -114,31 +112,35 @@ def star(x: Array, y: Array) -> list[Part]:
         0.8 * (-slope_x * np.cos(turn) + slope_y * np.sin(turn)),
         np.ones_like(x),
     )
-    return [Part((along - tip) * a + across * b, normal, x * 2.4, y * 2.4)]
+    return [Part((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
 
 
 def heart(x: Array, y: Array) -> list[Part]:
     """(x² + y² - 1)³ = x²y³, blown up like a cushion."""
     p, q = x * 1.17, 0.22 - (y - 0.05) * 1.17
-    body = p**2 + q**2 - 1
-    level = body**3 - p**2 * q**3
-    slope_x, slope_y = 6 * p * body**2 - 2 * p * q**3, -(6 * q * body**2 - 3 * p**2 * q**2)
+    pp, qq = p * p, q * q
+    body = pp + qq - 1
+    level = body * body * body - pp * qq * q
+    slope_x, slope_y = 6 * p * body * body - 2 * p * qq * q, 3 * pp * qq - 6 * q * body * body
     steep = np.hypot(slope_x, slope_y) + 1e-6
     # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
-    rim = np.clip(1 + np.cbrt(level) * 1.6, 0, 1) ** 2
+    rim = np.clip(1 + np.cbrt(level) * 1.6, 0, 1)
+    rim *= rim
     across, down = slope_x / steep * rim + p * 0.55 * (1 - rim), slope_y / steep * rim - q * 0.55 * (1 - rim)
     normal = _normalise(across, down, np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1)))
-    return [Part(level / steep / 1.17, normal, x * 2.4, y * 2.4)]
+    return [Part(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
 
 
 def mushroom(x: Array, y: Array) -> list[Part]:
     stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
     stem_normal, across = _pillar(x, stem_half, 0.1)
-    stem = np.maximum(np.abs(x) - stem_half, np.maximum(-0.2 - y, y - 0.9 - 0.1 * np.sqrt(np.clip(1 - across**2, 0, 1))))
+    stem = np.maximum(
+        np.abs(x) - stem_half, np.maximum(-0.2 - y, y - 0.9 - 0.1 * np.sqrt(np.clip(1 - across**2, 0, 1)))
+    )
     rim = 0.02 + 0.14 * np.sqrt(np.clip(1 - x**2, 0, 1))
     cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
     normal = _dome(x, y * 0.95)
-    return [Part(stem, stem_normal, across, y, (0.94, 0.89, 0.78)), Part(cap, normal, *_globe(normal))]
+    return [Part(stem, stem_normal, None, (0.94, 0.89, 0.78)), Part(cap, normal, _globe(normal))]
 
 
 def mug(x: Array, y: Array) -> list[Part]:
@@ -146,13 +148,13 @@ def mug(x: Array, y: Array) -> list[Part]:
     bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.16
     normal, across = _pillar(x, half, 0.0)
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.84 - bulge, -0.72 - y))
-    r = np.hypot(x - 0.66, (y - 0.0) * 0.9)
+    r = np.hypot(x - 0.66, y * 0.9)
     handle = np.abs(r - 0.4) - 0.1
     return [
-        Part(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6), x * 0, x * 0),
-        Part(body, normal, across * 2, (y - bulge) * 2.4),
-        Part(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6), x * 0, x * 0),
-        Part(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), x, y, (0.24, 0.16, 0.12)),
+        Part(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
+        Part(body, normal, (across * 2, (y - bulge) * 2.4)),
+        Part(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
+        Part(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12)),
     ]
 
 
@@ -163,9 +165,9 @@ def balloon(x: Array, y: Array) -> list[Part]:
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     normal = _dome(px, py)
     return [
-        Part(string, _unit(0, 0, 1), x, y, (0.93, 0.93, 0.9)),
-        Part(knot, _unit(0.3, 0.5, 0.8), x * 0, y * 0),
-        Part((np.hypot(px, py) - 1) * 0.8, normal, *_globe(normal)),
+        Part(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
+        Part(knot, _unit(0.3, 0.5, 0.8)),
+        Part((np.hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
     ]
 
 
@@ -176,11 +178,11 @@ def umbrella(x: Array, y: Array) -> list[Part]:
     wood = (0.36, 0.22, 0.12)
     angle = np.arcsin(np.clip(x / np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2)), -1, 1))
     panel = angle * (6 / np.pi)
-    hem = 0.05 - 0.1 * np.abs(np.sin(panel * np.pi / 1.0))
+    hem = 0.05 - 0.1 * np.abs(np.sin(panel * np.pi))
     canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
     normal = _dome(x / 1.08, y - 0.05)
-    handle = Part(np.minimum(pole, hook), _unit(-0.3, 0, 1), x, y, wood)
-    return [handle, Part(canopy, normal, panel, _globe(normal)[1])]
+    handle = Part(np.minimum(pole, hook), _unit(-0.3, 0, 1), None, wood)
+    return [handle, Part(canopy, normal, (panel, _globe(normal)[1]))]
 
 
 SHAPES: dict[str, Callable[[Array, Array], list[Part]]] = {
@@ -197,6 +199,11 @@ SHAPES: dict[str, Callable[[Array, Array], list[Part]]] = {
     "balloon": balloon,
     "umbrella": umbrella,
 }
+
+
+def reach(shape: str) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a box that holds the shape, in radii."""
+    return -1.1, -1.1, 1.2, (1.75 if shape == "balloon" else 1.1)
 
 
 def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array:
