@@ -1,4 +1,4 @@
-"""The built-in sample corpus: rendered scenes with five captions each, so that everything runs without a download."""
+"""The built-in sample corpus: rendered scenes with five captions each, so that nothing need be downloaded."""
 
 from pipeline.sample.corpus import render
 

@@ -1,57 +1,23 @@
-"""How the settings are drawn: sky or wall, ground, and what lies in the background.
+"""How the settings are drawn: sky or wall, ground, and what is in the background.
 
 A new setting is one function here, one line in `BACKDROPS`, an entry in `scenes.SETTINGS` and its phrases in
-`vocabulary.PLACES`.
+`vocabulary.PLACES` and `vocabulary.MOODS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.sample import details
+from pipeline.sample import interior, landscape, plants, sky
 from pipeline.sample.canvas import Canvas, Colour
+from pipeline.sample.palette import CURTAINS, FORESTS, SKIES, WALLS
 from pipeline.sample.scenes import Scene
 
 Rng = np.random.Generator
-
-
-@dataclass(frozen=True)
-class Light:
-    """The colour of the light, the share of it that comes from everywhere, and how dark shadows are (0 to 1)."""
-
-    tint: Colour
-    ambient: float
-    shadow: float
-
-
-DAYLIGHT = Light((1.0, 1.0, 1.0), 0.46, 1.0)
-LIGHTS = {
-    "overcast": Light((0.96, 0.97, 1.0), 0.62, 0.6),
-    "sunset": Light((1.04, 0.93, 0.82), 0.46, 1.0),
-    "night": Light((0.90, 0.93, 1.04), 0.44, 1.0),
-}
-SKIES: dict[str, list[Colour]] = {
-    "clear": [(0.22, 0.50, 0.92), (0.50, 0.74, 0.97), (0.84, 0.93, 0.99)],
-    "overcast": [(0.55, 0.58, 0.63), (0.70, 0.73, 0.76), (0.82, 0.83, 0.84)],
-    "sunset": [(0.30, 0.22, 0.50), (0.86, 0.36, 0.40), (0.99, 0.62, 0.28), (1.0, 0.84, 0.48)],
-    "night": [(0.02, 0.03, 0.10), (0.05, 0.07, 0.20), (0.12, 0.16, 0.36)],
-}
-WALLS: dict[str, Colour] = {
-    "white": (0.93, 0.93, 0.91),
-    "blue": (0.55, 0.72, 0.90),
-    "green": (0.62, 0.82, 0.62),
-    "pink": (0.95, 0.74, 0.78),
-    "yellow": (0.96, 0.88, 0.58),
-}
-CURTAINS: dict[str, Colour] = {
-    "red": (0.66, 0.05, 0.09),
-    "blue": (0.08, 0.16, 0.58),
-    "purple": (0.38, 0.10, 0.50),
-    "green": (0.05, 0.34, 0.18),
-}
+_EDGES = (0.08, 0.92)
+_THIRDS = (0.20, 0.50, 0.80)
 
 
 def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
@@ -62,7 +28,7 @@ def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
 def _sky(canvas: Canvas, scene: Scene, rng: Rng, horizon: float) -> None:
     canvas.gradient(0, horizon, SKIES[scene.mood])
     if scene.mood == "night":
-        details.stars(canvas, rng, horizon)
+        sky.stars(canvas, rng, horizon)
         return
     where = canvas.band(0, horizon)
     clouds = canvas.noise(rng, 5, 5, where) + 0.5 * canvas.noise(rng, 12, 13, where)
@@ -71,9 +37,9 @@ def _sky(canvas: Canvas, scene: Scene, rng: Rng, horizon: float) -> None:
     else:
         cover = np.clip(clouds * 0.9 - 0.35, 0, 1) * np.clip(1.3 - canvas.y[where[0]] / horizon, 0, 1)
         canvas.blend(where, (1.0, 1.0, 1.0) if scene.mood == "clear" else (1.0, 0.72, 0.62), cover * 0.85)
-        details.sun(canvas, _free(scene, rng, (0.1, 0.3, 0.5, 0.7, 0.9)), scene.mood, horizon)
+        sky.sun(canvas, _free(scene, rng, (0.1, *_THIRDS, 0.9)), scene.mood, horizon)
     if scene.detail == "birds":
-        details.birds(canvas, _free(scene, rng, (0.2, 0.5, 0.8)))
+        sky.birds(canvas, _free(scene, rng, _THIRDS))
 
 
 def _ground(
@@ -91,10 +57,8 @@ def _free(scene: Scene, rng: Rng, places: tuple[float, ...]) -> float:
     """The place in the background where the fewest things stand in the way, chosen at random among equals."""
 
     def room(x: float) -> float:
-        gaps = [
-            abs(x - centre) - thing.radius for thing in scene.things for centre in thing.xs if thing.top < 0.6
-        ]
-        return min(gaps, default=1.0)
+        tall = [thing for thing in scene.things if thing.top < 0.6]
+        return min((abs(x - middle) - thing.radius for thing in tall for middle in thing.xs), default=1.0)
 
     return max(rng.permutation(places).tolist(), key=lambda x: min(room(x), 0.25))
 
@@ -102,20 +66,20 @@ def _free(scene: Scene, rng: Rng, places: tuple[float, ...]) -> float:
 def meadow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.56)
     if scene.detail == "rainbow":
-        details.rainbow(canvas)
-    details.hill(canvas, rng, 0.50, 0.05, (0.36, 0.58, 0.36))
+        sky.rainbow(canvas)
+    landscape.hill(canvas, rng, 0.50, 0.05, (0.36, 0.58, 0.36))
     if scene.detail == "trees":
-        details.trees(canvas, rng, 0.55)
+        plants.trees(canvas, rng, 0.55)
     _ground(canvas, rng, 0.55, [(0.48, 0.70, 0.26), (0.30, 0.58, 0.16), (0.20, 0.45, 0.11)], 0.16, 20)
     if scene.detail == "flowers":
-        details.flowers(canvas, rng, 0.60)
+        plants.flowers(canvas, rng, 0.60)
 
 
 def beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.42)
-    details.water(canvas, rng, 0.42, 0.63, scene.mood)
+    landscape.water(canvas, rng, 0.42, 0.63, scene.mood)
     if scene.detail == "sailboat":
-        details.sailboat(canvas, _free(scene, rng, (0.12, 0.5, 0.88)), 0.45)
+        landscape.sailboat(canvas, _free(scene, rng, _THIRDS), 0.45)
     shore = 0.60 + 0.012 * np.sin(canvas.x * 9 + rng.uniform(0, 6))
     _ground(canvas, rng, 0.62, [(0.80, 0.70, 0.48), (0.93, 0.83, 0.60), (0.88, 0.76, 0.52)], 0.05, 54)
     where = canvas.band(0.58, 0.62)
@@ -123,17 +87,18 @@ def beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.blend(where, (0.82, 0.72, 0.50), np.clip((y - shore) * 150, 0, 1))
     canvas.blend(where, (1.0, 1.0, 1.0), 0.85 * np.exp(-(((y - shore) / 0.006) ** 2)))
     if scene.detail == "palm":
-        details.palm(canvas, _free(scene, rng, (0.08, 0.92)), 0.66)
+        plants.palm(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
 def desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.61)
-    details.hill(canvas, rng, 0.46, 0.06, (0.80, 0.52, 0.26))
-    details.hill(canvas, rng, 0.53, 0.04, (0.88, 0.62, 0.32))
+    landscape.hill(canvas, rng, 0.46, 0.06, (0.80, 0.52, 0.26))
+    landscape.hill(canvas, rng, 0.53, 0.04, (0.88, 0.62, 0.32))
     if scene.detail == "cactus":
-        details.cactus(canvas, rng, 0.62)
+        for x in (0.1, 0.9):
+            plants.cactus(canvas, x, 0.62)
     if scene.detail == "palm":
-        details.palm(canvas, _free(scene, rng, (0.08, 0.92)), 0.62)
+        plants.palm(canvas, _free(scene, rng, _EDGES), 0.62)
     _ground(canvas, rng, 0.60, [(0.90, 0.64, 0.34), (0.93, 0.70, 0.40), (0.84, 0.56, 0.27)], 0.05, 40)
     where = canvas.band(0.60, 1)
     y = canvas.y[where[0]]
@@ -144,111 +109,103 @@ def desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
 def snow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.58)
     if scene.detail == "mountains":
-        details.mountains(canvas, rng, 0.56)
-    details.hill(canvas, rng, 0.53, 0.03, (0.82, 0.87, 0.94))
+        landscape.mountains(canvas, rng, 0.56)
+    landscape.hill(canvas, rng, 0.53, 0.03, (0.82, 0.87, 0.94))
     if scene.detail == "pines":
-        details.pines(canvas, rng, 0.58)
+        plants.pines(canvas, rng, 0.58)
     _ground(canvas, rng, 0.57, [(0.86, 0.90, 0.96), (0.95, 0.97, 1.0), (0.84, 0.89, 0.97)], 0.03, 28)
     if scene.detail == "snowfall":
-        details.snowfall(canvas, rng)
+        sky.snowfall(canvas, rng)
 
 
 def dock(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.42)
     if scene.detail == "mountains":
-        details.mountains(canvas, rng, 0.42)
-    details.water(canvas, rng, 0.42, 0.66, scene.mood)
+        landscape.mountains(canvas, rng, 0.42)
+    landscape.water(canvas, rng, 0.42, 0.66, scene.mood)
     if scene.detail == "sailboat":
-        details.sailboat(canvas, _free(scene, rng, (0.12, 0.5, 0.88)), 0.46)
-    details.planks(canvas, rng, 0.64, (0.58, 0.44, 0.31), 7)
-    canvas.polygon([(0, 0.635), (1, 0.635), (1, 0.65), (0, 0.65)], (0.34, 0.25, 0.17))
+        landscape.sailboat(canvas, _free(scene, rng, _THIRDS), 0.46)
+    interior.planks(canvas, rng, 0.64, (0.58, 0.44, 0.31), 7)
+    canvas.box(0, 0.635, 1, 0.65, (0.34, 0.25, 0.17))
 
 
 def city(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.62)
-    details.skyline(canvas, rng, 0.62, scene.mood)
+    landscape.skyline(canvas, rng, 0.62, scene.mood)
     _ground(canvas, rng, 0.60, [(0.40, 0.41, 0.43), (0.48, 0.48, 0.50), (0.42, 0.42, 0.44)], 0.05, 54)
-    canvas.polygon([(0, 0.60), (1, 0.60), (1, 0.635), (0, 0.635)], (0.68, 0.67, 0.65))
-    for left in np.arange(0.02, 1, 0.2):
-        canvas.polygon(
-            [(left, 0.73), (left + 0.1, 0.73), (left + 0.09, 0.745), (left - 0.01, 0.745)], (0.92, 0.90, 0.82)
-        )
+    canvas.box(0, 0.60, 1, 0.635, (0.68, 0.67, 0.65))
+    for x in np.arange(0.02, 1, 0.2):
+        canvas.polygon([(x, 0.73), (x + 0.1, 0.73), (x + 0.09, 0.745), (x - 0.01, 0.745)], (0.92, 0.90, 0.82))
     if scene.detail == "street lamp":
-        details.street_lamp(canvas, _free(scene, rng, (0.08, 0.92)), 0.635)
+        landscape.street_lamp(canvas, _free(scene, rng, _EDGES), 0.635)
 
 
 def forest(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    green = scene.mood == "green"
-    leaves: Colour = (0.22, 0.42, 0.16) if green else (0.80, 0.45, 0.12)
-    canvas.gradient(0, 0.6, [leaves, (0.62, 0.76, 0.48) if green else (0.95, 0.80, 0.46)])
+    leaves, gleam, *soil = FORESTS[scene.mood]
+    canvas.gradient(0, 0.6, [leaves, gleam])
     where = canvas.band(0, 0.6)
     canvas.shade(where, 0.25 * canvas.noise(rng, 14, 13, where) + 0.2 * canvas.noise(rng, 40, 36, where))
-    details.trunks(canvas, rng, 0.60)
+    plants.trunks(canvas, rng, 0.60)
     where = canvas.band(0, 0.36)
     crown = np.clip(1.5 - canvas.y[where[0]] * 7 + canvas.noise(rng, 20, 11, where), 0, 1)
-    canvas.blend(where, (leaves[0] * 0.8, leaves[1] * 0.8, leaves[2] * 0.8), crown)
-    floor: list[Colour] = (
-        [(0.28, 0.40, 0.18), (0.24, 0.36, 0.14), (0.18, 0.28, 0.10)]
-        if green
-        else [(0.62, 0.38, 0.16), (0.66, 0.40, 0.15), (0.50, 0.28, 0.10)]
-    )
-    _ground(canvas, rng, 0.60, floor, 0.22, 26)
+    canvas.blend(where, [0.8 * value for value in leaves], crown)
+    _ground(canvas, rng, 0.60, soil, 0.22, 26)
     if scene.detail == "mist":
         canvas.glow(0.5, 0.56, 0.6, 0.07, (0.95, 0.97, 0.96), 0.85)
     if scene.detail == "flowers":
-        details.flowers(canvas, rng, 0.64)
+        plants.flowers(canvas, rng, 0.64)
 
 
 def night(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.60)
     if scene.detail in ("moon", "crescent"):
-        details.moon(canvas, _free(scene, rng, (0.12, 0.5, 0.88)), crescent=scene.detail == "crescent")
-    details.hill(canvas, rng, 0.50, 0.06, (0.05, 0.08, 0.16))
-    details.hill(canvas, rng, 0.56, 0.03, (0.06, 0.11, 0.17))
+        sky.moon(canvas, _free(scene, rng, _THIRDS), crescent=scene.detail == "crescent")
+    landscape.hill(canvas, rng, 0.50, 0.06, (0.05, 0.08, 0.16))
+    landscape.hill(canvas, rng, 0.56, 0.03, (0.06, 0.11, 0.17))
     _ground(canvas, rng, 0.60, [(0.10, 0.18, 0.22), (0.13, 0.24, 0.26), (0.08, 0.15, 0.18)], 0.16, 20)
     if scene.detail == "campfire":
-        details.campfire(canvas, _free(scene, rng, (0.08, 0.92)), 0.66)
+        landscape.campfire(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
 def space(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.gradient(0, 0.62, [(0.0, 0.0, 0.02), (0.02, 0.02, 0.05)])
-    details.stars(canvas, rng, 0.62)
+    sky.stars(canvas, rng, 0.62)
     if scene.detail == "planet":
-        details.planet(canvas, _free(scene, rng, (0.2, 0.5, 0.8)))
-    details.hill(canvas, rng, 0.57, 0.02, (0.40, 0.40, 0.43))
+        sky.planet(canvas, _free(scene, rng, _THIRDS))
+    landscape.hill(canvas, rng, 0.57, 0.02, (0.40, 0.40, 0.43))
     if scene.detail == "rocket":
-        details.rocket(canvas, _free(scene, rng, (0.08, 0.92)), 0.62)
+        landscape.rocket(canvas, _free(scene, rng, _EDGES), 0.62)
     _ground(canvas, rng, 0.60, [(0.46, 0.46, 0.49), (0.60, 0.60, 0.62), (0.52, 0.52, 0.54)], 0.08, 40)
-    details.craters(canvas, rng, 0.62)
+    landscape.craters(canvas, rng, 0.62)
 
 
 def room(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    details.wall(canvas, rng, 0.62, WALLS[scene.mood])
+    interior.wall(canvas, rng, 0.62, WALLS[scene.mood])
     if scene.detail == "window":
-        details.window(canvas, _free(scene, rng, (0.22, 0.5, 0.78)))
+        interior.window(canvas, _free(scene, rng, _THIRDS))
     if scene.detail == "painting":
-        details.painting(canvas, _free(scene, rng, (0.22, 0.5, 0.78)))
-    details.planks(canvas, rng, 0.62, (0.62, 0.42, 0.24), 9)
-    canvas.polygon([(0, 0.60), (1, 0.60), (1, 0.628), (0, 0.628)], (0.95, 0.94, 0.91))
+        interior.painting(canvas, _free(scene, rng, _THIRDS))
+    interior.planks(canvas, rng, 0.62, (0.62, 0.42, 0.24), 9)
+    canvas.box(0, 0.60, 1, 0.628, (0.95, 0.94, 0.91))
     if scene.detail == "floor lamp":
-        details.floor_lamp(canvas, _free(scene, rng, (0.08, 0.92)), 0.66)
+        interior.floor_lamp(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
 def kitchen(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    details.tiles(canvas, rng, 0.62, WALLS[scene.mood])
+    interior.tiles(canvas, rng, 0.62, WALLS[scene.mood])
     if scene.detail == "window":
-        details.window(canvas, _free(scene, rng, (0.22, 0.5, 0.78)))
+        interior.window(canvas, _free(scene, rng, _THIRDS))
     if scene.detail == "shelf":
-        details.shelf(canvas, rng, _free(scene, rng, (0.24, 0.5, 0.76)))
+        interior.shelf(canvas, rng, _free(scene, rng, _THIRDS))
     _ground(canvas, rng, 0.62, [(0.56, 0.53, 0.50), (0.74, 0.71, 0.68), (0.78, 0.75, 0.72)], 0.05, 8)
-    canvas.polygon([(0, 0.61), (1, 0.61), (1, 0.625), (0, 0.625)], (0.45, 0.42, 0.40))
+    canvas.box(0, 0.61, 1, 0.625, (0.45, 0.42, 0.40))
 
 
 def stage(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    details.curtain(canvas, rng, 0.64, CURTAINS[scene.mood])
-    details.planks(canvas, rng, 0.64, (0.46, 0.30, 0.18), 11)
+    interior.curtain(canvas, rng, 0.64, CURTAINS[scene.mood])
+    interior.planks(canvas, rng, 0.64, (0.46, 0.30, 0.18), 11)
     if scene.detail == "spotlight":
-        details.spotlight(canvas, _free(scene, rng, (0.35, 0.5, 0.65)))
+        interior.spotlight(canvas, _free(scene, rng, (0.35, 0.50, 0.65)))
 
 
 BACKDROPS: dict[str, Callable[[Canvas, Scene, Rng], None]] = {

@@ -1,5 +1,6 @@
-"""A square of RGB pixels and the few strokes that the painters need; coordinates run from 0 to 1, y downwards.
+"""A square of RGB pixels and the few strokes that the painters need.
 
+Coordinates run from 0 to 1, x to the right and y downwards.
 Colours lie in planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
 """
 
@@ -12,13 +13,14 @@ from PIL import Image, ImageDraw
 
 Array = np.ndarray
 Colour = tuple[float, float, float]
+Paint = Array | Sequence[float] | Sequence[Array]  # three numbers, or three planes [h, w]
 Window = tuple[slice, slice]  # rows, columns
 
 SUPERSAMPLE = 2  # pixels drawn for each pixel kept, per side
 
 
 class Canvas:
-    """`pixels` float32 [3, side, side], sRGB from 0 to 1; `x` [1, side] and `y` [side, 1] are the pixels' centres."""
+    """`pixels` float32 [3, side, side], sRGB from 0 to 1; `x` [1, side], `y` [side, 1]: pixel centres."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -37,8 +39,8 @@ class Canvas:
         """The window of full width between two heights."""
         return self.window(0, top, 1, bottom)
 
-    def blend(self, where: Window, colour: Array | Colour, alpha: Array | float) -> None:
-        """Lay `colour` ([3] or [3, h, w]) over a window; `alpha` ([h, w], [h, 1], [1, w] or a number) is its weight."""
+    def blend(self, where: Window, colour: Paint, alpha: Array | float) -> None:
+        """Lay `colour` over a window, `alpha` ([h, w] or broadcasting to it, 0 to 1) its opacity."""
         weight = np.asarray(alpha, np.float32)
         for plane, value in zip(self.pixels[:, where[0], where[1]], colour, strict=True):
             plane += (np.float32(value) - plane) * weight
@@ -50,9 +52,7 @@ class Canvas:
         for plane, channel in zip(self.pixels, zip(*colours, strict=True), strict=True):
             plane[rows] = np.interp(place, range(len(colours)), channel)[:, None]
 
-    def polygon(
-        self, points: Sequence[tuple[float, float]], colour: Array | Colour, alpha: float = 1.0
-    ) -> None:
+    def polygon(self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0) -> None:
         """A filled polygon of (x, y) points."""
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
@@ -64,9 +64,25 @@ class Canvas:
             ImageDraw.Draw(mask).polygon(outline, fill=255)
             self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
 
-    def ellipse(
-        self, x: float, y: float, rx: float, ry: float, colour: Array | Colour, alpha: float = 1.0
+    def box(
+        self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0
     ) -> None:
+        """A filled rectangle, its edges on whole pixels."""
+        self.blend(self.window(left, top, right, bottom), colour, alpha)
+
+    def trapezoid(
+        self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
+    ) -> None:
+        """A filled trapezoid (or triangle) upright around `x`; the halves are of its widths."""
+        corners = [
+            (x - top_half, top),
+            (x + top_half, top),
+            (x + bottom_half, bottom),
+            (x - bottom_half, bottom),
+        ]
+        self.polygon(corners, colour)
+
+    def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
         """A filled ellipse around (x, y)."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
         inside = 1 - np.hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
@@ -80,8 +96,10 @@ class Canvas:
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:
-        """Smooth noise, about -1 to 1, [h, w] of a window (None: everywhere). It is drawn on a grid of `columns` x `rows`
-        and stretched, so that every resolution gets the same."""
+        """Smooth noise, about -1 to 1, [h, w] of a window (None: everywhere).
+
+        It is drawn on a grid of `columns` x `rows` and stretched, so that every resolution gets the same.
+        """
         height, width = (len(range(self.side)[s]) for s in where) if where else (self.side, self.side)
         grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
@@ -94,3 +112,8 @@ class Canvas:
         """The picture [size, size], RGB, every pixel the mean of those drawn for it."""
         levels = (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
         return Image.merge("RGB", [Image.fromarray(plane) for plane in levels]).reduce(SUPERSAMPLE)
+
+
+def tinted(colour: Colour, shade: Array) -> list[Array]:
+    """The planes of a colour under more or less light."""
+    return [value * shade for value in colour]

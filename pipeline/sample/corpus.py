@@ -1,4 +1,4 @@
-"""Writing the sample corpus: a folder of pictures and their captions in the layout of Karpathy's split files."""
+"""Writing the sample corpus: a folder of pictures, and their captions in the layout of Karpathy's files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ def render(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Path:
-    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square) and `out/dataset_sample.json`; the latter's path.
+    """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`.
 
-    Two thirds of the images are for training, a sixth each for validation and test. Picture and captions of image i
-    depend on `seed` and i alone, and the bytes are the same every time (for the same versions of NumPy and Pillow and the
-    same kind of processor). Every file appears whole or not at all, the JSON file last; a sample that was in `out` before
-    is replaced. `progress` is called with the number of images finished so far.
+    Returns the path of the JSON file, which is in Karpathy's layout.
+
+    Two thirds of the images are for training, a sixth each for validation and test. What image i shows, how
+    it is described and its split depend on `seed` and i alone, and the bytes are the same every time (for the
+    same versions of NumPy and Pillow and the same kind of processor). Every file appears whole or not at all,
+    the JSON file last; a sample that was in `out` before is replaced. `progress` is called with the number of
+    images finished so far.
 
     Raises InputError where an argument is out of range or `out` cannot be written.
     """

@@ -6,22 +6,10 @@ import numpy as np
 from PIL import Image
 
 from pipeline.sample import backdrops, shapes
-from pipeline.sample.canvas import Array, Canvas, Colour
+from pipeline.sample.canvas import Array, Canvas
+from pipeline.sample.palette import DAYLIGHT, LIGHTS, THINGS, Light
 from pipeline.sample.scenes import Scene, Thing
 
-RGB: dict[str, Colour] = {
-    "red": (0.86, 0.10, 0.10),
-    "orange": (0.98, 0.52, 0.06),
-    "yellow": (1.00, 0.86, 0.10),
-    "green": (0.13, 0.62, 0.20),
-    "blue": (0.12, 0.30, 0.88),
-    "purple": (0.50, 0.16, 0.68),
-    "pink": (1.00, 0.50, 0.72),
-    "white": (0.96, 0.96, 0.95),
-    "black": (0.09, 0.09, 0.11),
-    "brown": (0.47, 0.27, 0.12),
-    "turquoise": (0.10, 0.78, 0.76),
-}
 # Light falls from the upper left, over the viewer's shoulder.
 _LIGHT = np.array((-0.48, -0.62, 0.62), np.float32)
 _HALFWAY = (_LIGHT + np.array((0, 0, 1), np.float32)) / np.linalg.norm(
@@ -33,7 +21,7 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     """The picture of a scene, RGB, `size` pixels square. `rng` decides the grain of the backdrop alone."""
     canvas = Canvas(size)
     backdrops.paint(canvas, scene, rng)
-    light = backdrops.LIGHTS.get(scene.mood, backdrops.DAYLIGHT)
+    light = LIGHTS.get(scene.mood, DAYLIGHT)
     for thing in sorted(scene.things, key=_depth):
         for x in thing.xs:
             _shadow(canvas, thing, x, light)
@@ -44,24 +32,24 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
 
 def _depth(thing: Thing) -> tuple[bool, float]:
     """What is carried or flies comes after what stands, the near after the far."""
-    return thing.place in ("top", "air"), thing.y
+    return thing.slot.place in ("top", "air"), thing.slot.y
 
 
-def _shadow(canvas: Canvas, thing: Thing, x: float, light: backdrops.Light) -> None:
+def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     """A soft spot where the thing rests; a fainter one on the ground far below what is in the air."""
     r = thing.radius
-    if thing.place == "air":
+    if thing.slot.place == "air":
         canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, (0.0, 0.0, 0.05), 0.3 * light.shadow)
         return
-    if thing.place != "top":
+    if thing.slot.place != "top":
         canvas.glow(
-            x + 0.55 * r, thing.y - 0.05 * r, 0.75 * r, 0.13 * r, (0.0, 0.0, 0.05), 0.5 * light.shadow
+            x + 0.55 * r, thing.slot.y - 0.05 * r, 0.75 * r, 0.13 * r, (0.0, 0.0, 0.05), 0.5 * light.shadow
         )
-    canvas.glow(x + 0.05 * r, thing.y - 0.02 * r, 0.42 * r, 0.07 * r, (0.0, 0.0, 0.05), 0.5)
+    canvas.glow(x + 0.05 * r, thing.slot.y - 0.02 * r, 0.42 * r, 0.07 * r, (0.0, 0.0, 0.05), 0.5)
 
 
-def _thing(canvas: Canvas, thing: Thing, x: float, light: backdrops.Light) -> None:
-    r, middle = thing.radius, thing.y - thing.radius
+def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
+    r, middle = thing.radius, thing.slot.y - thing.radius
     left, top, right, bottom = (value * r for value in shapes.reach(thing.shape))
     where = canvas.window(x + left, middle + top, x + right, middle + bottom)
     grid = np.broadcast_arrays((canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - middle) / r)
@@ -72,7 +60,7 @@ def _thing(canvas: Canvas, thing: Thing, x: float, light: backdrops.Light) -> No
 
 def _surface(thing: Thing, part: shapes.Part) -> Array:
     """The unlit colour of a part, [3] or [3, h, w]."""
-    base = np.asarray(part.colour or RGB[thing.colour], np.float32)
+    base = np.asarray(part.colour or THINGS[thing.colour], np.float32)
     if thing.texture == "plain" or part.pattern is None:
         return base
     u, v = part.pattern
@@ -85,11 +73,11 @@ def _surface(thing: Thing, part: shapes.Part) -> Array:
         shift = (np.floor(v) % 2) * 0.5  # every other row of spots is moved by half a step
         wave = (0.34 - np.hypot((u + shift) % 1 - 0.5, v % 1 - 0.5)) * 4
     weight = np.clip(0.5 + wave * 4, 0, 1)
-    accent = np.asarray(RGB[thing.accent], np.float32)
+    accent = np.asarray(THINGS[thing.accent], np.float32)
     return base[:, None, None] + (accent - base)[:, None, None] * weight
 
 
-def _lit(surface: Array, normal: Array, light: backdrops.Light) -> Array:
+def _lit(surface: Array, normal: Array, light: Light) -> Array:
     """Lambert's diffuse term and Blinn's highlight."""
     diffuse = np.clip(np.tensordot(_LIGHT, normal, 1), 0, 1)
     highlight = np.clip(np.tensordot(_HALFWAY, normal, 1), 0, 1) ** 40

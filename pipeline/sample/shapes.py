@@ -1,8 +1,8 @@
 """The form of every shape: where it is, which way its surface faces, and how a pattern runs over it.
 
-A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at y = 1) and
-gives its parts from back to front. A new shape is one function here, one line in `SHAPES`, its places in
-`scenes.FITS` and its names in `vocabulary.SHAPES`.
+A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at
+y = 1) and gives its parts from back to front. A new shape is one function here, one line in `SHAPES`, its
+places in `layouts.FITS` and its names in `vocabulary.SHAPES`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
 class Part:
     """A piece of surface over a grid [h, w].
 
-    `distance` [h, w] is negative inside, in radii; `normal` [3, h, w] or [3], unit length, z towards the viewer;
-    `pattern` are the coordinates u, v (each [h, w]) along which a pattern runs, one stripe or check a unit, or None where
-    the part is plain; `colour` takes the place of the thing's own.
+    `distance` [h, w] is negative inside, in radii; `normal` [3, h, w] or [3], of unit length, z towards the
+    viewer; `pattern` are the coordinates u, v (each [h, w]) along which a pattern runs, one stripe or check a
+    unit, or None where the part is plain; `colour` takes the place of the thing's own.
     """
 
     distance: Array
@@ -246,5 +246,5 @@ def _globe(normal: Array) -> tuple[Array, Array]:
 def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
     """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
     across = np.clip(x / half, -1, 1)
-    normal = _normalise(across, np.float32(rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
+    normal = _normalise(across, np.full_like(across, rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
     return normal, np.arcsin(across) * np.float32(2 / np.pi)

@@ -1,4 +1,4 @@
-"""The words for everything in a scene. Nouns come without an article; `wording.py` makes sentences of them."""
+"""The words for everything in a scene, of which `wording.py` makes sentences."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ MOODS: dict[
 ] = {  # setting: mood: the sky, the season or the wall ({m}: the mood's name)
     **dict.fromkeys(("meadow", "beach", "desert", "snow", "dock", "city"), _SKIES),
     "forest": {
-        "green": ("in green summer light", "under green leaves"),
+        "summer": ("in green summer light", "under green leaves"),
         "autumn": ("in autumn", "under orange autumn leaves", "among fallen leaves"),
     },
     "night": {"night": ("under a starry sky", "beneath the stars")},

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.sample import vocabulary
-from pipeline.sample.scenes import Relation, Scene, Thing, pick
+from pipeline.sample.layouts import Relation, pick
+from pipeline.sample.scenes import Scene, Thing
 
 
 def describe(scene: Scene, count: int, rng: np.random.Generator) -> list[str]:
@@ -31,24 +32,26 @@ class _Teller:
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
         self.scene, self.rng = scene, rng
-        self.nouns = [pick(rng, vocabulary.SHAPES[thing.shape])[thing.count > 1] for thing in scene.things]
+        self.nouns = [
+            pick(rng, vocabulary.SHAPES[thing.shape])[thing.slot.count > 1] for thing in scene.things
+        ]
         self.named: set[int] = set()
 
     def chance(self, share: float) -> bool:
         return bool(self.rng.random() < share)
 
     def thing(self, index: int, briefly: bool = False, row: bool = True) -> str:
-        """A noun phrase: "a large red and white striped ball", "three blue cubes" or "a row of three blue cubes" (where
+        """A noun phrase: "a large red and white striped ball", "three blue cubes" ("a row of" them only where
         `row`), and "the ball" the second time."""
         thing, noun = self.scene.things[index], self.nouns[index]
         if index in self.named:
             return "the " + noun
         self.named.add(index)
-        size = "" if briefly or self.chance(0.6) else pick(self.rng, vocabulary.SIZES[thing.size])
+        size = "" if briefly or self.chance(0.6) else pick(self.rng, vocabulary.SIZES[thing.slot.size])
         before, after = self._colouring(thing, briefly or self.chance(0.4))
         words = " ".join(part for part in (size, before, noun, after) if part)
-        if thing.count > 1:
-            number = vocabulary.NUMBERS[thing.count]
+        if thing.slot.count > 1:
+            number = vocabulary.NUMBERS[thing.slot.count]
             return (pick(self.rng, vocabulary.ROWS).format(n=number) if row else number) + " " + words
         return ("an " if words[0] in "aeiou" else "a ") + words
 
@@ -116,7 +119,7 @@ class _Teller:
     def _verbs(self, which: str, index: int) -> dict[str, str]:
         """The verbs of the clauses, in the number of the thing."""
         thing = self.scene.things[index]
-        one = thing.count == 1
+        one = thing.slot.count == 1
         stand = vocabulary.VERBS.get(thing.shape, vocabulary.STAND)[one]
         forms = {
             "is": ("are", "is"),
@@ -132,9 +135,9 @@ class _Teller:
 
     def side(self, thing: Thing) -> str:
         """Where a thing is in the picture, from left to right."""
-        if thing.x < 0.4:
+        if thing.slot.x < 0.4:
             return "on the left"
-        return "on the right" if thing.x > 0.6 else "in the middle"
+        return "on the right" if thing.slot.x > 0.6 else "in the middle"
 
 
 def _sentence(t: _Teller) -> str:
@@ -151,7 +154,7 @@ def _mood_first(t: _Teller) -> str:
 
 def _there_is(t: _Teller) -> str:
     first, *others = t.order()
-    be = "is" if t.scene.things[first].count == 1 else "are"
+    be = "is" if t.scene.things[first].slot.count == 1 else "are"
     return f"there {be} {t.listed([first, *others], row=False)} {t.place()}."
 
 
@@ -164,7 +167,7 @@ def _theme_alone(t: _Teller) -> str:
 
 
 def _theme_and_others(t: _Teller) -> str:
-    others = sum(thing.count for thing in t.scene.things[1:])
+    others = sum(thing.slot.count for thing in t.scene.things[1:])
     rest = "another object" if others == 1 else f"{vocabulary.NUMBERS[others]} other objects"
     return f"{t.thing(0)} and {rest} {t.place_and_mood()}."
 
@@ -180,7 +183,7 @@ def _two_sentences(t: _Teller) -> str:
 
 def _positions(t: _Teller) -> str:
     """Who is left, in the middle and right, if no two share a side; otherwise what is behind or above."""
-    ordered = sorted(range(len(t.scene.things)), key=lambda k: t.scene.things[k].x)
+    ordered = sorted(range(len(t.scene.things)), key=lambda k: t.scene.things[k].slot.x)
     sides = [t.side(t.scene.things[k]) for k in ordered]
     if len(set(sides)) < len(sides):
         return f"{t.phrase(t.about_theme())} {t.mood()}."
