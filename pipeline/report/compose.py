@@ -7,15 +7,16 @@ test sets. Whatever was measured on other data follows in panels of its own, nev
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import groupby
 
 from pipeline.report.emphasis import Rule
-from pipeline.report.entries import STAND_IN, Entry, Key, Place, measured_entries, stand_ins
-from pipeline.report.layout import Layout
+from pipeline.report.entries import Entry, Place, measured_entries
+from pipeline.report.layout import Key, Layout
 from pipeline.report.measured import Measured, elsewhere
 from pipeline.report.numerals import signed
+from pipeline.report.remarks import remarks
 from pipeline.report.table import Cell, Colour, Note, Panel, Row, RowGroup, Table
 
 DATASETS = {
@@ -35,6 +36,7 @@ class Draft:
         published: its published rows; doubts: the notes that they carry.
         rule: what is bold.
         place: where a measured system stands, None for not in this table.
+        throughput: items a second by recipe, for a layout with ratios.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Draft:
     doubts: Sequence[Note]
     rule: Rule
     place: Callable[[Measured], Place | None]
+    throughput: Mapping[str, float] = field(default_factory=dict)
 
 
 def compose(draft: Draft, measured: Sequence[Measured], delta: bool = False) -> Table:
@@ -61,12 +64,12 @@ def compose(draft: Draft, measured: Sequence[Measured], delta: bool = False) -> 
 
 def _main_panel(draft: Draft, here: Sequence[Measured], delta: bool) -> Panel:
     bases = {entry.place.system: entry for entry in draft.published if entry.place.system}
-    measured = _in_order(measured_entries(here, draft.place), draft.published)
+    measured = _in_order(measured_entries(here, draft.place, draft.throughput), draft.published)
     groups = [
         *_groups(draft.published, draft.layout, draft.rule, bases={} if delta else None),
         *_groups(measured, draft.layout, draft.rule, bases=bases if delta else None, lead="Measured here"),
     ]
-    notes = (*draft.doubts, *_notes(here, draft.layout, delta))
+    notes = (*draft.doubts, *remarks(here, draft.layout, draft.throughput, delta))
     return Panel(draft.layout.columns(delta), tuple(groups), notes=notes)
 
 
@@ -78,27 +81,30 @@ def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
         f"(manifest {origin.manifest[:8]}, protocol {origin.protocol})"
     )
     layout = replace(draft.layout, blocks=((title, ""),))
-    measured = _in_order(measured_entries(systems, draft.place, test_set=title), draft.published)
-    groups = _groups(measured, layout, draft.rule, bases=None)
-    return Panel(
-        layout.columns(delta=False), tuple(groups), title, tuple(_notes(systems, layout, delta=False))
+    measured = _in_order(
+        measured_entries(systems, draft.place, draft.throughput, test_set=title), draft.published
     )
+    groups = _groups(measured, layout, draft.rule, bases=None)
+    notes = remarks(systems, layout, draft.throughput, delta=False)
+    return Panel(layout.columns(delta=False), tuple(groups), title, notes)
 
 
 def _in_order(measured: Sequence[Entry], published: Sequence[Entry]) -> list[Entry]:
-    """Measured rows in the order of the paper's sections and groups; those the paper does not have come
-    last."""
-    ranks: dict[str, int] = {}
+    """Measured rows in the order of the paper's sections, groups and systems, those that it lacks at the
+    end."""
+    ranks: dict[Hashable, int] = {}
     for entry in published:
-        ranks.setdefault(f"section {entry.place.section}", len(ranks))
-        ranks.setdefault(f"group {entry.place.group}", len(ranks))
-    last = len(ranks)
+        for part in _parts(entry.place):
+            ranks.setdefault(part, len(ranks))
 
-    def rank(entry: Entry) -> tuple[int, str, int, str]:
-        section, group = entry.place.section, entry.place.group
-        return ranks.get(f"section {section}", last), section, ranks.get(f"group {group}", last), group
+    def rank(entry: Entry) -> list[tuple[int, str]]:
+        return [(ranks.get(part, len(ranks)), str(part)) for part in _parts(entry.place)]
 
     return sorted(measured, key=rank)
+
+
+def _parts(place: Place) -> tuple[Hashable, ...]:
+    return ("section", place.section), ("group", place.group), ("system", place.system)
 
 
 def _groups(
@@ -155,22 +161,3 @@ def _sum(entry: Entry, test_set: str, layout: Layout) -> Decimal | None:
     values = [number.value for column in columns if (number := entry.numbers.get((test_set, column)))]
     known = [value for value in values if value is not None]
     return sum(known, Decimal()) if len(known) == len(columns) else None
-
-
-def _notes(used: Sequence[Measured], layout: Layout, delta: bool) -> list[Note]:
-    notes = []
-    if told := sorted(
-        {f"{feature} ({network})" for system in used for feature, network in stand_ins(system).items()}
-    ):
-        notes.append(
-            Note(f"Not the papers' networks; stand-ins made these features: {', '.join(told)}.", STAND_IN)
-        )
-    if seeds := sorted({len(system.systems) for system in used} - {1}):
-        how_many = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-        notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
-    if delta:
-        what = "RSUM" if layout.rsum else "the sum of the recalls shown"
-        notes.append(
-            Note(f"Δ: measured minus published, in {what}, of the same system; from the numbers as shown.")
-        )
-    return notes

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from pipeline.report.entries import Entry, Key
+from pipeline.report.entries import Entry
+from pipeline.report.layout import Key
 from pipeline.report.table import Colour
 
 Emphasis = dict[tuple[int, Key], Colour]

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pipeline.report.measured import Measured
+from pipeline.report.layout import Key
+from pipeline.report.measured import Measured, Origin
+from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.numerals import Number, rounded
-from pipeline.report.published import RECALLS, Inconsistency, PublishedRow
+from pipeline.report.published import COLUMNS, Inconsistency, PublishedRow
 from pipeline.report.table import Note
-
-COLUMNS = (*RECALLS, "rsum")
-STAND_IN = "†"
-PAPERS_NETWORKS = {"region": ("butd",), "grid": ("butd", "wsl"), "patch": ("vit_base_patch16_224", "vit_b16")}
-"""A feature whose engine's name holds none of these comes from another network than the papers'."""
-
-Key = tuple[str, str]
-"""(test set, column), e.g. ("f30k_1k", "t2i_r1")."""
 
 
 @dataclass(frozen=True)
@@ -74,40 +68,32 @@ def published_entries(
 
 
 def measured_entries(
-    systems: Iterable[Measured], place: Callable[[Measured], Place | None], test_set: str | None = None
+    systems: Iterable[Measured],
+    place: Callable[[Measured], Place | None],
+    throughput: Mapping[str, float],
+    test_set: str | None = None,
 ) -> list[Entry]:
     """Measured systems that have a place in the table, those of one place in different test sets joined.
 
     `test_set` names the test set of all of them; by default it is each one's own benchmark. Two systems of
     one place that differ in their features stay apart, and their labels then name the features.
     """
-    found: dict[Hashable, Entry] = {}
+    found: dict[tuple[Place, str], Entry] = {}
+    ratios = _ratios(throughput)
     for system in systems:
         if (where := place(system)) is None:
             continue
         origin = system.origin
-        key = (where, origin.features, origin.untrained)
-        marks = (STAND_IN,) if stand_ins(system) else ()
-        entry = found.get(key, Entry(where, marks=marks))
-        numbers = {
-            (test_set or origin.benchmark or "", column): _number(system, column) for column in COLUMNS
-        }
-        sources = (*entry.sources, *system.systems)
-        found[key] = Entry(where, entry.numbers | numbers, sources, marks)
-    return _told_apart(list(found.items()))
-
-
-def stand_ins(system: Measured) -> dict[str, str]:
-    """The features of a system that do not come from the papers' networks, trained: feature -> what made
-    it."""
-    engines = dict(system.origin.features)
-    told = {}
-    for feature, engine in engines.items():
-        if feature in system.origin.untrained:
-            told[feature] = f"{engine}, untrained"
-        elif not any(name in engine.lower() for name in PAPERS_NETWORKS[feature]):
-            told[feature] = engine
-    return told
+        entry = found.get((where, _features(origin)), Entry(where))
+        data = test_set or origin.benchmark or ""
+        found[where, _features(origin)] = replace(
+            entry,
+            numbers=entry.numbers | {(data, column): _number(system, column) for column in COLUMNS},
+            sources=(*entry.sources, *system.systems),
+            marks=(STAND_IN,) if stand_ins(system) else (),
+            ratio=ratios.get(origin.recipe, ""),
+        )
+    return _told_apart(found)
 
 
 def _number(system: Measured, column: str) -> Number:
@@ -115,19 +101,21 @@ def _number(system: Measured, column: str) -> Number:
     return Number(rounded(system.mean(column)), None if spread is None else rounded(spread))
 
 
-def _told_apart(found: Sequence[tuple[Hashable, Entry]]) -> list[Entry]:
+def _told_apart(found: Mapping[tuple[Place, str], Entry]) -> list[Entry]:
+    places = [place for place, _ in found]
     entries = []
-    places = [entry.place for _, entry in found]
-    for key, entry in found:
-        if places.count(entry.place) > 1:
-            features = ", ".join(f"{feature}: {engine}" for feature, engine in key[1])  # type: ignore[index]
-            *first, last = entry.place.labels
-            place = Place(
-                (*first, f"{last} ({features})"), entry.place.section, entry.place.group, entry.place.system
-            )
-            entry = Entry(place, entry.numbers, entry.sources, entry.marks)
-        entries.append(entry)
+    for (place, features), entry in found.items():
+        *first, last = place.labels
+        apart = replace(place, labels=(*first, f"{last} ({features})"))
+        entries.append(replace(entry, place=apart) if places.count(place) > 1 else entry)
     return entries
+
+
+def _features(origin: Origin) -> str:
+    return ", ".join(
+        f"{feature}: {engine}{' untrained' if feature in origin.untrained else ''}"
+        for feature, engine in origin.features
+    )
 
 
 def _doubt(doubt: Inconsistency) -> str:
@@ -140,7 +128,7 @@ def _doubt(doubt: Inconsistency) -> str:
     return f"{lead}: {doubt.believed}."
 
 
-def ratios(throughput: Mapping[str, float]) -> dict[str, str]:
+def _ratios(throughput: Mapping[str, float]) -> dict[str, str]:
     """Items a second by system -> how many times the slowest of them, e.g. 4.9×."""
     slowest = min(throughput.values(), default=1.0)
     return {name: f"{rounded(rate / slowest)}×" for name, rate in throughput.items()}

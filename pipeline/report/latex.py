@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from pipeline.report.table import Cell, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -133,9 +133,7 @@ def _float(panel: Panel, caption: str) -> str:
 
 def _body(panel: Panel) -> str:
     groups = (
-        line
-        for number, group in enumerate(panel.groups)
-        for line in _group(group, number, len(panel.columns))
+        line for number, group in enumerate(panel.groups) for line in _group(group, number, panel.columns)
     )
     return "\n".join((*_headings(panel), *groups))
 
@@ -154,23 +152,23 @@ def _headings(panel: Panel) -> Iterable[str]:
     yield " & ".join(escape(column.heading) for column in panel.columns) + r" \\"
 
 
-def _group(group: RowGroup, number: int, width: int) -> Iterable[str]:
+def _group(group: RowGroup, number: int, columns: tuple[Column, ...]) -> Iterable[str]:
     if group.title or number == 0:
         yield r"\midrule"
     else:
         yield r"\addlinespace"
     if group.title:
-        yield rf"\multicolumn{{{width}}}{{c}}{{\textit{{{escape(group.title)}}}}} \\"
+        yield rf"\multicolumn{{{len(columns)}}}{{c}}{{\textit{{{escape(group.title)}}}}} \\"
         yield r"\addlinespace"
-    yield from map(_row, group.rows)
+    yield from (_row(row, columns) for row in group.rows)
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, columns: tuple[Column, ...]) -> str:
     sources = f" % {' '.join(', '.join(row.sources).split())}" if row.sources else ""
-    return " & ".join(map(_cell, row.cells)) + r" \\" + sources
+    return " & ".join(map(_cell, row.cells, columns)) + r" \\" + sources
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, column: Column) -> str:
     text = escape(cell.text)
     if cell.bold:
         text = (
@@ -180,7 +178,11 @@ def _cell(cell: Cell) -> str:
         )
     if cell.spread:
         text += rf"{{\scriptsize\,$\pm$\,{escape(cell.spread)}}}"
-    return text + (rf"\rlap{{{_superscript(''.join(cell.marks))}}}" if cell.marks else "")
+    if not cell.marks:
+        return text
+    mark = _superscript("".join(cell.marks))
+    # A number keeps its place in the column, its mark hangs over.
+    return text + (rf"\rlap{{{mark}}}" if column.align == "r" else mark)
 
 
 def _note(note: Note) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.report.entries import Key
 from pipeline.report.table import Column
+
+Key = tuple[str, str]
+"""A number's test set and column, e.g. ("f30k_1k", "t2i_r1")."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,7 @@ class Layout:
     """Which columns a retrieval table has.
 
     Attributes:
-        labels: headings of the label columns.
+        labels: headings of the label columns; `labels_above`: a heading that spans them, '' for none.
         blocks: (test set, heading) pairs, one block of columns each.
         directions: (t2i or i2t, heading) pairs, in printed order.
         ranks: the K of R@K that are shown.
@@ -27,6 +29,7 @@ class Layout:
     ranks: tuple[int, ...] = (1, 5, 10)
     rsum: bool = True
     ratio: str = ""
+    labels_above: str = ""
 
     def recalls(self) -> tuple[str, ...]:
         """The recalls of one block in printed order, e.g. t2i_r1 ... i2t_r10."""
@@ -42,7 +45,9 @@ class Layout:
 
     def columns(self, delta: bool) -> tuple[Column, ...]:
         """The table's columns; with `delta` each block ends in a column of differences."""
-        columns = [Column(label, align="l") for label in self.labels]
+        level = ("",) * any(title for _, title in self.blocks)
+        above_labels = (*level, self.labels_above) if self.labels_above else ()
+        columns = [Column(label, above_labels, "l") for label in self.labels]
         for _, title in self.blocks:
             above = (title,) if title else ()
             columns += [Column(f"R@{k}", (*above, side)) for _, side in self.directions for k in self.ranks]

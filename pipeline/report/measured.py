@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.report.published import RECALLS
+from pipeline.report.published import COLUMNS, RECALLS
 
 BENCHMARKS = {
     ("coco", "coco_1k_5fold"): "coco_1k_5fold",
@@ -72,31 +72,36 @@ class Measured:
 
 @dataclass(frozen=True)
 class Results:
-    """All that was measured here: the systems, and items a second by recipe where that was timed."""
+    """All that was measured here.
+
+    Attributes:
+        systems: what was evaluated.
+        throughput: items a second by recipe, where that was timed.
+        synthetic: errors on synthetic pooling patterns, with the columns of `vse_infty_table11.csv`.
+    """
 
     systems: tuple[Measured, ...]
     throughput: Mapping[str, float]
+    synthetic: Sequence[Mapping[str, Any]] = ()
 
 
 def read(metrics: Mapping[str, Any]) -> tuple[Measured, ...]:
     """The systems in `metrics`, the parsed `results/metrics.json`, one for each origin, in file order.
 
     A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept.
-    Raises `InputError` when a system lacks what made it, or a metric is missing or not finite.
+    Raises `InputError` when a system lacks what made it, when a metric is missing or not finite, or when one
+    system and seed occurs twice.
     """
-    found: dict[Origin, dict[int, tuple[str, dict[str, float]]]] = defaultdict(dict)
-    for name, system in metrics.items():
-        made_from = system.get("made_from") if isinstance(system, Mapping) else None
-        if not isinstance(made_from, Mapping):
-            raise InputError(
-                f"metrics of {name!r} do not say what they are made from; run `pipeline evaluate` again"
-            )
-        for protocol, scores in system.items():
-            if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
-                origin, seed = _origin(name, made_from, protocol, scores)
-                if seed not in found[origin] or made_from["ensemble"]:
-                    found[origin][seed] = (name, _values(f"{name}, {protocol}", scores))
-    return tuple(_over_seeds(origin, seeds) for origin, seeds in found.items())
+    found: dict[Origin, dict[int, _Run]] = defaultdict(dict)
+    for name, made_from, protocol, scores in _results(metrics):
+        origin, seed = _origin(name, made_from, protocol, scores)
+        run = _Run(name, made_from.get("ensemble") is None, _values(f"{name}, {protocol}", scores))
+        other = found[origin].get(seed)
+        if other and other.lone == run.lone:
+            raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
+        if other is None or other.lone:
+            found[origin][seed] = run
+    return tuple(_over_seeds(origin, runs) for origin, runs in found.items())
 
 
 def elsewhere(systems: Sequence[Measured]) -> list[list[Measured]]:
@@ -117,11 +122,32 @@ def elsewhere(systems: Sequence[Measured]) -> list[list[Measured]]:
     return list(test_sets.values())
 
 
-def _over_seeds(origin: Origin, seeds: Mapping[int, tuple[str, dict[str, float]]]) -> Measured:
-    names, values = zip(*(seeds[seed] for seed in sorted(seeds)), strict=True)
-    return Measured(
-        origin, names, {column: tuple(v[column] for v in values) for column in (*RECALLS, "rsum")}
-    )
+@dataclass(frozen=True)
+class _Run:
+    """One seed: `lone` for a head by itself rather than an ensemble; `values` by column."""
+
+    name: str
+    lone: bool
+    values: Mapping[str, float]
+
+
+def _results(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
+    """(system, what made it, protocol, scores) for each system and protocol."""
+    if not isinstance(metrics, Mapping):
+        raise InputError("metrics are no mapping of systems to scores; run `pipeline evaluate` again")
+    for name, system in metrics.items():
+        made_from = system.get("made_from") if isinstance(system, Mapping) else None
+        if not isinstance(made_from, Mapping):
+            raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
+        for protocol, scores in system.items():
+            if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
+                yield name, made_from, protocol, scores
+
+
+def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> Measured:
+    in_order = [runs[seed] for seed in sorted(runs)]
+    values = {column: tuple(run.values[column] for run in in_order) for column in COLUMNS}
+    return Measured(origin, tuple(run.name for run in in_order), values)
 
 
 def _origin(
@@ -142,6 +168,8 @@ def _origin(
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
         )
+        if not origin.visual or set(origin.visual) - set(LETTERS.values()):
+            raise ValueError(f"features {origin.visual!r}")
         return origin, int(made_from["seed"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
-FEATURES = {"R": "Region", "G": "Grid", "P": "Patch", "RG": "Region+Grid", "RGP": "Region+Grid+Patch"}
+FEATURES = {"R": "Region", "G": "Grid", "P": "Patch"}
 
 
 def method(recipe: str) -> str:
@@ -15,3 +15,14 @@ def method(recipe: str) -> str:
 def encoder(text: str) -> str:
     """BiGRU for bigru."""
     return ENCODERS.get(text, text)
+
+
+def features(visual: str) -> str:
+    """Region+Grid for RG."""
+    return "+".join(FEATURES[letter] for letter in visual)
+
+
+def is_variant(recipe: str) -> bool:
+    """Whether a recipe departs from a paper's in one part: vse2ad-notok, vse2ad-gpo. Such belong into tables
+    of their own."""
+    return any(recipe.startswith(f"{paper}-") for paper in METHODS)

@@ -17,6 +17,7 @@ from importlib.resources import files
 from pipeline.errors import InputError
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
+COLUMNS = (*RECALLS, "rsum")
 TOLERANCE = Decimal("0.15")
 """Largest |sum of six recalls - RSUM| that six roundings to one decimal are taken to explain (percentage
 points)."""
@@ -110,7 +111,7 @@ def _read(name: str) -> list[dict[str, str]]:
 
 
 def _check(row: PublishedRow, where: str) -> None:
-    for column in (*RECALLS, "rsum"):
+    for column in COLUMNS:
         try:
             value = row.value(column)
         except InvalidOperation:

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.report.measured import Results, read
 from pipeline.report.table import Table
-from pipeline.report.tables import vse2ad_table1
+from pipeline.report.tables import (
+    vse2ad_table1,
+    vse2ad_table2,
+    vse2ad_table3,
+    vse2ad_table4,
+    vse2ad_tableA1,
+    vse2ad_tableC2,
+    vse_infty_table2,
+    vse_infty_table3,
+    vse_infty_table10,
+    vse_infty_table11,
+)
 
 TABLES: dict[str, Callable[[Results, bool], Table]] = {
     "vse2ad_table1": vse2ad_table1.build,
+    "vse2ad_table2": vse2ad_table2.build,
+    "vse2ad_table3": vse2ad_table3.build,
+    "vse2ad_table4": vse2ad_table4.build,
+    "vse2ad_tableA1": vse2ad_tableA1.build,
+    "vse2ad_tableC2": vse2ad_tableC2.build,
+    "vse_infty_table2": vse_infty_table2.build,
+    "vse_infty_table3": vse_infty_table3.build,
+    "vse_infty_table10": vse_infty_table10.build,
+    "vse_infty_table11": vse_infty_table11.build,
 }
 
 
@@ -20,18 +41,24 @@ def build(
     measured: Mapping[str, Any],
     delta: bool = False,
     throughput: Mapping[str, float] | None = None,
+    synthetic: Sequence[Mapping[str, Any]] = (),
 ) -> Table:
     """The table `name`, published and measured rows.
 
     Args:
-        name: a key of `TABLES`: the paper and its table.
-        measured: the parsed `results/metrics.json`; {} for the published rows alone.
-        delta: adds a column of differences between measured and published RSUM.
-        throughput: items a second by recipe, for the tables with #OIPs.
+        name: a key of `TABLES`: the paper and its table. measured: the parsed `results/metrics.json`; {} for
+        the published rows alone. delta: adds a column of differences between measured and published RSUM.
+        throughput: items a second by recipe, for a table with #OIPs; the slowest in it counts as 1.
+        synthetic: errors on synthetic pooling patterns for VSE∞ Table 11, one mapping for each generator and
+        pattern, with
+            the keys input_repr, decoder, pattern, rmse_seen, rmse_unseen_smaller, rmse_unseen_larger.
 
     Raises:
-        InputError: there is no such table, or `measured` cannot be read.
+        InputError: there is no such table, `measured` or `synthetic` cannot be read, or a rate is not above
+        0.
     """
     if name not in TABLES:
         raise InputError(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
-    return TABLES[name](Results(read(measured), throughput or {}), delta)
+    if slow := [recipe for recipe, rate in (throughput or {}).items() if not 0 < rate < math.inf]:
+        raise InputError(f"the throughput of {slow[0]!r} is no number above 0; time it again")
+    return TABLES[name](Results(read(measured), throughput or {}, synthetic), delta)

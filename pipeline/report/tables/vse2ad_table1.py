@@ -16,15 +16,15 @@ LAYOUT = Layout(
     directions=(("t2i", "Image Retrieval"), ("i2t", "Caption Retrieval")),
 )
 CAPTION = (
-    "Retrieval on MS-COCO and Flickr30K in percent, after Table 1 of VSE+2AD. VF: visual features, region "
-    "(R), grid (G), patch (P); RG and RGP average the similarities of separately trained models. Bold is the "
-    "best of its text encoder and visual features, in black for R, blue for RG, red for RGP; published and "
-    "measured rows do not compete."
+    "Retrieval on MS-COCO and Flickr30K in percent, after Table 1 of VSE+2AD. VF: visual features, region"
+    " (R), grid (G), patch (P); RG and RGP average the similarities of separately trained models. Bold is"
+    " the best of its text encoder and visual features, in black for R, blue for RG, red for RGP; "
+    "published and measured rows do not compete."
 )
 
 
 def build(results: Results, delta: bool) -> Table:
-    """Published rows, and every measured system with R, RG or RGP that is no ablation of VSE+2AD."""
+    """Published rows, and every measured system with R, RG or RGP that is no variant of a paper's recipe."""
     rows, doubts = published_entries(published.load("vse2ad_table1"), _published, LAYOUT.shown())
     draft = Draft("vse2ad_table1", CAPTION, LAYOUT, rows, doubts, emphasis.best_of_groups, _measured)
     return compose(draft, results.systems, delta)
@@ -36,7 +36,7 @@ def _published(row: PublishedRow) -> Place:
 
 def _measured(system: Measured) -> Place | None:
     origin = system.origin
-    if origin.visual not in emphasis.GROUP_COLOURS or origin.recipe.startswith("vse2ad-"):
+    if origin.visual not in emphasis.GROUP_COLOURS or names.is_variant(origin.recipe):
         return None
     return _place(origin.visual, names.method(origin.recipe), origin.text)
 

@@ -1,0 +1,41 @@
+"""The notes below a panel that follow from what was measured in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipeline.report.layout import Layout
+from pipeline.report.measured import Measured
+from pipeline.report.networks import STAND_IN, stand_ins
+from pipeline.report.table import Note
+
+
+def remarks(
+    measured: Sequence[Measured], layout: Layout, throughput: Mapping[str, float], delta: bool
+) -> tuple[Note, ...]:
+    """What a reader must know of the measured rows: stand-ins, seeds, what throughput and differences refer
+    to."""
+    notes = [*_stand_ins(measured), *_seeds(measured)]
+    if measured and layout.ratio and throughput:
+        slowest = min(throughput, key=lambda recipe: throughput[recipe])
+        notes.append(
+            Note(f"{layout.ratio} measured here: a multiple of the slowest that was timed, {slowest}.")
+        )
+    if delta:
+        what = "RSUM" if layout.rsum else "the sum of the recalls shown"
+        notes.append(
+            Note(f"Δ: measured minus published {what} of the same system, from the numbers as shown.")
+        )
+    return tuple(notes)
+
+
+def _stand_ins(measured: Iterable[Measured]) -> list[Note]:
+    told = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
+    text = f"Not the papers' networks; stand-ins made these features: {', '.join(told)}."
+    return [Note(text, STAND_IN)] if told else []
+
+
+def _seeds(measured: Iterable[Measured]) -> list[Note]:
+    numbers = sorted({len(system.systems) for system in measured} - {1})
+    how_many = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else ""
+    return [Note(f"±: mean and sample standard deviation over {how_many} seeds.")] if numbers else []
