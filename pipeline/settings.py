@@ -13,7 +13,6 @@ from pipeline.errors import InputError
 
 Feature = Literal["region", "grid", "patch"]
 Text = Literal["bigru"]
-Ensemble = Literal["R", "RG", "RGP"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -31,7 +30,6 @@ class Run(Section):
     texts: Annotated[list[Text], Field(min_length=1)]
     recipes: Annotated[list[Name], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    ensembles: Annotated[list[Ensemble], Field(min_length=1)]
 
 
 class Sample(Section):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+# Ensemble -> the features whose heads it averages (VSE+2AD section 4.3).
+ENSEMBLES = {"R": ("region",), "RG": ("region", "grid"), "RGP": ("region", "grid", "patch")}
+
 
 @dataclass(frozen=True)
 class Layout:

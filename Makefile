@@ -1,0 +1,29 @@
+# `make repro` and `make test` do all their set-up themselves: a machine needs python3 (3.11 or later) and make.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: repro setup test lint bench
+
+repro: setup
+	dvc repro
+
+setup: .venv/ready
+
+# uv installs in seconds and takes torch and torchvision from one build, so that they match.
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[sample,dev]'
+	touch $@
+
+test: setup
+	python -m pytest
+
+lint: setup
+	ruff check .
+	mypy
+
+bench: setup
+	python -m benchmarks
