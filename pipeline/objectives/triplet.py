@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
 from pipeline.objectives.base import Objective
 
 
@@ -19,10 +20,15 @@ class Triplet(Objective):
     Args:
         margin: α. The papers use 0.2.
         all_negatives_epochs: how many epochs use all negatives. The papers use one.
+
+    Raises:
+        InputError: for a negative margin.
     """
 
     def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1) -> None:
         super().__init__()
+        if not margin >= 0:
+            raise InputError(f"triplet's margin must not be negative, got {margin}")
         self.margin = margin
         self.all_negatives_epochs = all_negatives_epochs
         self.hardest = True

@@ -12,10 +12,10 @@ from pipeline.heads.pooling.softpool import soft_maximum
 class AdaPool(Pooling):
     """A learned mixture β · eDSCW + (1 − β) · eM of two exponential averages, each per dimension.
 
-    eM weighs by the softmax of the values (SoftPool). eDSCW weighs by the softmax of the values' Dice-Sørensen
-    coefficient with their mean, 2 x x̄ / (x² + x̄²), so it favours what is close to the mean. The original learns one β for
-    each output position; a set has one. β is a sigmoid, which starts at one half, where the original clamps to
-    0..1 (a clamp that is hit learns no more).
+    eM weighs by the softmax of the values (SoftPool). eDSCW weighs by the softmax of the values'
+    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), so it favours what is close to the mean.
+    The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
+    half, where the original clamps to 0..1 (a clamp that is hit learns no more).
     """
 
     def __init__(self, dim: int) -> None:
@@ -23,7 +23,8 @@ class AdaPool(Pooling):
         self.beta_logit = nn.Parameter(torch.zeros(()))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        near_mean = (masked_softmax(closeness_to_mean(items, valid), valid.unsqueeze(2), dim=1) * items).sum(1)
+        closeness = masked_softmax(closeness_to_mean(items, valid), valid.unsqueeze(2), dim=1)
+        near_mean = (closeness * items).sum(1)
         return torch.lerp(soft_maximum(items, valid), near_mean, self.beta_logit.sigmoid())
 
 

@@ -8,7 +8,7 @@ from pipeline.heads.pooling.base import Pooling
 
 
 class CLSPool(Pooling):
-    """The first item: BERT's and ViT's CLS token, or the first word of a BiGRU. Depends on the items' order."""
+    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items' order."""
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items[:, 0]

@@ -43,8 +43,9 @@ class GCNPool(Pooling):
 class RelationLayer(nn.Module):
     """One step V + (R V W_g) W_r of VSRN, with R the row-normalised affinity of two projections of V.
 
-    The rows of R are a softmax, which bounds it for features of any scale. W_r starts at zero, so that a new layer
-    changes nothing (VSRN does the same through its batch norm, which would let padding and other samples in).
+    The rows of R are a softmax, which bounds it for features of any scale. W_r starts at zero, so that a new
+    layer changes nothing (VSRN does the same through its batch norm, which would let padding and other
+    samples in).
     """
 
     def __init__(self, dim: int) -> None:
@@ -57,7 +58,7 @@ class RelationLayer(nn.Module):
         nn.init.zeros_(self.W_r.bias)
 
     def forward(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Items [B, N, D] and valid, bool [B, N], to items [B, N, D]; what stands in padding is of no meaning."""
+        """Items [B, N, D] and valid, bool [B, N], to items [B, N, D]; padding gets values of no meaning."""
         affinity = self.theta(items) @ self.phi(items).transpose(1, 2) * items.shape[2] ** -0.5
         relations = masked_softmax(affinity, valid.unsqueeze(1), dim=2)
         return items + self.W_r(relations @ self.W_g(items))

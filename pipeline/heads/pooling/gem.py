@@ -15,9 +15,9 @@ class GeMPool(Pooling):
     """(mean over the items of x^p)^(1/p) per dimension, with one learned p for all dimensions.
 
     A power mean is defined for positive values, so values below `floor` count as `floor` (as in the published
-    method). Computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), for x^p overflows and its root has
-    an unbounded gradient at zero; that is what made the published code diverge on regions (VSE∞ 5.2). p is
-    exp(log_p), so it stays positive.
+    method). Computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), for x^p overflows and its
+    root has an unbounded gradient at zero; that is what made the published code diverge on regions (VSE∞
+    5.2). p is exp(log_p), so it stays positive.
 
     Args:
         dim: D.

@@ -1,4 +1,4 @@
-"""GPO's coefficient generators g(k, N): from the positions of a set to one score each (VSE∞ 3.3, B.1, B.3)."""
+"""GPO's coefficient generators g(k, N): from a set's positions to one score each (VSE∞ 3.3, B.1, B.3)."""
 
 from __future__ import annotations
 

@@ -24,11 +24,12 @@ class GPO(Pooling):
         per_dimension: every dimension gets its own θ (Table 12).
         data_dependent: g reads the sorted items beside the positions (Table 13).
         width: of the positions' encoding and of g's states; the paper uses 32.
-        temperature: the scores are divided by it before the softmax; the released code, and so its checkpoints, use 0.1.
+        temperature: the scores are divided by it before the softmax; the released code, and so its
+            checkpoints, use 0.1.
 
     Raises:
-        InputError: for an unknown generator or positions, a temperature that is not positive, or an interpolated generator
-            that is to depend on the data (it reads nothing).
+        InputError: for an unknown generator or positions, a temperature that is not positive, or an
+            interpolated generator that is to depend on the data (it reads nothing).
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class GPO(Pooling):
         if not temperature > 0:
             raise InputError(f"gpo's temperature must be positive, got {temperature}")
         if data_dependent and generator == "interpolated":
-            raise InputError("gpo's interpolated generator reads no items; choose another one or data_dependent=false")
+            raise InputError(
+                "gpo's interpolated generator reads no items: choose another, or data_dependent=false"
+            )
         self.positions = POSITIONS[positions](width)
         inputs = width + dim if data_dependent else width
         self.generator = GENERATORS[generator](inputs, width, dim if per_dimension else 1)

@@ -1,4 +1,4 @@
-"""SoftPool (Stergiou et al. 2021), a baseline of VSE+2AD Table 4; the same formula as AdPool's embedding level."""
+"""SoftPool (Stergiou et al. 2021): a baseline of VSE+2AD Table 4, and half of AdPool."""
 
 from __future__ import annotations
 

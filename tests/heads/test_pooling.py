@@ -1,0 +1,341 @@
+"""What every pooling promises, tested on every pooling and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.heads.pooling import POOLINGS, Pooling, build
+
+DIM = 8
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in POOLINGS},
+    "kmax-1": ("kmax", {"k": 1}),
+    "gcn-seq2seq": ("gcn", {"layers": 4, "readout": "seq2seq"}),
+    "gpo-transformer": ("gpo", {"generator": "transformer"}),
+    "gpo-mlp": ("gpo", {"generator": "mlp"}),
+    "gpo-interpolated": ("gpo", {"generator": "interpolated"}),
+    "gpo-index": ("gpo", {"positions": "index"}),
+    "gpo-per-dimension": ("gpo", {"per_dimension": True}),
+    "gpo-data-dependent": ("gpo", {"data_dependent": True}),
+    "gpo-transformer-of-data": ("gpo", {"generator": "transformer", "data_dependent": True}),
+    "adpool-no-token": ("adpool", {"token": False}),
+    "adpool-no-embedding": ("adpool", {"embedding": False}),
+    "adpool-0.25": ("adpool", {"balance": 0.25}),
+    "adpool-random": ("adpool", {"balance": "random"}),
+}
+ORDERED = {"cls", "seq2seq", "gcn-seq2seq"}
+LEAKY = {"adpool_released"}
+# Those whose result is a weighted mean of each dimension's values.
+AVERAGING = {
+    variant
+    for variant, (name, _) in VARIANTS.items()
+    if name in {"adapool", "adpool", "cls", "gpo", "kmax", "lip", "max", "mean", "softpool"}
+}
+
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def make(variant: str, dtype: torch.dtype = torch.float32) -> Pooling:
+    """A variant with random parameters, so that none hides behind a neutral start."""
+    torch.manual_seed(0)
+    name, options = VARIANTS[variant]
+    pooling = build(name, DIM, **options)
+    for parameter in pooling.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return pooling.to(dtype)
+
+
+def random_items(batch: int, slots: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(batch, slots, DIM, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def run(pooling: Pooling, items: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """The result, and the gradients of a fixed function of it: of the items and of the parameters."""
+    items = items.clone().requires_grad_()
+    pooling.zero_grad()
+    result = pooling(items, counts)
+    weights = torch.linspace(-1, 1, result.numel(), dtype=result.dtype).view_as(result)
+    (result * weights).sum().backward()
+    assert items.grad is not None
+    return result.detach(), items.grad, [p.grad.clone() for p in pooling.parameters() if p.grad is not None]
+
+
+@every_variant
+def test_padding_changes_nothing(variant: str) -> None:
+    counts = torch.tensor([3, 5, 1, 5])
+    items = random_items(4, 5)
+    extra = 0 if variant in LEAKY else 4
+    padded = torch.cat([items, torch.full((4, extra, DIM), torch.inf)], dim=1)
+    padding = torch.arange(5 + extra) >= counts.unsqueeze(1)
+    padded[padding] = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e38] * 2)
+    pooling = make(variant)
+    result, gradient, of_parameters = run(pooling, items, counts)
+    again, gradient_again, of_parameters_again = run(pooling, padded, counts)
+    torch.testing.assert_close(again, result, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(gradient_again[:, :5], gradient, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(of_parameters_again, of_parameters, rtol=1e-5, atol=1e-5)
+    assert not gradient_again[padding].any()
+
+
+@every_variant
+def test_order_matters_only_to_sequence_poolings(variant: str) -> None:
+    counts = torch.tensor([6, 6])
+    items = random_items(2, 6)
+    order = torch.tensor([4, 0, 5, 2, 1, 3])
+    pooling = make(variant)
+    result, gradient, _ = run(pooling, items, counts)
+    permuted, gradient_permuted, _ = run(pooling, items[:, order], counts)
+    if variant in ORDERED:
+        assert not torch.allclose(permuted, result)
+    else:
+        torch.testing.assert_close(permuted, result, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(gradient_permuted, gradient[:, order], rtol=1e-5, atol=1e-6)
+
+
+@every_variant
+def test_a_batch_is_its_samples(variant: str) -> None:
+    counts = torch.tensor([1, 4, 2])
+    items = random_items(3, 4)
+    pooling = make(variant)
+    together = pooling(items, counts)
+    for row, count in enumerate(counts):
+        slots = 4 if variant in LEAKY else int(count)
+        alone = pooling(items[row : row + 1, :slots], count.unsqueeze(0))
+        torch.testing.assert_close(alone[0], together[row], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("variant", sorted(AVERAGING))
+def test_one_item_is_its_own_mean(variant: str) -> None:
+    items = random_items(2, 1)
+    torch.testing.assert_close(make(variant)(items, torch.tensor([1, 1])), items[:, 0])
+
+
+@every_variant
+@pytest.mark.parametrize("parameters", [torch.float32, torch.bfloat16])
+def test_bfloat16(variant: str, parameters: torch.dtype) -> None:
+    items = random_items(2, 5, torch.bfloat16)
+    counts = torch.tensor([5, 3])
+    exact = make(variant, torch.float64)(items.double(), counts)
+    result = make(variant, parameters)(items, counts)
+    assert result.dtype == torch.bfloat16
+    # A softmax at temperature 0.1 multiplies the rounding of bfloat16 parameters.
+    tolerance = 0.02 if parameters == torch.float32 else 0.3
+    torch.testing.assert_close(result.double(), exact, rtol=tolerance, atol=tolerance)
+
+
+@every_variant
+def test_autocast_leaves_the_precision_alone(variant: str) -> None:
+    items, counts, pooling = random_items(2, 5), torch.tensor([5, 3]), make(variant)
+    with torch.autocast("cpu", torch.bfloat16):
+        result = pooling(items, counts)
+    torch.testing.assert_close(result, pooling(items, counts))
+
+
+@every_variant
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("values", ["large", "mixed", "equal", "zero"])
+def test_extreme_values_give_finite_results(variant: str, dtype: torch.dtype, values: str) -> None:
+    items = {
+        "large": random_items(3, 6).abs() + 1e4,
+        "mixed": random_items(3, 6).sign() * 1e4,
+        "equal": torch.full((3, 6, DIM), 0.5),
+        "zero": torch.zeros(3, 6, DIM),
+    }[values].to(dtype)
+    result, gradient, of_parameters = run(make(variant), items, torch.tensor([6, 1, 3]))
+    assert result.isfinite().all()
+    assert gradient.isfinite().all()
+    assert all(gradient.isfinite().all() for gradient in of_parameters)
+
+
+@every_variant
+def test_gradients_are_those_of_the_function(variant: str) -> None:
+    # float64 goes through torch's own sort; tests/heads/test_sorted.py covers the fast one.
+    pooling = make(variant, torch.float64)
+    items = random_items(2, 4, torch.float64)
+    # Away from the kinks: values a finite difference apart from zero and from each other.
+    items = items + 0.1 * items.sign()
+    items.requires_grad_()
+    parameters = list(pooling.parameters())
+    counts = torch.tensor([4, 2])
+
+    def function(items: Tensor, *_: Tensor) -> Tensor:
+        return pooling(items, counts)
+
+    assert torch.autograd.gradcheck(function, (items, *parameters), fast_mode=True)
+
+
+@every_variant
+@pytest.mark.parametrize(
+    ("items", "counts"),
+    [
+        (torch.zeros(2, 3, DIM), torch.tensor([3, 0])),
+        (torch.zeros(2, 3, DIM), torch.tensor([3, 4])),
+        (torch.zeros(2, 3, DIM), torch.tensor([3, -1])),
+        (torch.zeros(2, 3, DIM), torch.tensor([3, 3, 3])),
+        (torch.zeros(2, 3, DIM), torch.tensor([3.0, 3.0])),
+        (torch.zeros(2, 3, DIM + 1), torch.tensor([3, 3])),
+        (torch.zeros(3, DIM), torch.tensor([3, 3])),
+        (torch.zeros(2, 3, DIM, dtype=torch.int64), torch.tensor([3, 3])),
+    ],
+    ids=["zero", "too many", "negative", "batch", "float counts", "dimension", "rank", "integer items"],
+)
+def test_bad_input_is_refused(variant: str, items: Tensor, counts: Tensor) -> None:
+    with pytest.raises(InputError, match=r"counts|items"):
+        make(variant)(items, counts)
+
+
+def power_mean(x: Tensor, pooling: Any) -> Tensor:
+    p = pooling.log_p.exp()
+    return (x.clamp(min=1e-6) ** p).mean(0) ** (1 / p)
+
+
+def adpool(x: Tensor, pooling: Any) -> Tensor:
+    """Equations 3 to 5, literally."""
+    u = x.sort(0, descending=True).values
+    theta = (u @ pooling.W_tok).softmax(0)
+    token = (theta * u).sum(0)
+    embedding = (x.softmax(0) * x).sum(0)
+    omega = torch.stack([token @ pooling.W_bal, embedding @ pooling.W_bal]).softmax(0)
+    return omega[0] * token + omega[1] * embedding
+
+
+def gpo(x: Tensor, pooling: Any) -> Tensor:
+    """Equations 2 to 5 of VSE∞ with the released code's temperature."""
+    n, width = len(x), 32
+    k = torch.arange(n, dtype=torch.float64).unsqueeze(1)
+    angle = k / 10000 ** (torch.arange(0, width, 2) / width)
+    encoding = torch.zeros(n, width, dtype=torch.float64)
+    encoding[:, 0::2], encoding[:, 1::2] = angle.sin(), angle.cos()
+    states = pooling.generator.gru(encoding)[0]
+    scores = pooling.generator.linear((states[:, :width] + states[:, width:]) / 2)
+    return ((scores / 0.1).softmax(0) * x.sort(0, descending=True).values).sum(0)
+
+
+def fspool(x: Tensor, pooling: Any) -> Tensor:
+    n, pieces = len(x), len(pooling.knots) - 1
+    result = torch.zeros(DIM, dtype=torch.float64)
+    for k, row in enumerate(x.sort(0, descending=True).values):
+        place = k / max(n - 1, 1) * pieces
+        left = min(int(place), pieces - 1)
+        weight = pooling.knots[left] * (1 - place + left) + pooling.knots[left + 1] * (place - left)
+        result = result + weight * row
+    return result
+
+
+def adapool(x: Tensor, pooling: Any) -> Tensor:
+    mean = x.mean(0)
+    closeness = 2 * x * mean / (x**2 + mean**2 + 1e-6)
+    beta = pooling.beta_logit.sigmoid()
+    return ((beta * closeness.softmax(0) + (1 - beta) * x.softmax(0)) * x).sum(0)
+
+
+DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "mean": lambda x, _: x.mean(0),
+    "max": lambda x, _: x.max(0).values,
+    "kmax": lambda x, _: x.sort(0, descending=True).values[:5].mean(0),
+    "cls": lambda x, _: x[0],
+    "gem": power_mean,
+    "softpool": lambda x, _: (x.softmax(0) * x).sum(0),
+    "adapool": adapool,
+    "fspool": fspool,
+    "gpo": gpo,
+    "adpool": adpool,
+    "seq2seq": lambda x, pooling: pooling.gru(x)[0][-1],
+    "gpo-interpolated": lambda x, pooling: (
+        x.sort(0, descending=True).values * pooling.coefficients(torch.tensor([len(x)]))[0]
+    ).sum(0),
+}
+
+
+@pytest.mark.parametrize("variant", DEFINITIONS)
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_it_is_what_its_definition_says(variant: str, count: int) -> None:
+    pooling = make(variant, torch.float64)
+    items = random_items(1, 9, torch.float64)
+    result = pooling(items, torch.tensor([count]))
+    torch.testing.assert_close(
+        result[0], DEFINITIONS[variant](items[0, :count], pooling), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_adpool_starts_between_mean_and_softpool_and_can_learn() -> None:
+    items, counts = random_items(2, 5), torch.tensor([5, 3])
+    pooling = build("adpool", DIM)
+    _, _, of_parameters = run(pooling, items, counts)
+    expected = (build("mean", DIM)(items, counts) + build("softpool", DIM)(items, counts)) / 2
+    torch.testing.assert_close(pooling(items, counts), expected)
+    assert all(gradient.abs().max() > 1e-4 for gradient in of_parameters)
+    assert [list(p.shape) for p in (pooling.W_tok, pooling.W_bal)] == [[DIM, 1], [DIM, 1]]
+
+
+def test_a_random_balance_is_kept_by_the_state_dict() -> None:
+    first, second = make("adpool-random"), build("adpool", DIM, balance="random")
+    assert first.token_weight != second.token_weight
+    second.load_state_dict(first.state_dict())
+    items, counts = random_items(2, 5), torch.tensor([5, 3])
+    torch.testing.assert_close(second(items, counts), first(items, counts), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "millions"),
+    [
+        ("seq2seq", {}, 6.3),
+        ("gcn", {}, 4.2),
+        ("gcn", {"layers": 4, "readout": "seq2seq"}, 23.1),
+        ("selfattn", {}, 3.1),
+    ],
+)
+def test_sizes_are_those_of_the_paper(name: str, options: dict[str, Any], millions: float) -> None:
+    """VSE∞ Table 1; its SelfAttn has 3.2 million, from a layer that is not printed."""
+    with torch.device("meta"):
+        parameters = sum(p.numel() for p in build(name, 1024, **options).parameters())
+    assert round(parameters / 1e6, 1) == millions
+
+
+def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
+    sizes = torch.tensor([4, 9])
+    for generator, knows in (("mlp", False), ("bigru", True)):
+        theta = make(f"gpo-{generator}" if generator == "mlp" else "gpo").coefficients(sizes)[..., 0]
+        torch.testing.assert_close(theta.sum(1), torch.ones(2))
+        assert not theta[0, 4:].any()
+        ratio = theta[0, :4] / theta[1, :4]
+        assert torch.allclose(ratio, ratio[0].expand(4), rtol=1e-4) != knows
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("medianpool", {}, "known: adapool, adpool"),
+        ("mean", {"k": 3}, "no option 'k'; known: none"),
+        ("kmax", {"K": 3}, "no option 'K'; known: k"),
+        ("kmax", {"k": 0}, "at least 1"),
+        ("gem", {"p": 0.0}, "positive"),
+        ("adpool", {"token": False, "embedding": False}, "token level or its embedding level"),
+        ("adpool", {"balance": "fixed"}, "balance"),
+        ("adpool", {"balance": 1.5}, "balance"),
+        ("gcn", {"readout": "max"}, "readout"),
+        ("gcn", {"layers": 0}, "layer"),
+        ("fspool", {"pieces": 0}, "piece"),
+        ("gpo", {"generator": "lstm"}, "bigru, transformer, mlp, interpolated"),
+        ("gpo", {"positions": "none"}, "cos_sin, index"),
+        ("gpo", {"width": 31}, "even"),
+        ("gpo", {"temperature": 0.0}, "temperature"),
+        ("gpo", {"generator": "interpolated", "data_dependent": True}, "reads no items"),
+    ],
+)
+def test_bad_options_are_refused(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(name, DIM, **options)
+
+
+def test_index_positions_have_an_end() -> None:
+    pooling = build("gpo", DIM, positions="index")
+    with pytest.raises(InputError, match="512 positions"):
+        pooling(torch.zeros(1, 513, DIM), torch.tensor([513]))
