@@ -153,19 +153,15 @@ def _headings(panel: Panel) -> Iterable[str]:
 
 
 def _group(group: RowGroup, number: int, columns: tuple[Column, ...]) -> Iterable[str]:
-    if group.title or number == 0:
-        yield r"\midrule"
-    else:
-        yield r"\addlinespace"
+    yield r"\midrule" if group.title or number == 0 else r"\addlinespace"
     if group.title:
         yield rf"\multicolumn{{{len(columns)}}}{{c}}{{\textit{{{escape(group.title)}}}}} \\"
-        yield r"\addlinespace"
     yield from (_row(row, columns) for row in group.rows)
 
 
 def _row(row: Row, columns: tuple[Column, ...]) -> str:
-    sources = f" % {' '.join(', '.join(row.sources).split())}" if row.sources else ""
-    return " & ".join(map(_cell, row.cells, columns)) + r" \\" + sources
+    sources = " ".join(", ".join(row.sources).split()).encode("ascii", "backslashreplace").decode()
+    return " & ".join(map(_cell, row.cells, columns)) + r" \\" + (f" % {sources}" if sources else "")
 
 
 def _cell(cell: Cell, column: Column) -> str:

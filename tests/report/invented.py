@@ -49,3 +49,30 @@ def system(
     }
     name = f"{recipe}-{ensemble or '-'.join(features)}-{text}-s{seed} {dataset}"
     return {name: {"made_from": made_from, protocol: scores}}
+
+
+def everything() -> dict[str, Any]:
+    """Systems of every recipe that a table knows, on benchmarks and on other data."""
+    papers = {"region": "butd-10-100", "grid": "butd-grid", "patch": "vit_base_patch16_224"}
+    small = {"region": "pyramid36-small", "grid": "grid16-small", "patch": "patch-small"}
+    found: dict[str, Any] = {}
+    for ensemble in ("R", "RG", "RGP"):
+        parts = list(papers)[: len(ensemble)]
+        for recipe in ("vse2ad", "vse_infty", "vse_pp", "my_own"):
+            for text in ("bigru", "bert"):
+                asked = {"recipe": recipe, "ensemble": ensemble, "text": text}
+                coco = system("coco", "coco_1k_5fold", features={f: papers[f] for f in parts}, **asked)
+                five = system("coco", "coco_5k", features={f: papers[f] for f in parts}, **asked)
+                for name, entry in coco.items():
+                    entry["coco_5k"] = five[name]["coco_5k"]
+                found |= coco
+                stand_ins = {f: small[f] for f in parts}
+                untrained = [f for f in parts if f == "patch"]
+                for seed in (0, 1):
+                    found |= system(
+                        "sample", "all", features=stand_ins, untrained=untrained, seed=seed, **asked
+                    )
+    for ending in ("notok", "noemb", "noadpool", "noadopt", "gpo", "my_pool", "w25", "w50", "w75", "random"):
+        found |= system("coco", "coco_5k", recipe=f"vse2ad-{ending}")
+        found |= system("sample", "all", recipe=f"vse2ad-{ending}", features={"region": "pyramid36-small"})
+    return found

@@ -1,0 +1,122 @@
+"""LaTeX: whatever the text, a file that parses, with as many cells in a row as the table has columns."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from invented import everything
+from pylatexenc.latexwalker import LatexWalker
+
+from pipeline.report import tables
+from pipeline.report.latex import escape, preview, to_latex
+from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+
+AWKWARD = [
+    "100% & more_of #1 $x$ {a} ~b ^c \\input{/etc/passwd}",
+    "[2pt] *",
+    "]{}[",
+    "<script>alert('x')</script> | \"quoted\" `ticks`",
+    "a--b---c",
+    "VSE∞ † ± × − Δ → “so” ‘so’ … – —",
+    "Zoë Čapek naïve Łódź ß",
+    "中文 🙂 \x07 \u202e",
+    "two\nlines\r\tand\u2028more",
+    "",
+]
+
+
+def parses(source: str) -> None:
+    """Strictly: every brace, environment and formula is closed by its own."""
+    LatexWalker(source, tolerant_parsing=False).get_latex_nodes()
+    plain = re.sub(r"\\[{}]", "", source)
+    assert plain.count("{") == plain.count("}")
+    assert source.isascii()
+
+
+def widths(source: str) -> set[int]:
+    """Cells in the rows of one tabular."""
+    body = source.split(r"\toprule")[1].split(r"\bottomrule")[0]
+    found = set()
+    for line in re.findall(r"^(.*) \\\\", body, re.M):
+        spans = [int(width) for width in re.findall(r"\\multicolumn{(\d+)}", line)]
+        found.add(len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) - len(spans))
+    return found
+
+
+def awkward(text: str) -> Table:
+    rows = (Row((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
+    groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
+    columns = (Column(text, align="l"), Column(text, (text,)))
+    panels = (
+        Panel(columns, groups, notes=(Note(text, "*"), Note(text))),
+        Panel(columns, groups, text, (Note(text, "*"),)),
+    )
+    return Table("awkward", text, panels)
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_any_text_parses(text: str) -> None:
+    parses(escape(text))
+    source = to_latex(awkward(text))
+    parses(source)
+    for part in source.split(r"\begin{tabular}")[1:]:
+        assert widths(part) == {2}
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("delta", [False, True])
+def test_every_table_parses(name: str, delta: bool) -> None:
+    table = tables.build(name, everything(), delta=delta)
+    source = to_latex(table)
+    parses(source)
+    parts = source.split(r"\begin{tabular}")[1:]
+    assert [widths(part) for part in parts] == [{len(panel.columns)} for panel in table.panels]
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("50% & a_b", r"50\% \& a\_b"),
+        ("VSE∞", r"VSE$\infty$"),
+        ("\\input{x}", r"\textbackslash{}input\{x\}"),
+        ("a--b", "a-{}-b"),
+        ("ü", r"\"{u}"),
+        ("中", "{[}U+4E2D{]}"),
+        ("one\n\ntwo", "one two"),
+    ],
+)
+def test_escape(text: str, escaped: str) -> None:
+    assert escape(text) == escaped
+
+
+def test_bold_has_its_colour() -> None:
+    source = to_latex(tables.build("vse2ad_table1", {}))
+    assert r"\textbf{63.5}" in source
+    assert r"\textcolor{blue}{\textbf{65.7}}" in source
+    assert r"\textcolor{red}{\textbf{67.1}}" in source
+    assert r"520.5\rlap{\textsuperscript{a}}" in source
+
+
+def test_sources_of_a_measured_row_are_a_comment() -> None:
+    source = to_latex(tables.build("vse2ad_table1", everything()))
+    assert r"\\ % vse2ad-R-bigru-s0 coco" in source
+
+
+def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
+    """Parsed everywhere; compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
+    drawn = [tables.build(name, everything(), delta=True) for name in tables.TABLES]
+    source = preview([*drawn, *(awkward(text) for text in AWKWARD)])
+    parses(source)
+    assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
+    if pdflatex := shutil.which("pdflatex"):
+        (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
+        command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "preview.tex"]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60
+        )
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert "Float too large" not in done.stdout

@@ -1,0 +1,58 @@
+"""Markdown: tables stay tables, text stays text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from invented import everything
+
+from pipeline.report import tables
+from pipeline.report.markdown import escape, to_markdown
+from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+
+NOTES = (Note("In doubt.", "a"), Note("Stand-in.", "†"), Note("A remark."))
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a|b", r"a\|b"),
+        ("<script>", "&lt;script&gt;"),
+        ("a & b", "a &amp; b"),
+        ("*b* _i_ `c` [l](u)", r"\*b\* \_i\_ \`c\` \[l\](u)"),
+        ("back\\slash", "back\\\\slash"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_escape(text: str, escaped: str) -> None:
+    assert escape(text) == escaped
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_row_has_every_column(name: str) -> None:
+    table = tables.build(name, everything(), delta=True)
+    lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
+    counts = [len(re.findall(r"(?<!\\)\|", line)) - 1 for line in lines]
+    rows = [2 + sum(len(group.rows) + bool(group.title) for group in panel.groups) for panel in table.panels]
+    assert counts == [len(p.columns) for p, n in zip(table.panels, rows, strict=True) for _ in range(n)]
+
+
+def test_cells() -> None:
+    row = Row((Cell("VSE+2AD"), Cell("79.7", "0.3", "red", ("a", "†"))))
+    columns = (Column("Method", align="l"), Column("R@1", ("COCO", "Image")))
+    panel = Panel(columns, (RowGroup((row,), "Section"),), "Title", notes=NOTES)
+    assert to_markdown(Table("t", "Caption", (panel,))).splitlines() == [
+        "Caption",
+        "",
+        "**Title**",
+        "",
+        "| Method | COCO<br>Image<br>R@1 |",
+        "| :-- | --: |",
+        "| *Section* |  |",
+        "| VSE+2AD | **79.7** ± 0.3<sup>a†</sup> |",
+        "",
+        "- <sup>a</sup> In doubt.",
+        "- <sup>†</sup> Stand-in.",
+        "- A remark.",
+    ]

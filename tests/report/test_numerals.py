@@ -1,0 +1,26 @@
+"""How numbers are printed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.report.numerals import rounded, signed
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.25, "0.2"), (0.35, "0.4"), (0.05, "0.0"), (63.449999, "63.4"), (100, "100.0"), (527.8, "527.8")],
+)
+def test_an_exact_half_goes_to_the_even_digit(value: float, shown: str) -> None:
+    assert str(rounded(value)) == shown
+
+
+def test_places() -> None:
+    assert str(rounded(0.0125, places=3)) == "0.012"
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0")])
+def test_signs(value: str, shown: str) -> None:
+    assert signed(Decimal(value)) == shown

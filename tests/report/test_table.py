@@ -1,0 +1,42 @@
+"""A table that would mislead cannot be made."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup
+
+TWO = (Column("a"), Column("b"))
+
+
+def panel(cells: tuple[Cell, ...], notes: tuple[Note, ...] = ()) -> Panel:
+    return Panel(TWO, (RowGroup((Row(cells),)),), notes=notes)
+
+
+def test_rows_have_a_cell_for_each_column() -> None:
+    with pytest.raises(ValueError, match="expected 2 cells, received 1"):
+        panel((Cell("1"),))
+
+
+def test_marks_are_explained() -> None:
+    with pytest.raises(ValueError, match="no note explains"):
+        panel((Cell("1", marks=("a",)), Cell("2")), notes=(Note("other", "b"),))
+
+
+def test_notes_do_not_share_a_mark() -> None:
+    with pytest.raises(ValueError, match="share a mark"):
+        panel((Cell(), Cell()), notes=(Note("one", "a"), Note("two", "a")))
+
+
+def test_headings_span_columns_of_one_parent_only() -> None:
+    columns = (
+        Column("name"),
+        Column("R@1", ("COCO", "Image")),
+        Column("R@5", ("COCO", "Image")),
+        Column("R@1", ("Flickr", "Image")),
+        Column("RSUM", ("Flickr",)),
+    )
+    assert list(Panel(columns, ()).heading_rows()) == [
+        [("", 1), ("COCO", 2), ("Flickr", 2)],
+        [("", 1), ("Image", 2), ("Image", 1), ("", 1)],
+    ]
