@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")
+IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 TOLERANCE = Decimal("0.15")
 """Largest |sum of six recalls - RSUM| that six roundings to one decimal are taken to explain (percentage
 points)."""
@@ -28,7 +29,8 @@ class Inconsistency:
     """One line of `inconsistent.csv`: a row that disagrees with itself or with another paper.
 
     `kind` is `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would
-    be odd) or `elsewhere` (another paper prints another number). `columns` are the cells in doubt.
+    be odd) or `elsewhere` (another paper prints another number). `columns` are the cells in doubt; `found_by`
+    are cells of the row, so that a person finds it.
     """
 
     paper: str
@@ -39,6 +41,7 @@ class Inconsistency:
     printed: str
     computed: str
     believed: str
+    found_by: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
             printed=cells["printed"],
             computed=cells["computed"],
             believed=cells["believed"],
+            found_by={column: cells[column] for column in IDENTITY},
         )
         for cells in _read("inconsistent.csv")
     )

@@ -47,6 +47,7 @@ def test_doubts_name_the_row_they_stand_at() -> None:
     for doubt in published.inconsistencies():
         row = rows[doubt.paper, doubt.table, doubt.row]
         assert doubt in row.doubts
+        assert {column: row[column] for column in doubt.found_by} == doubt.found_by
         assert doubt.printed in {row[column] for column in doubt.columns}
         if doubt.kind == "sum":
             assert Decimal(doubt.computed) == row.recall_sum()

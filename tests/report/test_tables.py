@@ -1,0 +1,209 @@
+"""The tables besides the first: the paper's rows as printed, the right measured rows, throughput, synthetic
+patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invented import everything, system
+
+from pipeline.errors import InputError
+from pipeline.report import published, tables
+from pipeline.report.table import Cell, Panel
+
+PRINTED = {
+    "vse2ad_table2": ("VSE+2AD", "52.5 80.2 69.5 91.2 475.9 45.3×"),
+    "vse2ad_table3": ("−AdOpt", "39.2 71.1 81.5 53.4 82.2 90.5 417.9"),
+    "vse2ad_table4": ("AdPool", "41.4 72.3 54.9 83.0 426.9 4.9×"),
+    "vse2ad_tableA1": ("GPO", "41.2 71.1 55.6 82.0 422.9"),
+    "vse2ad_tableC2": ("0.75", "0.25 40.6 71.4 54.1 82.2 421.3"),
+    "vse_infty_table2": (
+        "Our: VSE∞*",
+        "Grid 85.6 98.0 99.4 73.1 94.3 97.7 548.1 88.7 98.9 99.8 76.1 94.5 97.1 555.1",
+    ),
+    "vse_infty_table3": ("VSE∞ (R+G)", "✗ BUTD 62.5 87.8 46.0 75.8"),
+    "vse_infty_table10": ("GXN*", "Grid 42.0 - 84.7 31.7 - 74.6 -"),
+}
+
+
+def texts(panel: Panel) -> list[list[str]]:
+    return [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_columns_are_in_the_papers_order(name: str) -> None:
+    label, printed = PRINTED[name]
+    (panel,) = tables.build(name, {}).panels
+    assert [label, *printed.split()] in texts(panel)
+
+
+@pytest.mark.parametrize("name", sorted({*PRINTED, "vse2ad_table1"}))
+def test_every_published_number_is_shown_once(name: str) -> None:
+    (panel,) = tables.build(name, {}).panels
+    shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
+    columns = [*published.COLUMNS, "weight_obj", "weight_emb"]
+    rows = published.load(name)
+    printed = [row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")]
+    assert shown == sorted(printed)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
+    (panel,) = tables.build(name, {}).panels
+    marked = {
+        mark for group in panel.groups for row in group.rows for cell in row.cells for mark in cell.marks
+    }
+    assert marked == {note.mark for note in panel.notes}
+    assert len(panel.notes) == sum(len(row.doubts) for row in published.load(name))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_sample_rows_stand_apart(name: str) -> None:
+    measured = {key: entry for key, entry in everything().items() if "sample" in key}
+    main, other = tables.build(name, measured).panels
+    assert texts(main) == texts(tables.build(name, {}).panels[0])
+    assert texts(other)
+    assert all("COCO" not in above for column in other.columns for above in column.above)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe", "labels"),
+    [
+        ("vse2ad_table3", "vse2ad", ["VSE+2AD"]),
+        ("vse2ad_table3", "vse2ad-notok", ["−tok AdPool"]),
+        ("vse2ad_table3", "vse2ad-noemb", ["−emb AdPool"]),
+        ("vse2ad_table3", "vse2ad-noadpool", ["−AdPool"]),
+        ("vse2ad_table3", "vse2ad-noadopt", ["−AdOpt"]),
+        ("vse2ad_table4", "vse2ad", ["AdPool"]),
+        ("vse2ad_table4", "vse2ad-gpo", ["GPO"]),
+        ("vse2ad_table4", "vse2ad-seq2seq", ["Seq2Seq"]),
+        ("vse2ad_tableA1", "vse2ad-manual", ["Manual"]),
+        ("vse2ad_tableC2", "vse2ad-w25", ["0.25", "0.75"]),
+        ("vse2ad_tableC2", "vse2ad-w50", ["0.5", "0.5"]),
+        ("vse2ad_tableC2", "vse2ad-w75", ["0.75", "0.25"]),
+        ("vse2ad_tableC2", "vse2ad-random", ["random", "random"]),
+        ("vse2ad_tableC2", "vse2ad", ["AdPool", "AdPool"]),
+    ],
+)
+def test_recipes_are_measured_against_their_published_row(name: str, recipe: str, labels: list[str]) -> None:
+    panel = tables.build(name, system("coco", "coco_5k", recipe=recipe), delta=True).panels[0]
+    *published_rows, measured = texts(panel)
+    assert measured[: len(labels)] == labels
+    (base,) = (row for row in published_rows if row[: len(labels)] == labels)
+    where = [column.heading for column in panel.columns].index("RSUM")
+    assert measured[where] == "330.0"
+    assert measured[where + 1] == f"−{float(base[where]) - 330:.1f}"
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("vse2ad_table2", "vse2ad-gpo"),
+        ("vse2ad_table3", "vse2ad-gpo"),
+        ("vse2ad_table4", "vse2ad-notok"),
+        ("vse2ad_table4", "vse2ad-w25"),
+        ("vse2ad_table4", "vse_infty"),
+        ("vse2ad_tableA1", "vse2ad"),
+        ("vse2ad_tableC2", "vse2ad-notok"),
+        ("vse_infty_table10", "vse2ad-gpo"),
+    ],
+)
+def test_other_recipes_are_left_out(name: str, recipe: str) -> None:
+    measured = system("coco", "coco_5k", recipe=recipe)
+    assert texts(tables.build(name, measured).panels[0]) == texts(tables.build(name, {}).panels[0])
+
+
+def test_other_features_and_encoders_are_left_out_of_the_analyses() -> None:
+    measured = system("coco", "coco_5k", text="bert")
+    measured |= system("coco", "coco_5k", ensemble="RG", features={"region": "butd", "grid": "butd"})
+    assert len(texts(tables.build("vse2ad_table3", measured).panels[0])) == 5
+
+
+def test_measured_rows_follow_the_papers_order() -> None:
+    measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-w75")
+    measured |= system("coco", "coco_5k", recipe="vse2ad-w25")
+    rows = texts(tables.build("vse2ad_tableC2", measured).panels[0])[5:]
+    assert [row[0] for row in rows] == ["0.25", "0.75", "AdPool"]
+
+
+def test_vse_infty_is_compared_under_the_same_network_only() -> None:
+    def difference(engine: str) -> str:
+        measured = system("coco", "coco_5k", recipe="vse_infty", features={"region": engine})
+        return texts(tables.build("vse_infty_table10", measured, delta=True).panels[0])[-1][-1]
+
+    assert difference("butd-10-100") == "−91.9"
+    assert difference("pyramid36-small") == ""
+
+
+def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
+    measured = system("coco", "coco_5k", recipe="vse_infty", text="bert")
+    row = texts(tables.build("vse_infty_table3", measured, delta=True).panels[0])[-1]
+    assert row == ["VSE∞ (R)", "✗", "BUTD", "50.0", "55.0", "50.0", "55.0", "−48.7"]
+
+
+def test_throughput_is_relative_to_the_slowest_timed() -> None:
+    measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gcn")
+    rates = {"vse2ad": 98.0, "vse2ad-gcn": 20.0, "vse2ad-lip": 40.0}
+    panel = tables.build("vse2ad_table4", measured, throughput=rates).panels[0]
+    assert {row[0]: row[-1] for row in texts(panel)[9:]} == {"AdPool": "4.9×", "GCN": "1.0×"}
+    assert any("vse2ad-gcn" in note.text for note in panel.notes)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_impossible_throughput_is_refused(rate: float) -> None:
+    with pytest.raises(InputError, match="throughput of 'vse2ad'"):
+        tables.build("vse2ad_table4", {}, throughput={"vse2ad": rate})
+
+
+def test_unknown_table_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="vse2ad_table1, vse2ad_table2"):
+        tables.build("vse2ad_table9", {})
+
+
+def synthetic(shift: float = 0.0) -> list[dict[str, Any]]:
+    return [
+        dict(row.cells) | {"rmse_seen": float(row["rmse_seen"]) + shift}
+        for row in published.load("vse_infty_table11")
+    ]
+
+
+def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
+    (panel,) = tables.build("vse_infty_table11", {}).panels
+    rows = texts(panel)
+    assert rows[3] == [
+        "Cos/Sin",
+        "BiGRU",
+        "0",
+        ".005",
+        ".010",
+        ".006",
+        "0",
+        ".002",
+        "0",
+        ".010",
+        ".004",
+        ".031",
+        ".007",
+        ".046",
+        ".004",
+        ".005",
+        ".001",
+    ]
+    best = [row.cells[5].bold for group in panel.groups for row in group.rows]
+    assert best == [None, None, None, "black"]
+
+
+def test_synthetic_patterns_measured_here_are_compared() -> None:
+    (panel,) = tables.build("vse_infty_table11", {}, delta=True, synthetic=synthetic(shift=0.03)).panels
+    assert [group.title for group in panel.groups] == ["", "Measured here"]
+    assert panel.groups[1].rows[0].cells[2] == Cell(".030", bold="black")
+    assert [row.cells[-1].text for row in panel.groups[1].rows] == ["+0.010"] * 4
+
+
+@pytest.mark.parametrize(
+    "rows", [[{"input_repr": "Index"}], synthetic()[1:], [{**synthetic()[0], "rmse_seen": "x"}]]
+)
+def test_incomplete_synthetic_results_are_refused(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(InputError, match="run `pipeline synthetic` again"):
+        tables.build("vse_infty_table11", {}, synthetic=rows)
