@@ -99,11 +99,12 @@ def _escape_character(character: str) -> str:
 def to_latex(table: Table) -> str:
     """A `table*` environment for each panel; the first has the label `tab:{name}`, the others refer to it."""
     label = f"tab:{table.name.replace('_', '-')}"
-    floats = [_float(table.panels[0], rf"{escape(table.caption)}}}\label{{{label}")]
-    floats += [
-        _float(panel, rf"{escape(panel.title)}. Otherwise as Table~\ref{{{label}}}.")
-        for panel in table.panels[1:]
-    ]
+    first, *others = table.panels
+    floats = [_float(first, rf"\caption{{{escape(table.caption)}}}\label{{{label}}}")]
+    for panel in others:
+        floats.append(
+            _float(panel, rf"\caption{{{escape(panel.title)}. Otherwise as Table~\ref{{{label}}}.}}")
+        )
     return "% Needs \\usepackage{booktabs,xcolor,graphicx}.\n" + "\n".join(floats)
 
 
@@ -116,7 +117,7 @@ def _float(panel: Panel, caption: str) -> str:
     notes = r" \\".join("\n" + _note(note) for note in panel.notes)
     return rf"""\begin{{table*}}[tp]
 \centering\small
-\caption{{{caption}}}
+{caption}
 \smallskip
 \resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
 \begin{{tabular}}{{{"".join(column.align for column in panel.columns)}}}
@@ -167,11 +168,9 @@ def _row(row: Row, columns: tuple[Column, ...]) -> str:
 def _cell(cell: Cell, column: Column) -> str:
     text = escape(cell.text)
     if cell.bold:
-        text = (
-            rf"\textbf{{{text}}}"
-            if cell.bold == "black"
-            else rf"\textcolor{{{cell.bold}}}{{\textbf{{{text}}}}}"
-        )
+        text = rf"\textbf{{{text}}}"
+    if cell.bold and cell.bold != "black":
+        text = rf"\textcolor{{{cell.bold}}}{{{text}}}"
     if cell.spread:
         text += rf"{{\scriptsize\,$\pm$\,{escape(cell.spread)}}}"
     if not cell.marks:
