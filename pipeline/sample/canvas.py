@@ -110,8 +110,11 @@ class Canvas:
 
     def image(self) -> Image.Image:
         """The picture [size, size], RGB, every pixel the mean of those drawn for it."""
-        levels = (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
-        return Image.merge("RGB", [Image.fromarray(plane) for plane in levels]).reduce(SUPERSAMPLE)
+        levels = np.clip(self.pixels, 0, 1)
+        levels *= 255
+        levels += 0.5  # so that the cast rounds
+        planes = [Image.fromarray(plane).reduce(SUPERSAMPLE) for plane in levels.astype(np.uint8)]
+        return Image.merge("RGB", planes)
 
 
 def tinted(colour: Colour, shade: Array) -> list[Array]:

@@ -12,9 +12,9 @@ from pipeline.sample.scenes import Scene, Thing
 
 # Light falls from the upper left, over the viewer's shoulder.
 _LIGHT = np.array((-0.48, -0.62, 0.62), np.float32)
-_HALFWAY = (_LIGHT + np.array((0, 0, 1), np.float32)) / np.linalg.norm(
-    _LIGHT + np.array((0, 0, 1), np.float32)
-)
+_VIEWER = np.array((0, 0, 1), np.float32)
+_HALFWAY = (_LIGHT + _VIEWER) / np.linalg.norm(_LIGHT + _VIEWER)
+_SHADE = (0.0, 0.0, 0.05)
 
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
@@ -37,15 +37,13 @@ def _depth(thing: Thing) -> tuple[bool, float]:
 
 def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     """A soft spot where the thing rests; a fainter one on the ground far below what is in the air."""
-    r = thing.radius
+    r, foot = thing.radius, thing.slot.y
     if thing.slot.place == "air":
-        canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, (0.0, 0.0, 0.05), 0.3 * light.shadow)
+        canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, 0.3 * light.shadow)
         return
     if thing.slot.place != "top":
-        canvas.glow(
-            x + 0.55 * r, thing.slot.y - 0.05 * r, 0.75 * r, 0.13 * r, (0.0, 0.0, 0.05), 0.5 * light.shadow
-        )
-    canvas.glow(x + 0.05 * r, thing.slot.y - 0.02 * r, 0.42 * r, 0.07 * r, (0.0, 0.0, 0.05), 0.5)
+        canvas.glow(x + 0.55 * r, foot - 0.05 * r, 0.75 * r, 0.13 * r, _SHADE, 0.5 * light.shadow)
+    canvas.glow(x + 0.05 * r, foot - 0.02 * r, 0.42 * r, 0.07 * r, _SHADE, 0.5)
 
 
 def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
@@ -80,7 +78,9 @@ def _surface(thing: Thing, part: shapes.Part) -> Array:
 def _lit(surface: Array, normal: Array, light: Light) -> Array:
     """Lambert's diffuse term and Blinn's highlight."""
     diffuse = np.clip(np.tensordot(_LIGHT, normal, 1), 0, 1)
-    highlight = np.clip(np.tensordot(_HALFWAY, normal, 1), 0, 1) ** 40
+    highlight = np.clip(np.tensordot(_HALFWAY, normal, 1), 0, 1)
+    for _ in range(5):  # to the 32nd power
+        highlight = highlight * highlight
     shading = light.ambient + (1.12 - light.ambient) * diffuse
     planes = [
         (value * shading + 0.45 * highlight) * tint for value, tint in zip(surface, light.tint, strict=True)

@@ -54,6 +54,7 @@ SETTINGS = {
     "kitchen": Setting(("white", "blue", "green"), ("window", "shelf"), ("white",)),
     "stage": Setting(("red", "blue", "purple", "green"), ("spotlight",), ("brown",)),
 }
+WEATHER = {"rainbow": ("clear", "overcast"), "snowfall": ("overcast",)}  # details that not every sky has
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,6 @@ def _another(rng: np.random.Generator, slot: Slot, others: list[Thing], hides: t
 
 
 def _detail(rng: np.random.Generator, setting: str, mood: str) -> str:
-    """Something in the background, or "" in a quarter of the scenes; no rainbow without daylight."""
-    options = [d for d in SETTINGS[setting].details if not (d == "rainbow" and mood == "sunset")]
+    """Something in the background, or "" in a quarter of the scenes."""
+    options = [detail for detail in SETTINGS[setting].details if mood in WEATHER.get(detail, (mood,))]
     return "" if rng.random() < 0.25 else pick(rng, options)

@@ -69,5 +69,6 @@ def birds(canvas: Canvas, x: float) -> None:
 
 
 def snowfall(canvas: Canvas, rng: Rng) -> None:
-    for x, y, r in rng.uniform((0, 0, 0.003), (1, 1, 0.007), (130, 3)):
-        canvas.ellipse(x, y, r, r, WHITE, 0.9)
+    """Flakes of different size over the whole picture, things excepted."""
+    for x, y, r in rng.uniform((0, 0, 0.006), (1, 1, 0.011), (130, 3)).tolist():
+        canvas.ellipse(x, y, r, r, WHITE)

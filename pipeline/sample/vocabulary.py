@@ -133,8 +133,8 @@ MOODS: dict[
         "summer": ("in green summer light", "under green leaves"),
         "autumn": ("in autumn", "under orange autumn leaves", "among fallen leaves"),
     },
-    "night": {"night": ("under a starry sky", "beneath the stars")},
-    "space": {"night": ("under a black starry sky", "under a sky full of stars")},
+    "night": {"night": ("under a starry sky", "under a starlit sky", "by starlight")},
+    "space": {"night": ("under a black starry sky", "under a dark starry sky")},
     "room": dict.fromkeys(("blue", "green", "pink", "yellow"), _WALLS),
     "kitchen": dict.fromkeys(("white", "blue", "green"), _TILES),
     "stage": dict.fromkeys(("red", "blue", "purple", "green"), _CURTAINS),
@@ -144,27 +144,27 @@ DETAILS = {  # detail: what comes after "with"
     "rainbow": ("a rainbow in the sky", "a rainbow overhead", "a colourful rainbow arching above"),
     "flowers": ("flowers all around", "flowers on the ground", "little flowers scattered about"),
     "birds": ("birds in the sky", "a few birds flying above", "dark birds overhead"),
-    "sailboat": ("a sailboat on the water", "a white sailboat in the distance", "a boat sailing by"),
+    "sailboat": ("a sailboat on the water", "a sailboat in the distance", "a boat sailing by"),
     "palm": ("a palm tree at the side", "a palm tree behind", "a tall palm in the background"),
     "cactus": ("cactuses in the background", "tall cactuses on both sides", "cactus plants behind"),
     "pines": ("pine trees behind", "snowy fir trees in the background", "evergreens on the horizon"),
     "mountains": ("mountains in the background", "snowy mountains behind", "peaks on the horizon"),
     "snowfall": ("snow falling", "snowflakes in the air", "snowflakes drifting down"),
-    "mist": ("mist between the trees", "fog behind", "a white mist in the background"),
+    "mist": ("mist between the trees", "fog behind", "a light mist in the background"),
     "moon": ("a full moon above", "the full moon in the sky", "a round bright moon"),
     "crescent": ("a crescent moon above", "a thin moon in the sky", "a sickle moon shining"),
     "campfire": ("a campfire at the side", "a small fire burning", "flames of a campfire nearby"),
-    "planet": ("a ringed planet in the sky", "Saturn above", "a planet with rings overhead"),
+    "planet": ("a ringed planet in the sky", "Saturn above", "a banded planet overhead"),
     "rocket": ("a rocket at the side", "a rocket ship behind", "a spaceship standing by"),
-    "window": ("a window in the wall", "a window behind", "a white window in the background"),
+    "window": ("a window in the wall", "a window behind", "a window in the background"),
     "painting": ("a painting on the wall", "a framed picture behind", "a picture hanging on the wall"),
     "shelf": ("jars on a shelf", "a shelf of jars on the wall", "a row of jars behind"),
     "street lamp": ("a street lamp at the side", "a glowing lamp post", "a street light behind"),
     "floor lamp": ("a floor lamp at the side", "a standing lamp in the corner", "a lit lamp"),
     "spotlight": ("a spotlight from above", "a beam of light", "a bright spotlight"),
 }
-VERBS = {"ball": ("lie", "lies"), "ring": ("lean", "leans")}  # what a shape does on the ground, where not:
 STAND = ("stand", "stands")
+VERBS = {"ball": ("lie", "lies")}  # what a shape does where it does not stand
 # kind: clauses of {a}, the subject, and {b}, the object, with their verbs; then phrases without a verb.
 RELATIONS = {
     "left": (
