@@ -1,16 +1,19 @@
 """Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
 
 from pipeline.retrieval.embeddings import Embeddings
+from pipeline.retrieval.fusion import METHODS, Member, align, fuse
 from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
 from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
 from pipeline.retrieval.ranking import rank
 from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
-from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity
+from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
 
 __all__ = [
+    "METHODS",
     "PROTOCOLS",
     "DirectionMetrics",
     "Embeddings",
+    "Member",
     "Metrics",
     "PerDirection",
     "Protocol",
@@ -19,9 +22,12 @@ __all__ = [
     "Selection",
     "Similarity",
     "Ties",
+    "align",
     "as_similarity",
     "consecutive_captions",
     "evaluate",
+    "fuse",
     "measure",
     "rank",
+    "select",
 ]

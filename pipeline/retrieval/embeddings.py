@@ -14,20 +14,19 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
-from pipeline.retrieval.similarity import (
-    EqualRows,
+from pipeline.retrieval.blocks import (
     Ids,
     Index,
     check_floats,
-    open_npy,
     position,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
     square_blocks,
-    to_array,
     to_tensor,
     working_size,
 )
+from pipeline.retrieval.similarity import EqualRows
+from pipeline.retrieval.stored import open_npy, to_array
 
 Embedding: TypeAlias = npt.NDArray[Any] | Tensor | str | Path
 # Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
@@ -73,8 +72,8 @@ class Embeddings:
             cells[part] = (rows * columns).sum(1)
         return refuse_nonfinite_pairs(cells, images, captions)
 
-    def grid(self, block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return square_blocks(self.shape, max(1, block_bytes // self.dtype.itemsize))
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        return square_blocks(shape, max(1, block_bytes // self.dtype.itemsize))
 
     def _rows(self, side: str, index: Index) -> Tensor:
         rows = to_tensor((self.images if side == "image" else self.captions)[index]).to(self.dtype)
@@ -110,8 +109,8 @@ def _equal_rows(values: npt.NDArray[Any]) -> Ids:
 
 
 def _checksums(rows: npt.NDArray[Any]) -> Ids:
-    """64-bit sums [N] of the rows' bits, exact whatever the order of adding; two rows that differ agree with a
-    chance below 2 ** -45.
+    """64-bit sums [N] of the rows' bits, exact whatever the order of adding; two rows that differ agree with
+    a chance below 2 ** -45.
     """
     weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
     double = working_size(rows.dtype) == 8

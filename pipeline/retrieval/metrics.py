@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pipeline.retrieval.protocols import Protocol
 from pipeline.retrieval.protocols import protocol as find
 from pipeline.retrieval.ranking import Progress, check_caption_image, rank
 from pipeline.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
-from pipeline.retrieval.similarity import Ids, PerDirection, Selection, Similarity, as_similarity
+from pipeline.retrieval.similarity import as_similarity, select
 
 RECALLS = (1, 5, 10)
 
@@ -89,10 +90,13 @@ def evaluate(
     """Measures image-text retrieval in both directions.
 
     similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
-    array, `Embeddings`, or a fusion of these. caption_image: integers [C], the row of each caption's image
-    (see `rank` for captions and images without a partner). protocol: a name in `PROTOCOLS`, or a `Protocol`.
+        array, `Embeddings`, or a fusion of these.
+    caption_image: integers [C], the row of each caption's image (see `rank` for captions and images without a
+        partner).
+    protocol: a name in `PROTOCOLS`, or a `Protocol`.
     ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
-    bounds. block_megabytes and progress: see `rank`.
+        bounds.
+    block_megabytes, progress: see `rank`.
 
     i2t (image query, "caption retrieval"): a hit if the best-ranked of the image's captions is in the top K.
     t2i (caption query, "image retrieval"): a hit if the caption's image is. Recalls are in percent.
@@ -111,13 +115,16 @@ def evaluate(
     parts = rules.parts(owner, source.shape[0])
     ranks = []
     for images, captions in parts:
-        whole = len(images) == source.shape[0] and len(captions) == source.shape[1]
-        selected = source if whole else _select(source, images, captions)
         local = np.where(owner[captions] < 0, -1, owner[captions] - images[0])
-        ranks.append(rank(selected, local, block_megabytes, progress))
+        told = progress and partial(_from, progress, images[0])
+        ranks.append(rank(select(source, images, captions), local, block_megabytes, told))
     return measure(
         ranks, rules.name, ties, captions_unused=len(owner) - sum(len(captions) for _, captions in parts)
     )
+
+
+def _from(progress: Progress, first: int, rows: int) -> None:
+    progress(int(first) + rows)
 
 
 def measure(
@@ -147,12 +154,6 @@ def measure(
         folds=folds if len(folds) > 1 else (),
         ranks=tuple(ranks),
     )
-
-
-def _select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Similarity | PerDirection:
-    if isinstance(source, PerDirection):
-        return PerDirection(Selection(source.i2t, images, captions), Selection(source.t2i, images, captions))
-    return Selection(source, images, captions)
 
 
 def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.retrieval.similarity import Ids
+from pipeline.retrieval.blocks import Ids
 
 
 @dataclass(frozen=True)
 class Protocol:
     """How a matrix is evaluated.
 
-    images: the number of images it must have. captions_per_image: every image must have at least so many, and
-    only the first so many, in the order of the columns, are ranked. folds: the images are cut, in their
-    order, into so many consecutive parts of one size; each is ranked alone and the numbers are averaged. None
-    means any number.
+    images: the number of images that the matrix must have; None for any.
+    captions_per_image: every image must have at least so many, and only the first so many, in the order of
+        the columns, are ranked; None for all.
+    folds: the images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
+        the numbers are averaged.
     """
 
     name: str

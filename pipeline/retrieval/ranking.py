@@ -12,14 +12,12 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
+from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.ranks import QueryRanks, Ranks
-from pipeline.retrieval.similarity import Ids, PerDirection, Similarity, as_similarity
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
+from pipeline.retrieval.thresholds import TILE, Thresholds
 
 Progress: TypeAlias = Callable[[int], object]
-
-# Rows and columns compared at a time: a float32 buffer of this size stays in the processor's cache, and
-# counts stay exact in it.
-TILE = (256, 4096)
 
 
 def rank(
@@ -27,12 +25,13 @@ def rank(
 ) -> Ranks:
     """Ranks every image's captions and every caption's image by counting.
 
-    similarity: anything that `as_similarity` takes, [I images, C captions]. caption_image: integers [C], the
-    row of each caption's image, in any order and any number per image; -1 for a caption whose image is not in
-    the pool. Such a caption, and an image without captions, is no query but stays among the candidates of the
-    others. block_megabytes: size of the largest block read at once; memory beyond it is a few numbers per
-    image and caption. progress: called after each block with the number of image rows finished since the last
-    call, as `tqdm.update` takes it.
+    similarity: anything that `as_similarity` takes, [I images, C captions].
+    caption_image: integers [C], the row of each caption's image, in any order and any number per image; -1
+        for a caption whose image is not in the pool. Such a caption, and an image without captions, is no query but stays
+        among the candidates of the others.
+    block_megabytes: size of the largest block read at once (10^6 bytes); memory beyond it is a few numbers
+        per image and caption.
+    progress: called after each block with the number of image rows finished so far.
 
     Raises `InputError` for shapes that disagree, and for a NaN or infinity, with its row and column.
     """
@@ -43,8 +42,8 @@ def rank(
     block_bytes = max(1, int(block_megabytes * 1e6))
     if isinstance(source, PerDirection):
         report = _Rows(progress, source.shape, passes=2)
-        i2t = _count(source.i2t, owner, block_bytes, report, ("i2t",))["i2t"]
-        t2i = _count(source.t2i, owner, block_bytes, report, ("t2i",))["t2i"]
+        i2t = _count(source.direction("i2t", block_bytes), owner, block_bytes, report, ("i2t",))["i2t"]
+        t2i = _count(source.direction("t2i", block_bytes), owner, block_bytes, report, ("t2i",))["t2i"]
     else:
         counts = _count(source, owner, block_bytes, _Rows(progress, source.shape), ("i2t", "t2i"))
         i2t, t2i = counts["i2t"], counts["t2i"]
@@ -73,88 +72,33 @@ def check_caption_image(caption_image: object, shape: tuple[int, int]) -> Ids:
 
 
 class _Rows:
-    """Turns finished cells into whole rows, so that any order of blocks adds up to the number of images."""
+    """Tells progress in whole image rows, whatever the order of the blocks."""
 
     def __init__(self, progress: Progress | None, shape: tuple[int, int], passes: int = 1) -> None:
-        self.progress, self.row, self.cells, self.told = progress, shape[1] * passes, 0, 0
+        self.progress, self.cells_a_row, self.cells = progress, shape[1] * passes, 0
 
     def finished(self, cells: int) -> None:
         self.cells += cells
-        rows = self.cells // self.row
-        if self.progress is not None and rows > self.told:
-            self.progress(rows - self.told)
-        self.told = rows
-
-
-class _Thresholds:
-    """What candidates are compared with: each caption's similarity to its image [C], and the best of each
-    image's captions [I].
-    """
-
-    def __init__(self, source: Similarity, owner: Ids) -> None:
-        known = np.flatnonzero(owner >= 0)
-        cells = source.pairs(owner[known], known)
-        # Infinity where there is no query: no candidate reaches it.
-        self.caption = torch.full((source.shape[1],), torch.inf, dtype=cells.dtype)
-        self.caption[torch.from_numpy(known)] = cells
-        best = torch.full((source.shape[0],), -torch.inf, dtype=cells.dtype)
-        self.image = best.scatter_reduce_(0, torch.from_numpy(owner[known]), cells, "amax")
-        self.image[self.image == -torch.inf] = torch.inf
-        self.known, self.owner, self.equal = known, owner, source.equal
-        if self.equal is not None:
-            self._label(self.equal.images, self.equal.captions)
-
-    def _label(self, images: Ids, captions: Ids) -> None:
-        """Labels, for each row, of the image itself and of its best caption; for each column, of the caption
-        and of its image.
-        """
-        best = np.full(len(images), -1, np.int64)
-        reached = (self.caption[self.known] == self.image[self.owner[self.known]]).numpy()
-        best[self.owner[self.known[reached]]] = captions[self.known[reached]]
-        own = np.where(self.owner >= 0, images[self.owner], -1)
-        self.distinct = len(np.unique(images)) == len(images) and len(np.unique(captions)) == len(captions)
-        self.labels = tuple(torch.from_numpy(each) for each in (images, best, captions, own))
-
-    def settle(self, block: Tensor, rows: slice, columns: slice) -> None:
-        """Writes into a computed block the numbers to compare with, wherever the same two vectors were
-        multiplied.
-
-        Rounding may differ from one product to another; without this, an image could beat itself or its own
-        duplicate.
-        """
-        if self.equal is None:
-            return
-        if self.distinct:
-            inside = np.flatnonzero((self.owner[columns] >= rows.start) & (self.owner[columns] < rows.stop))
-            at = torch.from_numpy(inside)
-            block[torch.from_numpy(self.owner[columns][inside] - rows.start), at] = self.caption[columns][at]
-            return
-        image, best, caption, own = self.labels
-        for top in range(rows.start, rows.stop, TILE[0]):
-            part = slice(top, min(top + TILE[0], rows.stop))
-            cells = block[part.start - rows.start : part.stop - rows.start]
-            same_image = image[part, None] == own[None, columns]
-            torch.where(same_image, self.caption[None, columns], cells, out=cells)
-            same_best = best[part, None] == caption[None, columns]
-            torch.where(same_best, self.image[part, None], cells, out=cells)
+        if self.progress is not None:
+            self.progress(self.cells // self.cells_a_row)
 
 
 def _count(
-    source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[str, ...]
-) -> dict[str, QueryRanks]:
-    thresholds = _Thresholds(source, owner)
+    source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[Direction, ...]
+) -> dict[Direction, QueryRanks]:
+    thresholds = Thresholds(source, owner)
     tallies = {
         name: _Tally(1, thresholds.image) if name == "i2t" else _Tally(0, thresholds.caption)
         for name in directions
     }
-    for rows, columns in source.grid(block_bytes):
+    for rows, columns in source.grid(source.shape, block_bytes):
         _count_block(source, thresholds, list(tallies.values()), rows, columns)
         report.finished((rows.stop - rows.start) * (columns.stop - columns.start))
     return {name: _queries(tally.counts.numpy(), thresholds, name) for name, tally in tallies.items()}
 
 
 def _count_block(
-    source: Similarity, thresholds: _Thresholds, tallies: list[_Tally], rows: slice, columns: slice
+    source: Similarity, thresholds: Thresholds, tallies: list[_Tally], rows: slice, columns: slice
 ) -> None:
     block = source.block(rows, columns)
     thresholds.settle(block, rows, columns)
@@ -187,7 +131,7 @@ class _Tally:
 
 
 def _queries(
-    tally: np.ndarray[Any, np.dtype[np.int64]], thresholds: _Thresholds, direction: str
+    tally: np.ndarray[Any, np.dtype[np.int64]], thresholds: Thresholds, direction: Direction
 ) -> QueryRanks:
     greater, level = tally
     known, owner = thresholds.known, thresholds.owner

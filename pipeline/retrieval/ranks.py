@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.retrieval.similarity import Ids
+from pipeline.retrieval.blocks import Ids
 
 Ties: TypeAlias = Literal["expected", "pessimistic", "optimistic"]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -1,0 +1,105 @@
+"""What all similarity sources share: how a matrix is cut into blocks, and what a block must be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import zarr
+from torch import Tensor
+
+from pipeline.errors import InputError
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+Index: TypeAlias = slice | Ids
+
+
+def row_blocks(
+    shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[slice, slice]]:
+    """Blocks of whole rows, or of parts of rows where one row is too long, cut at multiples of `chunk`."""
+    captions, (tall, wide) = shape[1], chunk
+    columns = captions if tall * captions <= cells else max(wide, cells // tall // wide * wide)
+    rows = max(tall, cells // max(1, columns) // tall * tall)
+    return cut(shape, rows, columns)
+
+
+def square_blocks(shape: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
+    """Blocks as square as the matrix allows, all of about one size: a product then reads each side as seldom
+    as it can.
+    """
+    images, captions = shape
+    rows = min(images, max(1, math.isqrt(cells)))
+    rows = math.ceil(images / math.ceil(images / rows))
+    columns = max(1, min(captions, cells // rows))
+    return cut(shape, rows, math.ceil(captions / math.ceil(captions / columns)))
+
+
+def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
+    for top in range(0, shape[0], rows):
+        for left in range(0, shape[1], columns):
+            yield slice(top, min(top + rows, shape[0])), slice(left, min(left + columns, shape[1]))
+
+
+def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str]) -> None:
+    """Raises `InputError` unless `values` is a non-empty float16, float32 or float64 matrix."""
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(f"{what}: expected shape [{axes[0]}, {axes[1]}], received {list(values.shape)}")
+    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+        raise InputError(f"{what}: expected float16, float32 or float64, received {values.dtype}")
+
+
+def working_size(dtype: np.dtype[Any]) -> int:
+    """Bytes of one cell in a block: 8 for float64, otherwise 4."""
+    return max(4, dtype.itemsize)
+
+
+def to_tensor(values: npt.NDArray[Any]) -> Tensor:
+    """The values as float32 (float64 stays), which holds every float16 exactly; a view where nothing needs to
+    change.
+    """
+    return torch.from_numpy(
+        np.require(values, np.float64 if working_size(values.dtype) == 8 else np.float32, ["C", "W"])
+    )
+
+
+def as_slice(index: Ids) -> Index:
+    """The index as a slice where it counts up by one, which is read faster."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all()):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def refuse_nonfinite(block: Tensor, images: Index, captions: Index) -> Tensor:
+    """The block itself; raises `InputError` with the row and column of its first NaN or infinity."""
+    # A sum reads the block once and is finite only if every cell is; it may overflow, hence the second look.
+    if not math.isfinite(block.sum().item()):
+        places = torch.nonzero(~torch.isfinite(block))
+        if len(places):
+            row, column = places[0].tolist()
+            _refuse(block[row, column].item(), position(images, row), position(captions, column))
+    return block
+
+
+def refuse_nonfinite_pairs(values: Tensor, images: Ids, captions: Ids) -> Tensor:
+    """The values of the cells (images[k], captions[k]); raises `InputError` with the place of the first NaN
+    or infinity.
+    """
+    for place in torch.nonzero(~torch.isfinite(values))[:1, 0].tolist():
+        _refuse(values[place].item(), int(images[place]), int(captions[place]))
+    return values
+
+
+def _refuse(value: float, row: int, column: int) -> None:
+    raise InputError(
+        f"the similarity at row {row} (image), column {column} (caption) is {value}: it cannot be ranked"
+    )
+
+
+def position(index: Index, place: int) -> int:
+    """The place in the whole matrix of row or column `place` of a block."""
+    return int((index.start or 0) + place if isinstance(index, slice) else index[place])

@@ -1,0 +1,99 @@
+"""Ensembles: one score from several systems, aligned by id, computed block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.combining import PerQuery, WeightedSum, reciprocal_ranks, standardise
+from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
+
+
+class Member(NamedTuple):
+    """One system's scores: what `as_similarity` takes, int64 ids of its rows [I] and of its columns [C]."""
+
+    name: str
+    similarity: object
+    image_ids: Ids
+    caption_ids: Ids
+
+
+def fuse(
+    members: Sequence[Member], method: str = "mean", weights: Sequence[float] | None = None
+) -> Similarity | PerDirection:
+    """The ensemble's scores, with the rows and columns of the first member.
+
+    method: "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages
+    them after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 +
+    rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their
+    mean rank. weights: one number from 0 up for each member, scaled to add up to 1; equal ones by default.
+
+    Members may list their images and captions in any order. Raises `InputError` if their ids differ, for ids
+    that occur twice, and for unknown methods or unusable weights.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(METHODS)}")
+    return METHODS[method](align(members), shares(weights, len(members)))
+
+
+METHODS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDirection]] = {
+    "mean": WeightedSum,
+    "zscore": partial(PerQuery, standardise),
+    "rank": partial(PerQuery, reciprocal_ranks),
+}
+
+
+def align(members: Sequence[Member]) -> list[Similarity]:
+    """Every member's scores in the order of the first one's ids."""
+    if not members:
+        raise InputError("an ensemble needs at least one member")
+    aligned: list[Similarity] = []
+    for member in members:
+        source = as_similarity(member.similarity)
+        if isinstance(source, PerDirection):
+            raise InputError(f"{member.name}: a fusion by query cannot be fused again: list its members")
+        if source.shape != (len(member.image_ids), len(member.caption_ids)):
+            raise InputError(
+                f"{member.name}: a matrix {list(source.shape)} has {len(member.image_ids)} image ids and "
+                f"{len(member.caption_ids)} caption ids"
+            )
+        first = members[0]
+        images = _places("image", member.name, member.image_ids, first.name, first.image_ids)
+        captions = _places("caption", member.name, member.caption_ids, first.name, first.caption_ids)
+        aligned.append(select(source, images, captions))  # type: ignore[arg-type]
+    return aligned
+
+
+def _places(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
+    """Where each of `wanted` stands in `ids`."""
+    ids, wanted = np.asarray(ids), np.asarray(wanted)
+    distinct, place = np.unique(ids, return_index=True)
+    if len(distinct) < len(ids):
+        twice = int(ids[np.setdiff1d(np.arange(len(ids)), place)[0]])
+        raise InputError(f"{name}: {what} id {twice} occurs twice")
+    for here, there, ours, theirs in ((name, first, ids, wanted), (first, name, wanted, ids)):
+        extra = np.setdiff1d(ours, theirs)
+        if len(extra):
+            few = ", ".join(str(each) for each in extra[:3]) + (", ..." if len(extra) > 3 else "")
+            raise InputError(
+                f"{here} has {len(extra)} {what} ids that {there} lacks ({few}): "
+                "score both on the same split of the same manifest"
+            )
+    return place[np.searchsorted(distinct, wanted)]
+
+
+def shares(weights: Sequence[float] | None, count: int) -> list[float]:
+    """The weights divided by their sum; equal ones if None."""
+    weights = [1.0] * count if weights is None else list(weights)
+    if len(weights) != count:
+        raise InputError(f"expected one weight for each of {count} members, received {len(weights)}")
+    total = math.fsum(weights)
+    if not (all(0 <= weight < math.inf for weight in weights) and 0 < total < math.inf):
+        raise InputError(f"expected finite weights from 0 up, not all 0, received {weights}")
+    return [weight / total for weight in weights]

@@ -1,0 +1,110 @@
+"""Stored similarity matrices: arrays in memory, `.npy` files by memory map, zarr arrays by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import zarr
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.retrieval.blocks import (
+    Ids,
+    Index,
+    check_floats,
+    refuse_nonfinite,
+    refuse_nonfinite_pairs,
+    row_blocks,
+    to_tensor,
+    working_size,
+)
+
+
+class Matrix:
+    """A matrix in memory or memory-mapped: float16, float32 or float64 [I, C]."""
+
+    equal = None
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        check_floats(values, "similarity matrix", ("images", "captions"))
+        self.values = values
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, images: Index, captions: Index) -> Tensor:
+        both = isinstance(images, slice) or isinstance(captions, slice)
+        cells = self.values[images, captions] if both else self.values[np.ix_(images, captions)]  # type: ignore[arg-type]
+        return refuse_nonfinite(to_tensor(cells), images, captions)
+
+    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+        return refuse_nonfinite_pairs(to_tensor(self.values[images, captions]), images, captions)
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        return row_blocks(shape, block_bytes // working_size(self.values.dtype))
+
+
+class ZarrMatrix:
+    """A zarr array [I, C] of float16, float32 or float64, read in whole chunks.
+
+    Raises `InputError` if chunks are missing: zarr would read them back as the fill value, and the ranks
+    would be wrong in silence.
+    """
+
+    equal = None
+
+    def __init__(self, values: zarr.Array[Any]) -> None:
+        check_floats(values, "similarity matrix", ("images", "captions"))
+        written, expected = values.nchunks_initialized, values.nchunks
+        if written != expected:
+            raise InputError(
+                f"the similarity array has {written} of its {expected} chunks: "
+                "finish writing it, with write_empty_chunks=True"
+            )
+        self.values = values
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def block(self, images: Index, captions: Index) -> Tensor:
+        cells = np.asarray(self.values.oindex[images, captions])
+        return refuse_nonfinite(to_tensor(cells), images, captions)
+
+    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+        cells = np.asarray(self.values.vindex[images, captions])
+        return refuse_nonfinite_pairs(to_tensor(cells), images, captions)
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        cells = block_bytes // working_size(self.values.dtype)
+        return row_blocks(shape, cells, (self.values.chunks[0], self.values.chunks[1]))
+
+
+def to_array(values: npt.NDArray[Any] | Tensor) -> npt.NDArray[Any]:
+    """The values as a numpy array; bfloat16, which numpy lacks, becomes float32."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    return values
+
+
+def open_npy(path: Path) -> npt.NDArray[Any]:
+    """A `.npy` file, memory-mapped and never unpickled. Raises `InputError` if it cannot be read."""
+    try:
+        # Copy on write: the file is never changed, and torch gets memory that it may write to.
+        array = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path} as a .npy file: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} holds several arrays: save the one that is meant as .npy")
+    return array
+
+
+def open_zarr(path: Path) -> zarr.Array[Any]:
+    """A zarr array, to be read. Raises `InputError` if there is none."""
+    if not path.exists():
+        raise InputError(f"no similarity matrix at {path}")
+    try:
+        return zarr.open_array(path, mode="r")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot read {path} as a zarr array: {error}") from error
