@@ -13,6 +13,8 @@ MAX_PIXELS = 180_000_000
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 
+Image.init()  # registers all formats; without it only those seen so far can be named
+
 
 class ImageError(Exception):
     """The file is not an image that can be decoded; the message is the reason, one line."""

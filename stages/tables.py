@@ -20,7 +20,7 @@ from stages.options import with_settings
 def command(layout: Layout, settings: Settings, delta: bool) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
-    A .tex file is taken with \input and needs booktabs and xcolor; preview.tex is a document of all of them.
+    A .tex file is taken with \input and needs booktabs, graphicx and xcolor; preview.tex is a document of all of them.
 
     Example: pipeline tables --delta
     """

@@ -63,9 +63,6 @@ def _check_all_told(folder: Path, named: set[str], source: Path) -> None:
 def _check_rows(table: pd.DataFrame, source: Path) -> None:
     if not (is_integer_dtype(table["image_id"]) and is_integer_dtype(table["caption_id"])):
         raise InputError(f"{source}: image and caption ids must be integers of at most 64 bits")
-    for text in pd.concat([table["file"], table["caption"], table["split"]]):
-        if not text.isascii() and not _encodable(text):
-            raise InputError(f"{source}: {text!r} holds half a surrogate pair, which is not UTF-8")
     empty = table[table["caption"].str.strip() == ""]
     if len(empty):
         raise InputError(f"{source}: empty caption for {empty['file'].iloc[0]!r} ({len(empty)} in all)")
@@ -81,14 +78,6 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
         value, times = Counter(images[column]).most_common(1)[0]
         if times > 1:
             raise InputError(f"{source}: the {what} {value!r} stands for two images or in two splits")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _size(folder: Path, file: str, source: Path) -> int:

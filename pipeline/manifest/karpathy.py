@@ -40,4 +40,8 @@ def _captions(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
         raise InputError(f"annotation file, image {number} ({file!r}): has no caption")
     if not all(isinstance(text, str) for row in captions for text in (row[1], row[2], row[4])):
         raise InputError(f"annotation file, image {number}: file name, split and captions must be text")
+    try:
+        "".join(row[1] + row[2] + row[4] for row in captions).encode()
+    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
+        raise InputError(f"annotation file, image {number}: holds text that is not UTF-8") from None
     return captions

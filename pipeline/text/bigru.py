@@ -1,27 +1,39 @@
-"""The BiGRU text encoder: word embeddings and one bidirectional GRU whose directions are averaged."""
+"""The BiGRU text encoder: word embeddings and a GRU in either direction, averaged."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiGRU(nn.Module):
     """Faghri et al. 2018; VSE-infinity and VSE+2AD, implementation details.
 
     Word embeddings are drawn from uniform(-0.1, 0.1); hidden size = dimension; the two directions are averaged.
+    The directions are two GRUs over padded captions, the second over each caption turned round: padding stands
+    behind what is read, so it changes nothing, and this is several times faster on a CPU than packed sequences,
+    whose backward pass fills a whole buffer for every step.
     """
 
     def __init__(self, words: int, dimension: int, word_dimension: int = 300) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, word_dimension)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        self.gru = nn.GRU(word_dimension, dimension, batch_first=True, bidirectional=True)
+        self.onward = nn.GRU(word_dimension, dimension)
+        self.rearward = nn.GRU(word_dimension, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension], padding zero."""
-        packed = pack_padded_sequence(self.embedding(tokens), lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.gru(packed)[0], batch_first=True, total_length=tokens.shape[1])
-        forward, backward = states.chunk(2, dim=-1)
-        return (forward + backward) / 2
+        """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is whatever it is."""
+        turned = _turn(lengths, tokens.shape[1])
+        words = self.embedding(tokens).transpose(0, 1)
+        onward, _ = self.onward(words)
+        rearward, _ = self.rearward(words.gather(0, turned.T[..., None].expand_as(words)))
+        rearward = rearward.transpose(0, 1)
+        rearward = rearward.gather(1, turned[..., None].expand_as(rearward))
+        return (onward.transpose(0, 1) + rearward) / 2
+
+
+def _turn(lengths: torch.Tensor, steps: int) -> torch.Tensor:
+    """int64 [B, T]: where each place's word comes from when a caption is turned round; padding stays in place."""
+    places = torch.arange(steps, device=lengths.device).expand(len(lengths), steps)
+    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)

@@ -1,0 +1,59 @@
+"""Small things that many tests use: a rendered corpus, its manifest, and stores made from it in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline import extraction, manifest, sample
+from pipeline.extractors import Runtime
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+
+TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 rendered scenes: 16 train, 4 val, 4 test."""
+    return sample.render(tmp_path_factory.mktemp("corpus") / "sample", images=24, size=64, seed=0).parent
+
+
+@pytest.fixture(scope="session")
+def scenes(corpus: Path) -> Manifest:
+    return manifest.build("sample", corpus / "images", corpus / "dataset_sample.json")
+
+
+@pytest.fixture
+def job(scenes: Manifest, tmp_path: Path) -> extraction.Job:
+    """Grid features of the scenes by a tiny untrained network, five images a shard."""
+    engine = extraction.Engine.of("grid", {**TINY_CNN, "grid": 2}, Runtime())
+    return extraction.Job(scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4, shard_images=5)
+
+
+@pytest.fixture(scope="session")
+def store(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> FeatureStore:
+    """The same features, extracted once for all tests that only read them."""
+    path = tmp_path_factory.mktemp("store") / "region.zarr"
+    engine = extraction.Engine.of("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
+    extraction.extract(extraction.Job(scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10))
+    return FeatureStore(path)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by relative name: what two equal stores have in common."""
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*"))
+            if file.is_file()}
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,177 @@
+"""Manifests: what goes in comes out in order, and bad input is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline import manifest
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+
+
+def picture(path: Path, shade: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 8), (shade, shade, shade)).save(path)
+    return path
+
+
+def entry(number: int, **changes: Any) -> dict[str, Any]:
+    sentences = [{"raw": f"picture {number}, caption {k}", "sentid": 10 * number + k} for k in range(2)]
+    return {"filename": f"{number}.png", "imgid": number, "split": "train", "sentences": sentences, **changes}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(4):
+        picture(tmp_path / "images" / f"{number}.png", number)
+    return tmp_path / "images"
+
+
+def build(folder: Path, images: Any) -> Manifest:
+    file = folder.parent / "dataset.json"
+    file.write_text(json.dumps({"images": images}), encoding="utf-8")
+    return manifest.build("mine", folder, file)
+
+
+def test_karpathy_keeps_order_ids_and_any_number_of_captions(folder: Path) -> None:
+    images = [entry(2, split="test", cocoid=99), entry(0, split="restval"),
+              entry(1, split="test", sentences=[{"raw": "one", "sentid": 5}]), entry(3, split="val")]
+    table = build(folder, images)
+    assert table.images["image_id"].tolist() == [99, 0, 1, 3]
+    assert table.images["split"].tolist() == ["test", "train", "test", "val"]
+    assert table.images["bytes"].tolist() == [(folder / f"{n}.png").stat().st_size for n in (2, 0, 1, 3)]
+    test = table.split("test")
+    assert test.captions == ["picture 2, caption 0", "picture 2, caption 1", "one"]
+    assert test.caption_image.tolist() == [0, 0, 1]
+    assert test.store_rows.tolist() == [0, 2]
+    assert test.caption_ids.tolist() == [20, 21, 5]
+
+
+def test_coco_folders(folder: Path) -> None:
+    picture(folder / "val2014" / "a.png")
+    table = build(folder, [entry(7, filepath="val2014", filename="a.png")])
+    assert table.images["file"].tolist() == ["val2014/a.png"]
+
+
+def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
+    table = build(folder, [entry(0), entry(1)])
+    table.save(tmp_path / "deep" / "m.parquet")
+    again = Manifest.load(tmp_path / "deep" / "m.parquet")
+    assert again.digest == table.digest
+    assert (again.dataset, again.images_folder) == ("mine", folder)
+    with pytest.raises(InputError, match="no manifest there"):
+        Manifest.load(tmp_path / "nothing.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(InputError, match="not a manifest"):
+        Manifest.load(tmp_path / "bad.parquet")
+
+
+def test_digests_tell_what_changed(folder: Path) -> None:
+    one = build(folder, [entry(0), entry(1)])
+    captioned = build(folder, [entry(0), entry(1, sentences=[{"raw": "other", "sentid": 10}])])
+    assert one.digest != captioned.digest
+    assert one.images_digest == captioned.images_digest  # features need not be extracted anew
+    picture(folder / "1.png").write_bytes((folder / "0.png").read_bytes() + b"more")
+    assert build(folder, [entry(0), entry(1)]).images_digest != one.images_digest
+
+
+@pytest.mark.parametrize(("images", "said"), [
+    ([entry(0), entry(9)], "9.png: no such image"),
+    ([entry(0), entry(0, imgid=5, sentences=[{"raw": "x", "sentid": 77}])], "stands for two images"),
+    ([entry(0), entry(1, imgid=0)], "stands for two images"),
+    ([entry(0), entry(1, sentences=[{"raw": "x", "sentid": 0}])], "caption id 0 is used twice"),
+    ([entry(0, sentences=[])], "has no caption"),
+    ([entry(0, sentences=[{"raw": "  ", "sentid": 0}])], "empty caption for '0.png'"),
+    ([entry(0, sentences=[{"raw": "\ud800", "sentid": 0}])], "not UTF-8"),
+    ([entry(0, sentences=[{"raw": 3, "sentid": 0}])], "must be text"),
+    ([entry(0, filename="../0.png")], "leaves the image folder"),
+    ([entry(0, filename="/etc/passwd")], "leaves the image folder"),
+    ([entry(0, split="dev")], "unknown split 'dev'"),
+    ([entry(0, imgid=2**70)], "64 bits"),
+    ([{"filename": "0.png"}], "image 0: not in Karpathy's layout"),
+    (["0.png"], "image 0: not in Karpathy's layout"),
+    ({}, "expected a list 'images'"),
+    ([], "holds no captions"),
+])
+def test_karpathy_refuses(folder: Path, images: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        build(folder, images)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    secret = picture(tmp_path / "secret.png")
+    (folder / "link.png").symlink_to(secret)
+    with pytest.raises(InputError, match="leaves the image folder"):
+        build(folder, [entry(0, filename="link.png")])
+
+
+def test_csv(folder: Path) -> None:
+    file = folder.parent / "captions.csv"
+    file.write_text('image,caption,split\n1.png,"one, first",train\n0.png,zero,test\n1.png,one again,train\n'
+                    "2.png,zwei – δύο,test\n3.png,three,val\n", encoding="utf-8")
+    table = manifest.build("mine", folder, file)
+    assert table.images["file"].tolist() == ["1.png", "0.png", "2.png", "3.png"]
+    assert table.table["caption"].tolist()[:2] == ["one, first", "one again"]
+    assert table.split("test").caption_image.tolist() == [0, 1]
+    file.write_text("image,caption\n" + "".join(f"{n}.png,c\n" for n in range(4)), encoding="utf-8")
+    assert len(manifest.build("mine", folder, file).split("test").image_ids) == 4
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("image,words\n0.png,x\n", "no column caption"),
+    ("", "no column caption nor image"),
+    ("image,caption\n0.png\n", "a field is missing"),
+    ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or in two splits"),
+    ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 images have no caption in captions.csv, the first '3.png'"),
+    ('image,caption\n0.png,"x\n', "CSV line"),
+])
+def test_csv_refuses(folder: Path, text: str, said: str) -> None:
+    file = folder.parent / "captions.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        manifest.build("mine", folder, file)
+
+
+def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
+    for name, content, said in (("a.json", b'{"images": "\xff"}', "byte 12 is not UTF-8"),
+                                ("a.json", b"{", "not JSON"), ("a.txt", b"", r"expected a \.json")):
+        (folder.parent / name).write_bytes(content)
+        with pytest.raises(InputError, match=said):
+            manifest.build("mine", folder, folder.parent / name)
+    with pytest.raises(InputError, match="no such annotation file"):
+        manifest.build("mine", folder, folder / "nowhere.json")
+    with pytest.raises(InputError, match="no such folder"):
+        manifest.build("mine", folder / "nowhere", folder.parent / "a.json")
+
+
+def test_unknown_split(scenes: Manifest) -> None:
+    with pytest.raises(InputError, match="there are: "):
+        scenes.split("dev")
+
+
+def test_a_split_without_failed_images(scenes: Manifest) -> None:
+    train = scenes.split("train")
+    keep = np.ones(len(train.image_ids), dtype=bool)
+    keep[[0, 3]] = False
+    left = train.only(keep)
+    assert left.image_ids.tolist() == train.image_ids[keep].tolist()
+    assert len(left.captions) == len(train.captions) - 10
+    owner = dict(zip(train.caption_ids, train.image_ids[train.caption_image], strict=True))
+    assert all(owner[c] == left.image_ids[i] for c, i in zip(left.caption_ids, left.caption_image, strict=True))
+
+
+@pytest.mark.parametrize("name", manifest.datasets())
+def test_cards_are_whole(name: str) -> None:
+    from pipeline.retrieval import PROTOCOLS
+
+    card = manifest.dataset(name)
+    assert card.licence
+    assert card.source
+    assert set(card.protocols) <= set(PROTOCOLS)
