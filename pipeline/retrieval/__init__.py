@@ -1,18 +1,30 @@
 """Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
 
 from pipeline.retrieval.embeddings import Embeddings
-from pipeline.retrieval.fusion import METHODS, Member, align, fuse
+from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse
 from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
 from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
 from pipeline.retrieval.ranking import rank
 from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
+from pipeline.retrieval.significance import (
+    STATISTICS,
+    Comparison,
+    Interval,
+    Spread,
+    bootstrap,
+    compare,
+    over_seeds,
+)
 from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
 
 __all__ = [
-    "METHODS",
+    "FUSIONS",
     "PROTOCOLS",
+    "STATISTICS",
+    "Comparison",
     "DirectionMetrics",
     "Embeddings",
+    "Interval",
     "Member",
     "Metrics",
     "PerDirection",
@@ -21,13 +33,17 @@ __all__ = [
     "Ranks",
     "Selection",
     "Similarity",
+    "Spread",
     "Ties",
     "align",
     "as_similarity",
+    "bootstrap",
+    "compare",
     "consecutive_captions",
     "evaluate",
     "fuse",
     "measure",
+    "over_seeds",
     "rank",
     "select",
 ]

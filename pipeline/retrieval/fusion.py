@@ -37,12 +37,12 @@ def fuse(
     Members may list their images and captions in any order. Raises `InputError` if their ids differ, for ids
     that occur twice, and for unknown methods or unusable weights.
     """
-    if method not in METHODS:
-        raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(METHODS)}")
-    return METHODS[method](align(members), shares(weights, len(members)))
+    if method not in FUSIONS:
+        raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(FUSIONS)}")
+    return FUSIONS[method](align(members), shares(weights, len(members)))
 
 
-METHODS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDirection]] = {
+FUSIONS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDirection]] = {
     "mean": WeightedSum,
     "zscore": partial(PerQuery, standardise),
     "rank": partial(PerQuery, reciprocal_ranks),

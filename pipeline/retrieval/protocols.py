@@ -19,8 +19,8 @@ class Protocol:
     images: the number of images that the matrix must have; None for any.
     captions_per_image: every image must have at least so many, and only the first so many, in the order of
         the columns, are ranked; None for all.
-    folds: the images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
-        the numbers are averaged.
+    folds: the images are cut, in their order, into so many consecutive parts of one size; each is ranked
+        alone and the numbers are averaged.
     """
 
     name: str

@@ -27,8 +27,8 @@ def rank(
 
     similarity: anything that `as_similarity` takes, [I images, C captions].
     caption_image: integers [C], the row of each caption's image, in any order and any number per image; -1
-        for a caption whose image is not in the pool. Such a caption, and an image without captions, is no query but stays
-        among the candidates of the others.
+        for a caption whose image is not in the pool. Such a caption, and an image without captions, is no
+        query but stays among the candidates of the others.
     block_megabytes: size of the largest block read at once (10^6 bytes); memory beyond it is a few numbers
         per image and caption.
     progress: called after each block with the number of image rows finished so far.
