@@ -43,8 +43,7 @@ class FoldHits:
 
 
 def _by_image(queries: QueryRanks, owner: Ids, k: int, ties: Ties, images: int) -> Floats:
-    hits: Floats = np.bincount(owner, weights=queries.hits(k, ties), minlength=images)
-    return hits
+    return np.bincount(owner, weights=queries.hits(k, ties), minlength=images).astype(np.float64)
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:

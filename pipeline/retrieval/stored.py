@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,10 @@ class ZarrMatrix:
 
     def __init__(self, values: zarr.Array[Any]) -> None:
         check_floats(values, "similarity matrix", ("images", "captions"))
-        written, expected = values.nchunks_initialized, values.nchunks
+        written, expected = _objects(values)
         if written != expected:
             raise InputError(
-                f"the similarity array has {written} of its {expected} chunks: "
+                f"the similarity array has {written} of its {expected} stored pieces: "
                 "finish writing it, with write_empty_chunks=True"
             )
         self.values = values
@@ -78,6 +79,14 @@ class ZarrMatrix:
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         cells = block_bytes // working_size(self.values.dtype)
         return row_blocks(shape, cells, (self.values.chunks[0], self.values.chunks[1]))
+
+
+def _objects(values: zarr.Array[Any]) -> tuple[int, int]:
+    """How many shards (chunks, where there are no shards) are stored, and how many there should be."""
+    stored = values.shards or values.chunks
+    expected = math.prod(math.ceil(size / piece) for size, piece in zip(values.shape, stored, strict=True))
+    # zarr counts the chunks of every stored shard, those beyond the array's edge too.
+    return values.nchunks_initialized // (math.prod(stored) // math.prod(values.chunks)), expected
 
 
 def to_array(values: npt.NDArray[Any] | Tensor) -> npt.NDArray[Any]:
