@@ -13,11 +13,17 @@ from pipeline.extractors.base import Extractor, Items
 from pipeline.extractors.network import Runtime
 from pipeline.settings import first_fault
 
-# Engine -> (module, class); the module is imported when the engine is used.
-ENGINES = {
-    "pyramid": ("pipeline.extractors.pyramid", "Pyramid"),
-    "grid": ("pipeline.extractors.grid", "Grid"),
-    "patch": ("pipeline.extractors.patch", "Patch"),
+# Engine -> (module, class, options that make this engine of it, which the settings may change). The module is imported
+# when the engine is used.
+ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "pyramid": ("pipeline.extractors.pyramid", "Pyramid", {}),
+    "butd-36": ("pipeline.extractors.butd.detected", "Detected",
+                {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36}),
+    "butd-10-100": ("pipeline.extractors.butd.detected", "Detected",
+                    {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100}),
+    "butd-given": ("pipeline.extractors.butd.given", "Given", {}),
+    "grid": ("pipeline.extractors.grid", "Grid", {}),
+    "patch": ("pipeline.extractors.patch", "Patch", {}),
 }
 
 
@@ -25,10 +31,10 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     """Load an engine with its weights. Raises InputError for an unknown engine or option, or missing weights."""
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    module_name, class_name = ENGINES[engine]
+    module_name, class_name, preset = ENGINES[engine]
     module = import_module(module_name)
     try:
-        checked = module.Options.model_validate(dict(options))
+        checked = module.Options.model_validate({**preset, **options})
     except ValidationError as error:
         raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
     extractor: Extractor = getattr(module, class_name)(checked, runtime)

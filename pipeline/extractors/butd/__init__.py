@@ -1,0 +1,14 @@
+"""Bottom-Up-Attention: a Faster R-CNN's regions as items (Anderson et al. 2018), over detectron2.
+
+    pixels.py      from an image to the network's input
+    network.py     the network, of detectron2's parts, under its published weights' names
+    checkpoint.py  published weights into the network
+    geometry.py    anchors, boxes and overlaps as Caffe counts pixels
+    proposals.py   from the region proposal network's maps to 300 boxes
+    selection.py   which of them become items
+    detected.py    the engines butd-36 and butd-10-100
+    given.py       the engine butd-given: features of boxes that you bring
+
+"Caffe" in these files is the original network and its code, github.com/peteanderson80/bottom-up-attention; "the
+port" is github.com/airsplay/py-bottom-up-attention, its conversion to detectron2.
+"""

@@ -1,0 +1,62 @@
+"""Published weights into the network: the port's pickles, and detectron2's own `.pth`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from pipeline import restricted_pickle, weights
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.extractors.butd.network import FasterRCNN
+
+INSTALL = "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'"
+
+
+def load(name: str) -> FasterRCNN:
+    """The network with the weights `name`: of manifests/weights.yaml, a file, or "untrained" (seed 0).
+
+    Raises InputError where detectron2 or the weights are missing, or the weights do not fit.
+    """
+    try:
+        from pipeline.extractors.butd.network import FasterRCNN
+    except ImportError as error:
+        raise InputError(f"butd needs detectron2, which is not usable here ({error}); install it once torch is: "
+                         f"{INSTALL}") from None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = FasterRCNN()
+    if name != weights.UNTRAINED:
+        path, _ = weights.locate(name)
+        fill(network, read(path), str(path))
+    return network.eval().requires_grad_(False)
+
+
+def read(path: Path) -> dict[str, torch.Tensor]:
+    """A state dict of `.pkl` or `.pth`. Raises InputError for one that holds anything but arrays."""
+    if path.suffix != ".pkl":
+        return weights.read(path)
+    tree: Any = restricted_pickle.load(path)
+    state = tree.get("model", tree) if isinstance(tree, Mapping) else None
+    if not isinstance(state, Mapping) or not all(isinstance(value, np.ndarray) for value in state.values()):
+        raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
+    return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+
+
+def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
+    """Copy a state dict into the network; what else it holds (pixel means, anchors) is left.
+
+    Raises InputError, with the first name that is missing or has another shape, unless all of the network is there.
+    """
+    own = network.state_dict()
+    wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
+    if wrong:
+        there = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
+        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit BUTD with attributes, first "
+                         f"{wrong[0]}: expected {tuple(own[wrong[0]].shape)}, got {there}")
+    network.load_state_dict({name: state[name] for name in own})

@@ -1,0 +1,73 @@
+"""The engines butd-36 and butd-10-100: the items are regions that the network finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from PIL import Image
+from pydantic import model_validator
+
+from pipeline.extractors.base import Items
+from pipeline.extractors.butd import detector, pixels, proposals, selection
+from pipeline.extractors.network import Runtime
+from pipeline.settings import Count
+from pipeline.store import Extra
+
+
+class Options(detector.Options):
+    """min_boxes, max_boxes: how many items an image has. boxes: which rule selects them, a name of selection.RULES.
+    proposals: how many boxes of the region proposal network are looked at."""
+
+    min_boxes: Count = 36
+    max_boxes: Count = 36
+    boxes: Literal["proposals", "regressed"] = "proposals"
+    proposals: Count = proposals.AFTER_NMS
+
+    @model_validator(mode="after")
+    def _enough(self) -> Options:
+        if not self.min_boxes <= self.max_boxes <= self.proposals:
+            raise ValueError("expected min_boxes <= max_boxes <= proposals")
+        return self
+
+    @property
+    def recipe(self) -> str:
+        counts = {self.min_boxes: str(self.min_boxes), self.max_boxes: str(self.max_boxes)}
+        usual = (self.short_side, self.long_side) == (pixels.SHORT_SIDE, pixels.LONG_SIDE)
+        return "-".join(["butd", *counts.values(), self.boxes]
+                        + ([] if usual else [f"{self.short_side}px", f"{self.long_side}px"]))
+
+
+class Detected:
+    """Regions that the network finds, best first, with boxes, classes and attributes beside them."""
+
+    extras: Mapping[str, Extra] = detector.EXTRAS
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options = options
+        self.detector = detector.Detector(options, runtime)
+        self.settings: Mapping[str, Any] = options.model_dump()
+        self.recipe, self.items = options.recipe, options.max_boxes
+        self.dimension = self.detector.dimension
+        self.trained, self.weights = self.detector.trained, self.detector.digest
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """The network's input: float32 [3, H, W]."""
+        return self.detector.prepare(image)
+
+    @torch.inference_mode()
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+        """From min_boxes to max_boxes items an image, fewer where the image has not that many boxes."""
+        return [self._one(prepared, self.detector.scale(size)) for prepared, size in zip(batch, sizes, strict=True)]
+
+    def _one(self, prepared: torch.Tensor, scale: float) -> Items:
+        height, width = prepared.shape[1:]
+        feature_map = self.detector.feature_map(prepared)
+        found = proposals.propose(*self.detector.proposal_maps(feature_map), width, height, scale,
+                                  self.options.proposals)
+        regions = self.detector.regions(feature_map, found)
+        select = selection.RULES[self.options.boxes]
+        rows, boxes = select(found, regions.objects, regions.deltas, (width, height),
+                             self.options.min_boxes, self.options.max_boxes)
+        return detector.items(regions, rows, boxes / scale)

@@ -1,0 +1,75 @@
+"""Which proposals become items, and with which boxes. Two rules are in use, and their features are not the same.
+
+`proposals` is the original's (Caffe's `tools/generate_tsv.py`), `regressed` the port's
+(`demo/detectron2_mscoco_proposal_maxnms.py`). Either way an item's feature is its proposal's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from pipeline.extractors.butd.geometry import clip, move, overlaps, suppress
+
+CONFIDENCE = 0.2  # conf_thresh of generate_tsv.py
+THRESHOLD = 0.3  # TEST.NMS of lib/fast_rcnn/config.py
+# The port goes through these until enough boxes are left; its list ends at 0.9, and with it may the count.
+RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+Selected = tuple[torch.Tensor, torch.Tensor]  # rows [n] of the proposals, boxes [n, 4]
+Rule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], int, int], Selected]
+
+
+def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
+                 fewest: int, most: int) -> Selected:
+    """The original's rule: suppress the proposals class by class, then keep by the best surviving score.
+
+    boxes: [R, 4] proposals; scores: [R, C] of the object classes, without the background; deltas: [R, C, 4];
+    size: width and height that boxes are clipped to; fewest, most: how many items an image has.
+    """
+    confidence = (scores * survivors(boxes, scores, THRESHOLD)).amax(dim=1)
+    rows = keep(confidence, fewest, most)
+    return rows, boxes[rows]
+
+
+def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
+                 fewest: int, most: int) -> Selected:
+    """The port's rule: move each proposal as its best class says, then suppress across classes.
+
+    The threshold rises until at least `fewest` boxes are left. Arguments as in `by_proposals`. The port keeps
+    the best `most` of them; here, where `fewest` is less than that, a box beyond them needs CONFIDENCE.
+    """
+    best, label = scores.max(dim=1)
+    moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
+    for threshold in RISING:
+        left = suppress(moved, best, threshold)
+        if len(left) >= fewest:
+            break
+    rows = left[keep(best[left], fewest, most)]
+    return rows, moved[rows]
+
+
+RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
+
+
+def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
+    """Greedy suppression in every class at once: bool [R, C], True where a box [R, 4] survives in a class.
+
+    In a class, boxes are gone through by their score [R, C], best first; one that is still there takes away those
+    that overlap with it by more than `threshold`.
+    """
+    over = (overlaps(boxes) > threshold).fill_diagonal_(False)
+    there = torch.ones_like(scores, dtype=torch.bool)
+    classes = torch.arange(scores.shape[1], device=scores.device)
+    for box in scores.argsort(dim=0, descending=True, stable=True):  # box: [C], each class's next one
+        # Of two that overlap and are both still there, the other one is worse: the better would have taken this.
+        there &= ~(over[box] & there[box, classes, None]).T
+    return there
+
+
+def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
+    """Rows with a confidence [R] of at least CONFIDENCE, best first; at least `fewest` and at most `most` of them."""
+    order = confidence.argsort(descending=True, stable=True)
+    enough = int((confidence >= CONFIDENCE).sum())
+    return order[:min(max(enough, fewest), most)]

@@ -1,0 +1,105 @@
+"""Read a pickle of numpy arrays in plain containers, and nothing else.
+
+A pickle is a program: it may name any function and have it called. Here the only names that it may use are those
+that numpy writes for an array, and they are bound to the few lines below, which copy bytes; no function that the
+file names is ever called. Old detector weights (`*.pkl` of Caffe2, detectron and its ports) are such files.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+
+
+def load(path: Path) -> Any:
+    """The file's dicts, lists, tuples, strings and numbers, its arrays as numpy arrays.
+
+    Raises InputError for a file that is missing, no whole pickle, or that names anything but arrays.
+    """
+    try:
+        with path.open("rb") as file:
+            return _plain(_Unpickler(file, encoding="latin1").load())
+    except pickle.UnpicklingError as error:
+        raise InputError(f"{path}: not read: {error}") from None
+    except Exception as error:  # bytes made to break the reader may raise anything
+        raise InputError(f"{path}: not readable as a pickle of arrays ({type(error).__name__})") from None
+
+
+class _DType:
+    """What numpy writes for a dtype: its kind and size ("f4"), then its byte order."""
+
+    def __init__(self, name: str, *_: Any) -> None:
+        self.dtype = np.dtype(name)
+        if self.dtype.kind not in "biufc":
+            raise pickle.UnpicklingError(f"it holds an array of dtype {self.dtype}, expected numbers")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """What numpy writes for an array: an empty one, then its shape, dtype, order and bytes."""
+
+    array: np.ndarray
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, dtype, fortran, raw = state
+        data = np.frombuffer(_bytes(raw), dtype.dtype)
+        self.array = data.reshape(shape, order="F" if fortran else "C")
+
+
+def _reconstruct(*_: Any) -> _Array:
+    return _Array()
+
+
+def _scalar(dtype: _DType, raw: bytes | str) -> Any:
+    return np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]
+
+
+def _bytes(raw: bytes | str) -> bytes:
+    return raw.encode("latin1") if isinstance(raw, str) else raw  # Python 2 wrote bytes as str
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"it encodes bytes as {encoding!r}, expected latin1")
+    return text.encode("latin1")
+
+
+def _never(*_: Any) -> None:
+    raise pickle.UnpicklingError("it calls numpy.ndarray, which no saved array does")
+
+
+NAMES = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("_codecs", "encode"): _encode,
+    ("numpy", "dtype"): _DType,
+    ("numpy", "ndarray"): _never,  # named as an argument, never called
+    **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")
+       for name, made in (("_reconstruct", _reconstruct), ("scalar", _scalar))},
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in NAMES:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs; do not trust this file")
+        return NAMES[module, name]
+
+
+def _plain(value: Any) -> Any:
+    """`value` with the stand-ins replaced by the arrays they hold."""
+    if isinstance(value, _Array):
+        return value.array
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(item) for item in value)
+    return value
