@@ -1,8 +1,8 @@
 """Read a pickle of numpy arrays in plain containers, and nothing else.
 
-A pickle is a program: it may name any function and have it called. Here the only names that it may use are those
-that numpy writes for an array, and they are bound to the few lines below, which copy bytes; no function that the
-file names is ever called. Old detector weights (`*.pkl` of Caffe2, detectron and its ports) are such files.
+A pickle is a program: it may name any function and have it called. Here the only names that it may use are
+those that numpy writes for an array, and they are bound to the few lines below, which copy bytes; no function
+that the file names is ever called. Old detector weights (`*.pkl` of Caffe2, Detectron and ports) are such files.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ NAMES = {
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in NAMES:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs; do not trust this file")
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs; do not trust it")
         return NAMES[module, name]
 
 

@@ -13,8 +13,8 @@ from pipeline.extractors.base import Extractor, Items
 from pipeline.extractors.network import Runtime
 from pipeline.settings import first_fault
 
-# Engine -> (module, class, options that make this engine of it, which the settings may change). The module is imported
-# when the engine is used.
+# Engine -> (module, class, the options that make this engine of it, which settings may change).
+# The module is imported when the engine is used.
 ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "pyramid": ("pipeline.extractors.pyramid", "Pyramid", {}),
     "butd-36": ("pipeline.extractors.butd.detected", "Detected",

@@ -6,9 +6,10 @@
     geometry.py    anchors, boxes and overlaps as Caffe counts pixels
     proposals.py   from the region proposal network's maps to 300 boxes
     selection.py   which of them become items
+    detector.py    the network on a device, and what its engines share
     detected.py    the engines butd-36 and butd-10-100
     given.py       the engine butd-given: features of boxes that you bring
 
-"Caffe" in these files is the original network and its code, github.com/peteanderson80/bottom-up-attention; "the
-port" is github.com/airsplay/py-bottom-up-attention, its conversion to detectron2.
+In these files, "Caffe" is the original network with its code, github.com/peteanderson80/bottom-up-attention,
+and "the port" is its conversion to detectron2, github.com/airsplay/py-bottom-up-attention.
 """

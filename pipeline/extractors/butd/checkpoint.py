@@ -26,8 +26,8 @@ def load(name: str) -> FasterRCNN:
     try:
         from pipeline.extractors.butd.network import FasterRCNN
     except ImportError as error:
-        raise InputError(f"butd needs detectron2, which is not usable here ({error}); install it once torch is: "
-                         f"{INSTALL}") from None
+        raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
+                         f"run: {INSTALL}") from None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = FasterRCNN()
@@ -51,12 +51,12 @@ def read(path: Path) -> dict[str, torch.Tensor]:
 def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
     """Copy a state dict into the network; what else it holds (pixel means, anchors) is left.
 
-    Raises InputError, with the first name that is missing or has another shape, unless all of the network is there.
+    Raises InputError, with the first name that is missing or has another shape, where one is.
     """
     own = network.state_dict()
     wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
     if wrong:
         there = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
-        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit BUTD with attributes, first "
+        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit BUTD with attributes; "
                          f"{wrong[0]}: expected {tuple(own[wrong[0]].shape)}, got {there}")
     network.load_state_dict({name: state[name] for name in own})

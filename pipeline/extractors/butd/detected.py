@@ -17,7 +17,7 @@ from pipeline.store import Extra
 
 
 class Options(detector.Options):
-    """min_boxes, max_boxes: how many items an image has. boxes: which rule selects them, a name of selection.RULES.
+    """min_boxes, max_boxes: how many items an image has. boxes: the rule that selects them, see selection.py.
     proposals: how many boxes of the region proposal network are looked at."""
 
     min_boxes: Count = 36
@@ -59,7 +59,8 @@ class Detected:
     @torch.inference_mode()
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
         """From min_boxes to max_boxes items an image, fewer where the image has not that many boxes."""
-        return [self._one(prepared, self.detector.scale(size)) for prepared, size in zip(batch, sizes, strict=True)]
+        return [self._one(prepared, self.detector.scale(size))
+                for prepared, size in zip(batch, sizes, strict=True)]
 
     def _one(self, prepared: torch.Tensor, scale: float) -> Items:
         height, width = prepared.shape[1:]

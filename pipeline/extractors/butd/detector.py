@@ -1,7 +1,7 @@
 """The network with its weights on a device, and what its engines share.
 
-Images are not padded into a batch: padding would change the features near the border, and the boxes of one image
-already fill a batch of the part that takes the time.
+Images are not padded into a batch: padding would change the features near the border, and the boxes of one
+image already fill a batch of the part that takes the time.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pipeline.store import Extra
 if TYPE_CHECKING:
     from pipeline.extractors.butd.network import Regions
 
-# Stored beside the features: the box in pixels of the image as decoded, the likeliest object and attribute as rows of
-# Visual Genome's 1600-400-20 vocabularies, and their probabilities.
+# Stored beside the features: the box in pixels of the image as decoded, the likeliest object and attribute as
+# rows of Visual Genome's 1600-400-20 vocabularies, and their probabilities.
 EXTRAS: Mapping[str, Extra] = {
     "boxes": Extra((4,), "float32"), "object": Extra((), "int32"), "object_score": Extra((), "float32"),
     "attribute": Extra((), "int32"), "attribute_score": Extra((), "float32")}
 
 
 class Options(Section):
-    """weights: a name of manifests/weights.yaml, a file, or "untrained". short_side, long_side: in pixels, to which
-    the image is resized: the short side becomes short_side, unless the long one then were longer than long_side."""
+    """weights: a name of manifests/weights.yaml, a file, or "untrained". short_side, long_side: to how many
+    pixels the image is resized: the short side becomes short_side, the long one at most long_side."""
 
     weights: str = "butd-36"
     short_side: Count = pixels.SHORT_SIDE
@@ -40,7 +40,7 @@ class Options(Section):
 
 
 class Detector:
-    """The network, ready to run forward. digest: SHA-256 over its tensors; trained: False without learned ones."""
+    """The network, ready to run forward. digest: SHA-256 of its tensors. trained: whether those are learned."""
 
     dimension = 2048
 
@@ -49,7 +49,7 @@ class Detector:
         self.network = checkpoint.load(options.weights)
         self.trained = options.weights != weights.UNTRAINED
         self.digest = weights.digest(self.network)
-        self.network.to(runtime.device, memory_format=torch.channels_last)
+        self.network.to(runtime.device).to(memory_format=torch.channels_last)
 
     def scale(self, size: tuple[int, int]) -> float:
         """By how much an image of this width and height is enlarged."""
@@ -59,7 +59,7 @@ class Detector:
         """The network's input, float32 [3, H, W]. Raises ImageError for an image too narrow for its map."""
         prepared = pixels.network_input(image, self.scale(image.size))
         if min(prepared.shape[1:]) < geometry.STRIDE:
-            raise ImageError(f"{image.width} x {image.height} pixels: resized, less than {geometry.STRIDE} a side")
+            raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
         return prepared
 
     def feature_map(self, prepared: torch.Tensor) -> torch.Tensor:
@@ -79,8 +79,8 @@ class Detector:
             return self.network.regions(feature_map, boxes)
 
     def _precision(self) -> torch.autocast:
-        device = torch.device(self.runtime.device).type
-        return torch.autocast(device, PRECISIONS[self.runtime.precision], enabled=self.runtime.precision != "fp32")
+        device, precision = torch.device(self.runtime.device).type, self.runtime.precision
+        return torch.autocast(device, PRECISIONS[precision], enabled=precision != "fp32")
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:

@@ -1,7 +1,7 @@
-"""Boxes as Caffe counts pixels: corners x1 y1 x2 y2 are pixels that belong to the box, so its width is x2 - x1 + 1.
+"""Boxes as Caffe counts pixels: corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
 
-detectron2 has widths of x2 - x1 and anchors that sit half a cell further up and left. The weights were trained with
-Caffe's rules, which hold here.
+detectron2 has widths of x2 - x1 and anchors that sit half a cell further up and left. The weights were
+trained with Caffe's rules, which hold here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LARGEST_GROWTH = math.log(1000 / 16)
 def cell_anchors() -> torch.Tensor:
     """The anchors of the map's first cell: float32 [12, 4], scale by scale and in each ratio by ratio.
 
-    The order is detectron2's, in which its weights' channels are; the boxes are Caffe's (`generate_anchors.py`):
-    centred on pixel 7.5 of the cell, a side rounded to whole pixels at scale 1.
+    The order is detectron2's, in which the port's weights have their channels; the boxes are those of Caffe's
+    `generate_anchors.py`: centred on pixel 7.5 of the cell, a side rounded to whole pixels at scale 1.
     """
     boxes = []
     for scale in SCALES:
@@ -44,8 +44,8 @@ def anchors(rows: int, columns: int) -> torch.Tensor:
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
     """Apply a network's corrections to boxes (Girshick et al. 2014, appendix C): both [..., 4], dx dy dw dh.
 
-    As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without taking the pixel
-    off again.
+    As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without taking the
+    pixel off again.
     """
     sizes = boxes[..., 2:] - boxes[..., :2] + 1
     centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes

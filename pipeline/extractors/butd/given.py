@@ -24,7 +24,7 @@ from pipeline.weights import sha256
 
 
 class Options(detector.Options):
-    """boxes: an .npz file with an array for each image, under the image's file name (without folders): [n, 4],
+    """boxes: an .npz file with an array for each image, under the name of its file (without folders): [n, 4],
     x1 y1 x2 y2 in pixels of the upright image."""
 
     boxes: str
@@ -32,7 +32,7 @@ class Options(detector.Options):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The network's input, float32 [3, H, W], and the image's boxes [n, 4], float32 in pixels of the image."""
+    """The network's input, float32 [3, H, W], and the boxes, float32 [n, 4] in pixels of the image."""
 
     pixels: torch.Tensor
     boxes: np.ndarray
@@ -68,7 +68,8 @@ class Given:
     @torch.inference_mode()
     def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Items]:
         """As many items an image as it has boxes."""
-        return [self._one(prepared, self.detector.scale(size)) for prepared, size in zip(batch, sizes, strict=True)]
+        return [self._one(prepared, self.detector.scale(size))
+                for prepared, size in zip(batch, sizes, strict=True)]
 
     def _one(self, prepared: Prepared, scale: float) -> Items:
         feature_map = self.detector.feature_map(prepared.pixels)
@@ -78,7 +79,7 @@ class Given:
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """Image file name -> boxes [n, 4] float32. Raises InputError for a file that is none, and names the array."""
+    """Image file name -> boxes [n, 4] float32. Raises InputError for anything else, naming the array."""
     try:
         with np.load(path, allow_pickle=False) as file:
             boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}

@@ -1,7 +1,7 @@
 """Faster R-CNN, ResNet-101 C4, 1,600 objects and 400 attributes, of detectron2's parts.
 
-Layers as in Caffe's `models/vg/ResNet-101/faster_rcnn_end2end_final/test.prototxt`, names as in the port's weights.
-Importing this file needs detectron2.
+Layers as in Caffe's `models/vg/ResNet-101/faster_rcnn_end2end_final/test.prototxt`, names as in the port's
+weights. Importing this file needs detectron2.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pipeline.extractors.butd.geometry import RATIOS, SCALES, STRIDE
 OBJECTS, ATTRIBUTES = 1600, 400  # data/genome/1600-400-20; each has one more class, "none", the last
 DIMENSION = 2048
 POOLED = 14  # cells a side of ROIPool
-# Weights of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port runs its weights.
+# Of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port runs its weights.
 DELTA_WEIGHTS = (10.0, 10.0, 5.0, 5.0)
 BOXES_AT_ONCE = 64  # bounds the memory of res5
-# Untrained, each block adds this share of its branch: 33 blocks then neither explode nor die (Goyal et al. 2017, 5.1).
+# Untrained, a block adds this share of its branch, lest 33 of them explode (after Goyal et al. 2017, 5.1).
 BRANCH_SHARE = 0.1
 
 
@@ -52,11 +52,9 @@ class FasterRCNN(nn.Module):
         stem = Stem(norm="FrozenBN")
         stages = [stage(3, 1, 64, 256), stage(4, 2, 256, 512), stage(23, 2, 512, 1024)]
         self.backbone = ResNet(stem, stages, out_features=["res4"])
-        self.proposal_generator = nn.Module()
-        self.proposal_generator.rpn_head = StandardRPNHead(in_channels=1024, num_anchors=len(SCALES) * len(RATIOS),
-                                                           conv_dims=[512])
+        self.proposal_generator = ProposalGenerator()
         self.roi_heads = RegionHead()
-        stem.conv1.norm.weight.fill_(1 / 128)  # pixels are not divided by their spread; learned norms see to that
+        stem.conv1.norm.weight.fill_(1 / 128)  # learned norms see to it that pixels range so far
         for block in self.modules():
             if isinstance(block, BottleneckBlock):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
@@ -67,8 +65,7 @@ class FasterRCNN(nn.Module):
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Objectness [12, h, w] and corrections [48, h, w] of the anchors of a map [1024, h, w]."""
-        objectness, deltas = self.proposal_generator.rpn_head([feature_map[None]])
-        return objectness[0][0], deltas[0][0]
+        return self.proposal_generator(feature_map)
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
         """What the network says of boxes [R, 4], in pixels of its input, over the map [1024, h, w]."""
@@ -82,12 +79,26 @@ class Stem(BasicStem):
         return max_pool2d(relu(self.conv1(pixels)), kernel_size=3, stride=2, padding=0, ceil_mode=True)
 
 
-def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1) -> list[nn.Module]:
+def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1
+          ) -> list[nn.Module]:
     """A stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed."""
     return ResNet.make_stage(BottleneckBlock, blocks, stride_per_block=[stride] + [1] * (blocks - 1),
                              in_channels=channels_in, out_channels=channels_out,
                              bottleneck_channels=channels_out // 4, stride_in_1x1=True, norm="FrozenBN",
                              dilation=dilation)
+
+
+class ProposalGenerator(nn.Module):
+    """Two 1 x 1 convolutions, for objectness and corrections, over one of 3 x 3 with 512 channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        anchors = len(SCALES) * len(RATIOS)
+        self.rpn_head = StandardRPNHead(in_channels=1024, num_anchors=anchors, conv_dims=[512])
+
+    def forward(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        objectness, deltas = self.rpn_head([feature_map[None]])
+        return objectness[0][0], deltas[0][0]
 
 
 class RegionHead(nn.Module):
@@ -119,7 +130,7 @@ class Predictor(FastRCNNOutputLayers):
 
     def forward(self, features: torch.Tensor) -> Regions:
         logits = self.cls_score(features)
-        likeliest = self.cls_embedding(logits.argmax(dim=1))  # which may be "none", as in Caffe's ArgMax layer
+        likeliest = self.cls_embedding(logits.argmax(dim=1))  # may be "none", as in Caffe's ArgMax layer
         hidden = relu(self.fc_attr(torch.cat([features, likeliest], dim=1)))
         deltas = self.bbox_pred(features).view(-1, OBJECTS, 4) / features.new_tensor(DELTA_WEIGHTS)
         return Regions(features, logits.float().softmax(dim=1)[:, :-1],

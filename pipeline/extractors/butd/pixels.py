@@ -13,22 +13,22 @@ LONG_SIDE = 1000  # TEST.MAX_SIZE, same file
 
 
 def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: int = LONG_SIDE) -> float:
-    """By how much an image is enlarged: its short side becomes `short_side`, its long side at most `long_side`."""
+    """By how much an image is enlarged: its short side to `short_side`, its long one at most to `long_side`."""
     scale = short_side / min(width, height)
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
 
 
 def network_input(image: Image.Image, scale: float) -> torch.Tensor:
     """Pixels of an RGB image less the means, enlarged: float32 [3, H, W], blue first."""
-    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.float32(MEANS)
+    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
     return enlarge(torch.from_numpy(pixels.transpose(2, 0, 1)), scale)
 
 
 def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
     """Bilinear, without smoothing first, of [..., H, W], as OpenCV does when it is given a factor.
 
-    The result has round(scale * side) pixels a side, at least one; a pixel's place in the source follows from the
-    factor itself, not from the rounded sizes.
+    The result has round(scale * side) pixels a side, at least one; a pixel's place in the source follows from
+    the factor itself, not from the rounded sizes.
     """
     return _along_last(_along_last(pixels, scale).mT, scale).mT.contiguous()
 

@@ -15,11 +15,11 @@ THRESHOLD = 0.7
 
 def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: int, scale: float,
             most: int = AFTER_NMS) -> torch.Tensor:
-    """The best proposals of one image, best first: [n, 4] in pixels of the network's input, n from 1 to `most`.
+    """The best proposals of one image, best first: [n, 4] in pixels of the network's input, 1 to `most`.
 
-    objectness: [12, h, w], higher is more of an object. deltas: [48, h, w], four an anchor. width, height: of the
-    network's input; scale: by how much that is larger than the image. An image too small to hold a box of MIN_SIZE
-    is its own only proposal.
+    objectness: [12, h, w], higher is more of an object. deltas: [48, h, w], four an anchor. width, height: of
+    the network's input. scale: by how much that is larger than the image. An image in which no box is MIN_SIZE
+    wide and high is its own only proposal.
     """
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)

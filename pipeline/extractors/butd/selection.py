@@ -1,4 +1,4 @@
-"""Which proposals become items, and with which boxes. Two rules are in use, and their features are not the same.
+"""Which proposals become items, and with which boxes. Two rules are in use; their features are not the same.
 
 `proposals` is the original's (Caffe's `tools/generate_tsv.py`), `regressed` the port's
 (`demo/detectron2_mscoco_proposal_maxnms.py`). Either way an item's feature is its proposal's.
@@ -56,20 +56,20 @@ RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
 def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
     """Greedy suppression in every class at once: bool [R, C], True where a box [R, 4] survives in a class.
 
-    In a class, boxes are gone through by their score [R, C], best first; one that is still there takes away those
-    that overlap with it by more than `threshold`.
+    In a class, boxes are gone through by their score [R, C], best first; one that is still there takes away
+    those that overlap with it by more than `threshold`.
     """
     over = (overlaps(boxes) > threshold).fill_diagonal_(False)
     there = torch.ones_like(scores, dtype=torch.bool)
     classes = torch.arange(scores.shape[1], device=scores.device)
     for box in scores.argsort(dim=0, descending=True, stable=True):  # box: [C], each class's next one
-        # Of two that overlap and are both still there, the other one is worse: the better would have taken this.
+        # Of two that overlap and are both there, the other is worse: a better one would have taken this away.
         there &= ~(over[box] & there[box, classes, None]).T
     return there
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
-    """Rows with a confidence [R] of at least CONFIDENCE, best first; at least `fewest` and at most `most` of them."""
+    """Rows with a confidence [R] of at least CONFIDENCE, best first; from `fewest` to `most` of them."""
     order = confidence.argsort(descending=True, stable=True)
     enough = int((confidence >= CONFIDENCE).sum())
     return order[:min(max(enough, fewest), most)]
