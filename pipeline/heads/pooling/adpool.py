@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.errors import InputError
-from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.adpool_levels import both_levels, token_level
+from pipeline.heads.pooling.base import Pooling
 from pipeline.heads.pooling.softpool import soft_maximum
-from pipeline.heads.pooling.sort import sort_descending
 
 
 class AdPool(Pooling):
@@ -55,10 +55,9 @@ class AdPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         if self.W_tok is None:
             return soft_maximum(items, valid)
-        token = token_level(items, valid, self.W_tok)
         if not self.embedding:
-            return token
-        return self._mix(token, soft_maximum(items, valid))
+            return token_level(items, valid, self.W_tok)
+        return self._mix(*both_levels(items, valid, self.W_tok))
 
     def _mix(self, token: Tensor, embedding: Tensor) -> Tensor:
         if self.W_bal is None:
@@ -78,10 +77,3 @@ def fixed_balance(balance: str | float) -> Tensor:
     if isinstance(balance, (int, float)) and 0 <= balance <= 1:
         return torch.tensor(float(balance))
     raise InputError(f'balance must be "learned", "random" or a number in 0..1, got {balance!r}')
-
-
-def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Equation 3: items [B, N, D], valid [B, N], weight [D, 1] to [B, D]."""
-    ordered = sort_descending(items, valid)
-    theta = masked_softmax((ordered @ weight).squeeze(2), valid, dim=1)
-    return (theta.unsqueeze(1) @ ordered).squeeze(1)

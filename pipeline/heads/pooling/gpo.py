@@ -10,6 +10,7 @@ from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.generators import GENERATORS
 from pipeline.heads.pooling.positions import CosSinPositions, IndexPositions
 from pipeline.heads.pooling.sort import sort_descending
+from pipeline.heads.pooling.sorted_sum import sorted_sum
 
 POSITIONS = {"cos_sin": CosSinPositions, "index": IndexPositions}
 
@@ -57,6 +58,7 @@ class GPO(Pooling):
         self.positions = POSITIONS[positions](width)
         inputs = width + dim if data_dependent else width
         self.generator = GENERATORS[generator](inputs, width, dim if per_dimension else 1)
+        self.per_dimension = per_dimension
         self.data_dependent = data_dependent
         self.temperature = temperature
 
@@ -80,11 +82,14 @@ class GPO(Pooling):
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         counts = valid.sum(1)
-        ordered = sort_descending(items, valid)
         if self.data_dependent:
+            ordered = sort_descending(items, valid)
             theta = self.coefficients(counts, ordered)
-        else:
-            # θ depends on the size alone, so each size is computed once.
-            sizes, which = counts.unique(return_inverse=True)
-            theta = self.coefficients(sizes)[which]
-        return (ordered[:, : theta.shape[1]] * theta).sum(1)
+            return (ordered[:, : theta.shape[1]] * theta).sum(1)
+        # θ depends on the size alone, so each size is computed once.
+        sizes, which = counts.unique(return_inverse=True)
+        theta = self.coefficients(sizes)[which]
+        items, valid = items[:, : theta.shape[1]], valid[:, : theta.shape[1]]
+        if self.per_dimension:
+            return (sort_descending(items, valid) * theta).sum(1)
+        return sorted_sum(items, valid, theta.squeeze(2))

@@ -1,0 +1,98 @@
+"""AdPool's two levels (VSE+2AD equations 3 and 4), together or alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from pipeline.heads.pooling.base import masked_softmax
+from pipeline.heads.pooling.cpu_sort import (
+    can_sort_fast,
+    gather_chunk,
+    in_chunks,
+    order_dtype,
+    scatter_chunk,
+    sort_chunk,
+)
+from pipeline.heads.pooling.softpool import soft_maximum
+from pipeline.heads.pooling.sort import padding_of, rows, sort_descending
+
+
+def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
+    """Equation 3: items [B, N, D], valid bool [B, N], W_tok [D, 1], to [B, D]."""
+    ordered = sort_descending(items, valid)
+    theta = masked_softmax((ordered @ weight).squeeze(2), valid, dim=1)
+    return (theta.unsqueeze(1) @ ordered).squeeze(1)
+
+
+def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Equations 3 and 4, as (t_tok, t_emb), [B, D] each. Arguments as there; padding holds zeros."""
+    if can_sort_fast(items):
+        return BothLevels.apply(items, valid, weight.squeeze(1))
+    return token_level(items, valid, weight), soft_maximum(items, valid)
+
+
+class BothLevels(torch.autograd.Function):
+    """`both_levels` in float32 by `cpu_sort`, each chunk of samples in one go.
+
+    A softmax does not mind the order, so the embedding level reads the sorted items while they are in the
+    cache. The backward pass has the order (one byte a value up to 256 items) and each softmax's normaliser,
+    and computes the rest again. With g the gradient of t_tok, that of the sorted items u is of rank two: θ_m
+    g + s_m W_tok, where s_m = θ_m (u_m · g − t_tok · g) is the gradient of the logits.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        batch, slots, dim = items.shape
+        token, embedding, normaliser = items.new_empty(3, batch, dim)
+        theta = items.new_empty(batch, slots)
+        order = torch.empty(batch, dim, slots, dtype=order_dtype(slots))
+        padding = padding_of(valid)
+
+        def pool(part: slice) -> None:
+            mask = rows(padding, part)
+            u, order[part] = sort_chunk(items[part], mask)
+            logits = weight @ u
+            theta[part] = (logits if mask is None else logits.masked_fill_(mask, float("-inf"))).softmax(1)
+            token[part] = (u @ theta[part].unsqueeze(2)).squeeze(2)
+            greatest = u[..., :1]
+            delta = without(mask, (u - greatest).exp_())
+            total = delta.sum(2)
+            embedding[part] = delta.mul_(u).sum(2) / total
+            normaliser[part] = greatest.squeeze(2) + total.log_()
+
+        in_chunks(pool, items)
+        ctx.save_for_backward(items, valid, weight, order, theta, embedding, normaliser)
+        return token, embedding
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor]:
+        items, valid, weight, order, theta, embedding, normaliser = ctx.saved_tensors
+        of_items, of_weight = torch.empty_like(items), torch.empty_like(embedding)
+        padding = padding_of(valid)
+
+        def pull_back(part: slice) -> None:
+            index = order[part].long()
+            u = gather_chunk(items[part], index)
+            g = of_token[part]
+            of_theta = (g.unsqueeze(1) @ u).squeeze(1)
+            s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
+            of_weight[part] = (u @ s.unsqueeze(2)).squeeze(2)
+            delta = without(rows(padding, part), (u - normaliser[part].unsqueeze(2)).exp_())
+            # d t_emb / d t_i = δ_i (1 + t_i − t_emb)
+            delta.mul_(of_embedding[part].unsqueeze(2))
+            of_u = u.sub_((embedding[part] - 1).unsqueeze(2)).mul_(delta)
+            of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([theta[part], s], 1))
+            of_items[part] = scatter_chunk(of_u, index)
+
+        in_chunks(pull_back, items)
+        return of_items, None, of_weight.sum(0)
+
+
+def without(padding: Tensor | None, values: Tensor) -> Tensor:
+    """Values [b, D, N], changed in place to zero where padding, bool [b, N] or None, is True."""
+    return values if padding is None else values.masked_fill_(padding.unsqueeze(1), 0.0)
