@@ -2,7 +2,7 @@
 
 A pickle is a program: it may name any function and have it called. Here the only names that it may use are
 those that numpy writes for an array, and they are bound to the few lines below, which copy bytes; no function
-that the file names is ever called. Old detector weights (`*.pkl` of Caffe2, Detectron and ports) are such files.
+that the file names is ever called. Old detectors' weights (`*.pkl`) are such files.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _no_bytes() -> bytes:
+    return b""  # how Python 3 writes the bytes of an empty array for Python 2
+
+
 def _never(*_: Any) -> None:
     raise pickle.UnpicklingError("it calls numpy.ndarray, which no saved array does")
 
@@ -80,6 +84,7 @@ def _never(*_: Any) -> None:
 NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
     ("_codecs", "encode"): _encode,
+    ("__builtin__", "bytes"): _no_bytes,
     ("numpy", "dtype"): _DType,
     ("numpy", "ndarray"): _never,  # named as an argument, never called
     **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")

@@ -40,7 +40,7 @@ class Options(Section):
 
 
 class Detector:
-    """The network, ready to run forward. digest: SHA-256 of its tensors. trained: whether those are learned."""
+    """The network, ready to run. digest: SHA-256 over its tensors. trained: whether those were learned."""
 
     dimension = 2048
 

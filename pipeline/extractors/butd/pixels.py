@@ -13,7 +13,7 @@ LONG_SIDE = 1000  # TEST.MAX_SIZE, same file
 
 
 def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: int = LONG_SIDE) -> float:
-    """By how much an image is enlarged: its short side to `short_side`, its long one at most to `long_side`."""
+    """How much an image is enlarged: its short side to `short_side`, the long one at most to `long_side`."""
     scale = short_side / min(width, height)
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
 

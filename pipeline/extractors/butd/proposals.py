@@ -17,8 +17,8 @@ def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: 
             most: int = AFTER_NMS) -> torch.Tensor:
     """The best proposals of one image, best first: [n, 4] in pixels of the network's input, 1 to `most`.
 
-    objectness: [12, h, w], higher is more of an object. deltas: [48, h, w], four an anchor. width, height: of
-    the network's input. scale: by how much that is larger than the image. An image in which no box is MIN_SIZE
+    objectness: [12, h, w], higher for an object. deltas: [48, h, w], four an anchor. width, height: of
+    the network's input. scale: how much larger than the image that is. An image in which no box is MIN_SIZE
     wide and high is its own only proposal.
     """
     count, rows, columns = objectness.shape
