@@ -48,12 +48,15 @@ def local(workers: int) -> Iterator[Client]:
 
 
 @contextmanager
-def running(address: str) -> Iterator[Client]:
-    """A cluster whose scheduler listens at `address`; its workers see the same files and have one thread each."""
+def running(address: str, timeout: float = 10) -> Iterator[Client]:
+    """A cluster whose scheduler listens at `address`; its workers see the same files and have one thread each.
+
+    timeout: seconds to wait for it. Raises InputError where none answers.
+    """
     from distributed import Client
 
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=timeout)
     except (OSError, ValueError) as error:
         raise InputError(f"no dask scheduler answers at {address}: {error}") from None
     with client:

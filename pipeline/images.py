@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 # Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 540 MB.
 MAX_PIXELS = 180_000_000
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 
 Image.init()  # registers all formats; without it only those seen so far can be named
 
@@ -42,7 +42,7 @@ def decode(path: Path) -> Image.Image:
     except FileNotFoundError:
         raise ImageError("no such file") from None
     except UnidentifiedImageError:
-        raise ImageError("not an image, or one of an unknown format") from None
+        raise ImageError("not an image or of an unknown format") from None
     except Image.DecompressionBombError as error:
         raise ImageError(str(error)) from None
     except Exception as error:  # a decoder may raise anything on bytes made to break it

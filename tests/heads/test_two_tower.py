@@ -1,0 +1,46 @@
+"""The head as a whole: unit vectors, padding without influence, projections by feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline import settings
+from pipeline.errors import InputError
+from pipeline.heads import projection
+from pipeline.heads.two_tower import TwoTower
+
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",))
+
+
+@pytest.mark.parametrize("feature", ["region", "grid", "patch"])
+def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
+    torch.manual_seed(0)
+    model = TwoTower(feature, 6, 20, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
+    items, counts = torch.randn(5, 4, 6), torch.tensor([4, 1, 2, 3, 4])
+    tokens, lengths = torch.randint(1, 20, (5, 7)), torch.tensor([7, 2, 3, 1, 5])
+    images, captions = model.embed_images(items, counts), model.embed_captions(tokens, lengths)
+    assert images.shape == captions.shape == (5, 8)
+    torch.testing.assert_close(images.norm(dim=1), torch.ones(5))
+    torch.testing.assert_close(captions.norm(dim=1), torch.ones(5))
+    more = torch.cat([items, torch.full((5, 3, 6), 9.0)], dim=1)
+    more[1, 1:], more[2, 2:], more[3, 3:] = 7.0, -7.0, 5.0
+    torch.testing.assert_close(model.embed_images(more, counts), images, atol=1e-5, rtol=0)
+    longer = torch.cat([tokens, torch.randint(1, 20, (5, 2))], dim=1)
+    torch.testing.assert_close(model.embed_captions(longer, lengths), captions, atol=1e-5, rtol=0)
+
+
+def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
+    built = projection.build("region", 6, 8)
+    assert {name: tuple(value.shape) for name, value in built.named_parameters()} == {
+        "linear.linear.weight": (8, 6), "linear.linear.bias": (8,), "mlp.0.weight": (4, 6), "mlp.0.bias": (4,),
+        "mlp.1.weight": (4,), "mlp.1.bias": (4,), "mlp.3.weight": (8, 4), "mlp.3.bias": (8,)}
+    with pytest.raises(InputError, match="no projection for the feature 'sound'"):
+        projection.build("sound", 6, 8)
+
+
+def test_half_precision_features_are_taken() -> None:
+    model = TwoTower("grid", 6, 20, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
+    assert model.embed_images(torch.randn(2, 3, 6).half(), torch.tensor([3, 2])).dtype == torch.float32

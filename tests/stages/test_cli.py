@@ -1,0 +1,128 @@
+"""The command line: help with an example for each command, one line and exit code 2 for bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from pipeline.manifest import Manifest
+from stages import cli
+
+PARAMS = str(Path(__file__).parents[2] / "params.yaml")
+
+
+def pipeline(*arguments: str | Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command."""
+    monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capfd.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def run_command(*arguments: str | Path) -> tuple[int, str, str]:
+        return pipeline(*arguments, monkeypatch=monkeypatch, capfd=capfd)
+    return run_command
+
+
+def test_help_lists_every_command_with_its_purpose(run: Any) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    for name, purpose in cli.COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(purpose[:30])}", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, run: Any) -> None:
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    assert f"Example: pipeline {name}" in out
+
+
+def bad(run: Any, *arguments: str | Path) -> str:
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "Traceback" not in err
+    return str(err.strip().splitlines()[-1])
+
+
+def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
+    assert "no such settings file" in bad(run, "sample")
+    assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
+    assert "No such command" in bad(run, "paint")
+    assert "Invalid value" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)
+    assert "unknown key" in bad(run, "sample", "--params", PARAMS, "-S", "sample.colour=1")
+    assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)
+    assert "no feature store there" in bad(run, "verify", "nowhere.zarr")
+    assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
+
+
+def test_a_disk_that_cannot_be_written_ends_in_one_line(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where a folder should be")
+    code, _, err = run("sample", "--params", PARAMS, "-S", "sample.images=12")
+    assert code in (1, 2)
+    assert "Traceback" not in err
+    assert "data" in err.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def perfect(tmp_path: Path) -> Path:
+    np.save(tmp_path / "perfect.npy", np.repeat(np.eye(6, dtype=np.float32), 5, axis=1))
+    return tmp_path / "perfect.npy"
+
+
+def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
+    code, out, _ = run("evaluate", "--similarity", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS)
+    metrics = json.loads(out)
+    assert code == 0
+    assert metrics["i2t"]["r1"] == metrics["t2i"]["r10"] == 100
+    assert metrics["rsum"] == 600
+    code, out, _ = run("evaluate", "--similarity", perfect, "--folds", "3", "--json", "--params", PARAMS)
+    assert len(json.loads(out)["folds"]) == 3
+    code, out, _ = run("evaluate", "--similarity", perfect, "--params", PARAMS)
+    assert "RSUM 600.0" in out
+
+
+def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
+    zarr.save_array(tmp_path / "m.zarr", np.ones((4, 8), np.float32))
+    code, out, _ = run("evaluate", "--similarity", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS)
+    metrics = json.loads(out)
+    assert (code, metrics["t2i"]["r1"]) == (0, 25)  # all equal: exactly chance
+    assert metrics["tied"] == {"i2t": 4, "t2i": 8}
+
+
+def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) -> None:
+    scenes.save(tmp_path / "m.parquet")
+    split = scenes.split("test")
+    order = (split.caption_image[None] == np.arange(len(split.image_ids))[:, None]).astype(np.float64)
+    np.save(tmp_path / "s.npy", order)
+    code, out, _ = run("evaluate", "--similarity", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
+    assert (code, json.loads(out)["rsum"]) == (0, 600)
+    np.save(tmp_path / "t.npy", order.T)
+    assert "rows are images, columns captions" in bad(run, "evaluate", "--similarity", "t.npy", "--manifest",
+                                                      "m.parquet", "--params", PARAMS)
+
+
+@pytest.mark.parametrize(("content", "arguments", "said"), [
+    (np.full((2, 10), np.nan), (), "row 0"),
+    (np.ones((2, 9)), (), "5 captions for each of 2 images make 10 columns, received 9"),
+    (np.ones((2, 10)), ("--protocol", "flickr30k_1k"), "1000 images, received 2"),
+    (np.ones((2, 10)), ("--folds", "3"), "cannot be cut into 3 folds"),
+    (np.array([[{}] * 5], dtype=object), (), "m.npy"),
+    (np.ones(5), (), "expected"),
+])
+def test_evaluate_refuses(run: Any, tmp_path: Path, content: np.ndarray, arguments: tuple[str, ...],
+                          said: str) -> None:
+    np.save(tmp_path / "m.npy", content, allow_pickle=True)
+    assert said in bad(run, "evaluate", "--similarity", "m.npy", *arguments, "--params", PARAMS)

@@ -1,0 +1,205 @@
+"""Feature stores: what is written is read, by us and by zarr alone, and what is damaged is seen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from pipeline.store import Extra, FeatureStore, Layout, Shard, StoreError, exclusive, prepare, write_shard
+from pipeline.store import ledger, verify
+
+IDS = np.arange(100, 111)
+MADE = {"images": "digest", "engine": "test"}
+
+
+def layout(compressor: str = "none") -> Layout:
+    return Layout(11, 3, 4, shard_images=4, compressor=compressor,
+                  extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
+
+
+def fill(path: Path, sizes: Layout, shards: list[int] | None = None) -> None:
+    """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
+    for number in prepare(path, sizes, MADE, IDS) if shards is None else shards:
+        shard = Shard.empty(sizes, number)
+        for row in shard.rows:
+            if row == 5:
+                shard.fail(row, "not an image")
+                continue
+            n = 1 + row % 3
+            shard.fill(row, np.full((n, 4), row, np.float32), (row + 1, 2),
+                       {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)})
+        write_shard(path, sizes, shard)
+
+
+@pytest.fixture(params=["none", "zstd"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    fill(tmp_path / "s.zarr", layout(request.param))
+    return tmp_path / "s.zarr"
+
+
+def test_reads_any_rows_in_any_order(made: Path) -> None:
+    store = FeatureStore(made)
+    rows = np.array([10, 0, 7, 7, 2])
+    features, counts = store.read(rows)
+    assert features.dtype == np.float16
+    assert counts.tolist() == [2, 1, 2, 2, 3]
+    for values, count, row in zip(features, counts, rows, strict=True):
+        assert (values[:count] == row).all()
+        assert (values[count:] == 0).all()
+    assert store.extra("boxes", np.array([8]))[0].tolist() == [[8.0] * 4] * 3
+    assert store.extra("labels", np.array([9, 1])).tolist() == [[9, 0, 0], [1, 1, 0]]
+    assert store.done.tolist() == [row != 5 for row in range(11)]
+
+
+def test_reads_into_a_dirty_buffer(made: Path) -> None:
+    out = np.full((2, 3, 4), np.nan, np.float16)
+    FeatureStore(made).read(np.array([1, 3]), out)
+    assert out[:, 2].tolist() == [[0.0] * 4] * 2
+    for wrong in (np.empty((2, 3, 4), np.float32), np.empty((3, 3, 4), np.float16), out[:, ::-1]):
+        with pytest.raises(ValueError, match="out: expected"):
+            FeatureStore(made).read(np.array([1, 3]), wrong)
+
+
+def test_is_plain_zarr(made: Path) -> None:
+    store = FeatureStore(made)
+    group = zarr.open_group(made, mode="r")
+    whole = np.asarray(group["features"][:])  # type: ignore[index]
+    good = np.flatnonzero(store.done)
+    assert np.array_equal(whole[good], store.read(good)[0])
+    assert np.array_equal(group["image_ids"][:], IDS)  # type: ignore[index]
+    assert json.loads((made / "zarr.json").read_text())["attributes"]["fingerprint"] == MADE
+
+
+def test_refuses_rows_without_features(made: Path) -> None:
+    with pytest.raises(ValueError, match="row 5 failed"):
+        FeatureStore(made).read(np.array([4, 5]))
+    for rows in ([-1], [11]):
+        with pytest.raises(IndexError, match="expected 0 to 10"):
+            FeatureStore(made).read(np.array(rows))
+
+
+def test_float16_overflow_is_a_failed_image() -> None:
+    shard = Shard.empty(layout(), 0)
+    shard.fill(1, np.full((1, 4), 1e6, np.float32), (1, 1), {})
+    shard.fill(2, np.full((1, 4), np.nan, np.float32), (1, 1), {})
+    assert set(shard.failed) == {1, 2}
+
+
+def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    prepare(path, layout(), MADE, IDS)
+    with pytest.raises(ValueError, match="row 0 was neither filled nor failed"):
+        write_shard(path, layout(), Shard.empty(layout(), 0))
+    assert ledger.pending(path, layout()) == [0, 1, 2]
+
+
+def test_unfinished_is_refused_and_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    assert prepare(path, layout(), MADE, IDS) == [0, 1, 2]
+    fill(path, layout(), [1])
+    with pytest.raises(StoreError, match="2 of 3 shards"):
+        FeatureStore(path)
+    (path / "features" / "c" / "0" / "0").mkdir(parents=True)
+    (path / "features" / "c" / "0" / "0" / "0.1234.partial").write_bytes(b"cut")
+    assert prepare(path, layout(), MADE, IDS) == [0, 2]
+    assert not list(path.rglob("*.partial"))
+
+
+def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
+    sizes = FeatureStore(made).layout
+    with pytest.raises(StoreError, match="engine: test there, other now"):
+        prepare(made, sizes, {**MADE, "engine": "other"}, IDS)
+    with pytest.raises(StoreError, match="layout"):
+        prepare(made, Layout(11, 3, 5, 4), MADE, IDS)
+    assert FeatureStore(made).fingerprint == MADE
+    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, if_changed="redo") == [0, 1, 2]
+
+
+def test_an_edited_fingerprint_is_refused(made: Path) -> None:
+    tree = json.loads((made / "zarr.json").read_text())
+    tree["attributes"]["fingerprint"]["engine"] = "better"
+    (made / "zarr.json").write_text(json.dumps(tree))
+    with pytest.raises(StoreError, match="edited"):
+        FeatureStore(made)
+
+
+def test_not_a_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no feature store there"):
+        FeatureStore(tmp_path / "nowhere")
+    for text in ("{}", "not json", '{"attributes": {"layout": []}}'):
+        (tmp_path / "zarr.json").write_text(text)
+        with pytest.raises(StoreError, match="not a feature store"):
+            FeatureStore(tmp_path)
+
+
+def test_only_one_may_write(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    hold = ("import sys; from pathlib import Path; from pipeline.store import exclusive\n"
+            "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()")
+    other = subprocess.Popen([sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    with pytest.raises(StoreError, match="another extraction"), exclusive(path):
+        pass
+    other.kill()
+    other.wait()
+    with exclusive(path):
+        pass
+
+
+def faults(path: Path) -> str:
+    return "; ".join(f"{shard}: {fault}" for shard, found in verify.verify(path) for fault in found)
+
+
+def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
+    assert faults(made) == ""
+
+
+@pytest.mark.parametrize(("array", "shard", "said"), [
+    ("features", 1, "1: features: its bytes are not those that were written"),
+    ("boxes", 2, "2: boxes: its bytes are not"), ("counts", 0, "0: counts: its bytes are not")])
+def test_verify_finds_a_flipped_bit(made: Path, array: str, shard: int, said: str) -> None:
+    file = ledger.shard_file(made, array, shard, 1 + len(layout().arrays()[array][0]))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    assert said in faults(made)
+
+
+def test_verify_finds_what_is_missing(made: Path) -> None:
+    shutil.rmtree(made / "features" / "c" / "1")
+    ledger.erase(made, 2)
+    (made / "ledger" / "000000.json").write_text("{")
+    found = faults(made)
+    assert "0: its ledger entry is not readable" in found
+    assert "1: features: its file is missing" in found
+    assert "2: not extracted yet" in found
+
+
+def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> None:
+    """Checksums that agree are not enough: the values themselves are looked at."""
+    group = zarr.open_group(made, mode="r+")
+    group["features"][6] = np.full((3, 4), np.nan, np.float16)  # type: ignore[index]
+    group["counts"][2] = 9  # type: ignore[index]
+    for shard in (0, 1):
+        entry = ledger.read(made, shard)
+        assert entry is not None
+        sums = {name: ledger.checksum(ledger.shard_file(made, name, shard, len(shape) + 1))
+                for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
+        ledger.write(made, ledger.Entry(shard, entry.first, entry.images, entry.failed, sums))
+    assert "features: image row 6 has values that are not finite" in faults(made)
+    assert "0: counts: expected 1 to 3 items" in faults(made)
+
+
+def test_a_torn_file_is_seen_when_read(made: Path) -> None:
+    file = made / "features" / "c" / "0" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.raises(StoreError, match="damaged|cut short"):
+        FeatureStore(made).read(np.array([1, 2]))

@@ -1,0 +1,157 @@
+"""Extraction: complete, repeatable, resumable at any moment, and clear about images that cannot be decoded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import tree
+from pipeline import cluster, extraction, images, manifest
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore, StoreError, verify
+
+
+def test_every_image_once_in_the_manifests_order(job: extraction.Job) -> None:
+    done: list[int] = []
+    outcome = extraction.extract(job, on_start=done.append, on_images=done.append)
+    assert (outcome.extracted, outcome.failed) == (24, {})
+    assert done[0] == 24
+    assert sum(done[1:]) == 24
+    store = FeatureStore(job.store).require(job.manifest)
+    extractor = extraction.load(job.engine)
+    picture = images.decode(job.images_folder / job.manifest.images["file"][7])
+    alone = extractor.extract([extractor.prepare(picture)], [picture.size])[0]
+    np.testing.assert_allclose(store.read(np.array([7]))[0][0], alone.features, atol=2e-3)
+    assert not [fault for _, found in verify.verify(job.store) for fault in found]
+
+
+def test_again_does_nothing_and_twice_is_the_same(job: extraction.Job, tmp_path: Path) -> None:
+    extraction.extract(job)
+    before = {file: os.stat(file).st_mtime_ns for file in job.store.rglob("*") if file.name != "failures.csv"}
+    assert extraction.extract(job).extracted == 0
+    assert {file: os.stat(file).st_mtime_ns for file in before} == before
+    other = replace(job, store=tmp_path / "other.zarr", batch_size=4)
+    extraction.extract(other)
+    assert tree(other.store) == tree(job.store)
+
+
+class Cut(Exception):
+    pass
+
+
+def test_cut_between_shards_and_resumed(job: extraction.Job, tmp_path: Path) -> None:
+    whole = replace(job, store=tmp_path / "whole.zarr")
+    extraction.extract(whole)
+
+    def cut(tasks: list[extraction.Task], on_images: extraction.OnImages) -> None:
+        extraction.in_turn(tasks[2:4], on_images)
+        raise Cut
+
+    with pytest.raises(Cut):
+        extraction.extract(job, cut)
+    with pytest.raises(StoreError, match="3 of 5 shards"):
+        FeatureStore(job.store)
+    assert extraction.extract(job).extracted == 14
+    assert tree(job.store) == tree(whole.store)
+
+
+# One interpreter that forks a child for every trial: loading torch anew for each would take most of the test's time.
+TRIALS = """
+import os, random, signal, sys, time
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from pipeline import extraction, manifest
+from pipeline.extractors import Runtime
+images, annotations, folder = map(Path, sys.argv[1:])
+engine = extraction.Engine.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+                                       "grid": 2}, Runtime())
+scenes = manifest.build("sample", images, annotations)
+
+def extract(store, seconds=None):
+    begin = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        extraction.extract(extraction.Job(scenes, images, store, engine, batch_size=2, shard_images=3))
+        os._exit(0)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return time.monotonic() - begin, os.WIFSIGNALED(status)
+
+lasts, _ = extract(folder / "whole.zarr")
+moments = random.Random(0)
+print(sum(extract(folder / "cut.zarr", moments.uniform(0, 0.4) * lasts)[1] for _ in range(20)))
+extract(folder / "cut.zarr")
+"""
+
+
+def test_killed_at_20_random_moments_and_resumed_it_is_bit_identical(corpus: Path, tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", TRIALS, str(corpus / "images"), str(corpus / "dataset_sample.json"),
+                          str(tmp_path)], capture_output=True, text=True, check=True, timeout=300)
+    assert int(ran.stdout) >= 5  # the others had already finished
+    assert tree(tmp_path / "cut.zarr") == tree(tmp_path / "whole.zarr")
+
+
+@pytest.fixture
+def spoiled(corpus: Path, scenes: Manifest, job: extraction.Job, tmp_path: Path) -> extraction.Job:
+    """The same job with images 3 and 9 that are not images."""
+    folder = shutil.copytree(corpus / "images", tmp_path / "images")
+    for row, content in ((3, b"text"), (9, b"")):
+        (folder / scenes.images["file"][row]).write_bytes(content)
+    spoilt = manifest.build("sample", folder, corpus / "dataset_sample.json")
+    return replace(job, manifest=spoilt, images_folder=folder)
+
+
+def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.Job) -> None:
+    with pytest.raises(InputError, match=r"\.jpg: not an image.*--on-error skip") as caught:
+        extraction.extract(spoiled)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_images_are_left_out_and_named(spoiled: extraction.Job) -> None:
+    outcome = extraction.extract(replace(spoiled, on_error="skip"))
+    assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {3: "not", 9: "the"}
+    store = FeatureStore(spoiled.store)
+    assert np.flatnonzero(~store.done).tolist() == [3, 9]
+    lines = (spoiled.store / "failures.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "row,file,reason"
+    assert lines[1] == f"3,{spoiled.manifest.images['file'][3]},{outcome.failed[3]}"
+    with pytest.raises(ValueError, match="failed in extraction"):
+        store.read(np.array([3]))
+    assert not [fault for _, found in verify.verify(spoiled.store) for fault in found]
+
+
+def test_another_manifests_images_are_refused(job: extraction.Job, spoiled: extraction.Job) -> None:
+    extraction.extract(job)
+    with pytest.raises(StoreError, match="images: "):
+        extraction.extract(replace(spoiled, store=job.store))
+    with pytest.raises(StoreError, match="another manifest"):
+        FeatureStore(job.store).require(spoiled.manifest)
+
+
+def test_workers_write_the_same_bytes(job: extraction.Job, tmp_path: Path) -> None:
+    extraction.extract(job)
+    shared = replace(job, store=tmp_path / "workers.zarr")
+    done: list[int] = []
+    with cluster.local(2) as client:
+        extraction.extract(shared, cluster.on_workers(client), on_images=done.append)
+        with pytest.raises(InputError, match="no such file"):
+            extraction.extract(replace(shared, store=tmp_path / "bad.zarr", images_folder=tmp_path / "nowhere"),
+                               cluster.on_workers(client))
+    assert sum(done) == 24
+    assert tree(shared.store) == tree(job.store)
+
+
+def test_no_cluster_there() -> None:
+    with pytest.raises(InputError, match="no dask scheduler"), cluster.running("tcp://127.0.0.1:1", timeout=1):
+        pass

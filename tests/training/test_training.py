@@ -1,0 +1,192 @@
+"""Training: batches by (seed, epoch, step), exact resumption, selection on val, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from conftest import tree
+from pipeline import settings, training
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import checkpoint
+from pipeline.training.batches import TrainingBatches, drop
+from pipeline.training.loop import learning_rate
+
+SMALL = tuple(f"training.sample.{change}" for change in (
+    "dimension=16", "word_dimension=8", "batch_size=16", "epochs=3", "decay_epoch=2", "minimum_count=1"))
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", SMALL)
+
+
+@pytest.fixture
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
+    return training.Job(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
+                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
+
+
+def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
+    split = scenes.split("train")
+    return TrainingBatches(store, split, Vocabulary.of(split.captions), 16, seed, 0.2, 0.2)
+
+
+def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, store: FeatureStore) -> None:
+    source = batches(scenes, store)
+    source.drop_items = source.drop_tokens = 0
+    seen: Counter[tuple[int, ...]] = Counter()
+    expected: Counter[tuple[int, ...]] = Counter()
+    split = scenes.split("train")
+    for caption, image in zip(source.captions, split.image_ids[split.caption_image], strict=True):
+        expected[int(image), *caption] += 1
+    for batch in source.epoch(0):
+        for tokens, length, image, items in zip(batch.tokens, batch.lengths, batch.image_ids, batch.items, strict=True):
+            seen[int(image), *tokens[:length].tolist()] += 1
+            row = int(split.store_rows[split.image_ids.tolist().index(int(image))])
+            assert torch.equal(items, torch.from_numpy(store.read(np.array([row]))[0][0]))
+    assert seen == expected
+    assert sum(seen.values()) == 80
+
+
+def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: FeatureStore) -> None:
+    def all_of(seed: int, epoch: int) -> list[torch.Tensor]:
+        return [batch.image_ids for batch in batches(scenes, store, seed).epoch(epoch)]
+    one = all_of(0, 1)
+    assert all(torch.equal(a, b) for a, b in zip(one, all_of(0, 1), strict=True))
+    for other in (all_of(0, 2), all_of(1, 1)):
+        assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_what_the_reading_thread_raises_is_raised(scenes: Manifest, store: FeatureStore,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    source = batches(scenes, store)
+    monkeypatch.setattr(store, "read", lambda rows: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(source.epoch(0))
+
+
+def test_dropped_items_leave_the_others_in_order() -> None:
+    items = np.arange(2 * 50).reshape(2, 50, 1).astype(np.float16) + 1
+    items[1, 30:] = 0
+    out, counts = drop(items, np.array([50, 30]), 0.2, np.random.default_rng(0))
+    for row, (kept, count) in enumerate(zip(out[..., 0], counts, strict=True)):
+        assert (np.diff(kept[:count]) > 0).all()
+        assert set(kept[:count]) <= set(items[row, :, 0])
+        assert (kept[count:] == 0).all()
+    assert 30 < counts[0] < 50
+    assert out.shape[1] == counts.max()
+    assert drop(items, np.array([50, 30]), 0.0, np.random.default_rng(0))[1].tolist() == [50, 30]
+    assert drop(items[:, :1], np.array([1, 1]), 0.99, np.random.default_rng(0))[1].tolist() == [1, 1]
+
+
+def test_same_image_masks_the_other_captions_of_an_image(scenes: Manifest, store: FeatureStore) -> None:
+    batch = next(iter(batches(scenes, store).epoch(0)))
+    same = batch.same_image()
+    assert same.diagonal().all()
+    assert same.sum() > len(same)  # 16 captions of 16 images: some image comes twice
+    assert torch.equal(same, same.T)
+
+
+def test_learning_rate_decays_once() -> None:
+    rates = [learning_rate(SETTINGS.recipe("vse2ad"), SETTINGS.training_of("flickr30k"), e) for e in range(25)]
+    assert rates == pytest.approx([5e-4] * 15 + [5e-5] * 10)
+
+
+def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    state = training.train(job)
+    assert state.history[-1]["loss"] < state.history[0]["loss"]
+    history = pd.read_csv(job.folder / "history.csv")
+    assert history["epoch"].tolist() == [0, 1, 2]
+    assert {"loss", "negatives", "align", "uniform", "i2t_r1", "t2i_r10", "rsum"} <= set(history)
+    assert state.best == history["rsum"].idxmax()
+    head = training.load_head(job.folder, scenes, store)
+    tensors, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
+    assert metadata == {"epoch": state.best}
+    images, captions = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 3)
+    whole = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 64)
+    np.testing.assert_allclose(images, whole[0], atol=1e-5)
+    np.testing.assert_allclose(captions, whole[1], atol=1e-5)
+    from pipeline import retrieval
+    rsum = retrieval.evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
+    assert rsum == pytest.approx(state.history[state.best]["rsum"])
+
+
+class Cut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moment", [(0, 3), (1, 0), (1, 4), (2, 2)])
+def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.Job, tmp_path: Path,
+                                                      moment: tuple[int, int]) -> None:
+    whole = replace(job, folder=tmp_path / "whole")
+    training.train(whole)
+
+    def cut(epoch: int, step: int, log: object) -> None:
+        if (epoch, step) == moment:
+            raise Cut
+
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
+    training.train(job)
+    assert tree(job.folder) == tree(whole.folder)
+
+
+def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job) -> None:
+    training.train(job)
+    before = tree(job.folder)
+    assert training.train(job).epochs == 3
+    assert tree(job.folder) == before
+    other = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 0.001}))
+    with pytest.raises(InputError, match=r"trained otherwise \(recipe_settings\)"):
+        training.train(other)
+    assert tree(job.folder) == before
+    training.train(replace(other, if_changed="redo"))
+    assert json.loads((job.folder / "head.json").read_text())["recipe_settings"]["learning_rate"] == 0.001
+
+
+def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:
+    training.train(job)
+    training.train(replace(job, seed=1, folder=tmp_path / "other"))
+    assert (job.folder / "best.safetensors").read_bytes() != (tmp_path / "other" / "best.safetensors").read_bytes()
+
+
+def test_divergence_is_said(job: training.Job) -> None:
+    wild = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38}))
+    with pytest.raises(InputError, match="loss is nan|not finite|NaN|nan"):
+        training.train(wild)
+
+
+def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    with pytest.raises(InputError, match="no head there"):
+        training.load_head(job.folder, scenes, store)
+    training.train(job)
+    shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
+    with pytest.raises(InputError, match="another manifest"):
+        training.load_head(job.folder, shorter, store)
+    words = job.folder / "vocabulary.json"
+    text = words.read_text()
+    words.write_text(json.dumps([*json.loads(text), "newword"]))
+    with pytest.raises(InputError, match="not the vocabulary"):
+        training.load_head(job.folder, scenes, store)
+    words.write_text(text)
+    (job.folder / "best.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="not a readable checkpoint"):
+        training.load_head(job.folder, scenes, store)
+
+
+def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    def cut(epoch: int, step: int, log: object) -> None:
+        if epoch == 2:
+            raise Cut
+
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
+    with pytest.raises(InputError, match="not finished"):
+        training.load_head(job.folder, scenes, store)
