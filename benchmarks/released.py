@@ -1,6 +1,6 @@
 """Plain-torch restatements of the released code that the benchmarks compare with.
 
-They compute what the released modules compute, with the same large intermediate tensors; only the wording is ours.
+They compute what the released modules compute, with the same large intermediate tensors, in our own words.
 VSE+2AD: github.com/96-Zachary/vse_2ad. VSE∞: github.com/woodfrog/vse_infty.
 """
 
@@ -67,7 +67,7 @@ class GPO(nn.Module):
 
 
 def adcto(images: Tensor, captions: Tensor, margin: float = 0.2, temperature: float = 0.01) -> Tensor:
-    """VSE+2AD's `losses.py`: the adaptive loss of embeddings [B, D], with the hardest keys gathered to B × K × D."""
+    """VSE+2AD's `losses.py`: the adaptive loss of embeddings [B, D]; gathers the hardest keys, B × K × D."""
     similarity = captions @ images.T
     to_images = adcto_one_direction(similarity, captions, images, margin, temperature)
     return (to_images + adcto_one_direction(similarity.T, images, captions, margin, temperature)) / 2

@@ -46,12 +46,13 @@ def hardest_contrast(
 
 def one_direction(logits: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
     """InfoNCE with the rows as queries: a scalar."""
-    positive = logits.diagonal().unsqueeze(1)
-    has_negatives = negatives.any(1)
-    hard = logits.masked_fill(~negatives, float("-inf")).topk(hardest, dim=1, sorted=False).values
+    positive = logits.diagonal()
+    hard = logits.masked_fill(~negatives, float("-inf"))
+    if hardest < len(logits) - 1:
+        hard = hard.topk(hardest, dim=1, sorted=False).values
     if denominator == "with_positive":
-        hard = torch.cat([positive, hard], dim=1)
-    # A row of -inf alone would give NaN gradients.
-    hard = torch.where(has_negatives.unsqueeze(1), hard, 0.0)
-    cost = hard.logsumexp(1) - positive.squeeze(1)
+        return (torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1) - positive).mean()
+    # Without a negative the sum is empty: such a row would give -inf, and NaN gradients.
+    has_negatives = negatives.any(1)
+    cost = torch.where(has_negatives.unsqueeze(1), hard, 0.0).logsumexp(1) - positive
     return torch.where(has_negatives, cost, 0.0).mean()

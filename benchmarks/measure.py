@@ -1,0 +1,59 @@
+"""Time and memory of a step, ours beside another, in one run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Step = Callable[[], None]
+
+
+def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:
+    """The least of several times of each, in seconds, taken in turn after one of each to warm up."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats + 1):
+        for step, taken in zip((ours, theirs), times, strict=True):
+            start = time.perf_counter()
+            step()
+            taken.append(time.perf_counter() - start)
+    return min(times[0][1:]), min(times[1][1:])
+
+
+def peak_memory(make: Callable[..., Step], *arguments: Any) -> int:
+    """Bytes by which a process of its own grows at most in the step of ``make(*arguments)`` (on Linux)."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_growth, (make, arguments))
+
+
+def _growth(make: Callable[..., Step], arguments: tuple[Any, ...]) -> int:
+    torch.set_num_threads(2)
+    step = make(*arguments)
+    # Forget the peak of the imports: "5" resets the high-water mark (proc_pid_clear_refs(5)).
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _high_water_mark()
+    step()
+    return _high_water_mark() - before
+
+
+def _high_water_mark() -> int:
+    """The most memory that this process has held, in bytes."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> None:
+    """Print one line: ours, theirs and their ratio, in time and memory."""
+    (ours, theirs), (our_growth, their_growth) = seconds, growth
+    print(
+        f"{name:34} {ours * 1e3:8.1f} ms  released {theirs * 1e3:8.1f} ms  {theirs / ours:6.1f} × faster   "
+        f"{our_growth / 2**20:7.1f} MiB  released {their_growth / 2**20:7.1f} MiB  "
+        f"{their_growth / max(our_growth, 1):6.1f} × less",
+        flush=True,
+    )
