@@ -68,7 +68,7 @@ def _rgb(image: Image.Image) -> Image.Image:
 def _from_high_range(image: Image.Image) -> Image.Image:
     """16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched."""
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
-    low, high = (0.0, 65535.0) if 0 <= values.min() and values.max() <= 65535 and image.mode != "F" \
+    low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 and image.mode != "F" \
         else (values.min(), max(values.max(), values.min() + 1e-12))
     grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
     return Image.fromarray(grey).convert("RGB")

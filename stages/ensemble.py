@@ -55,9 +55,8 @@ def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
             if store.made_from[key] != first[key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
                                  f"{first[key]!r}; score both anew")
-    merged = {"features": {}, "untrained": [], "members": []}
-    for store in stores:
-        merged["features"].update(store.made_from["features"])
-        merged["untrained"] += store.made_from["untrained"]
-        merged["members"] += store.made_from["members"]
-    return {**first, "ensemble": name, **merged}
+    every = [store.made_from for store in stores]
+    return {**first, "ensemble": name,
+            "features": {feature: recipe for made in every for feature, recipe in made["features"].items()},
+            "untrained": [feature for made in every for feature in made["untrained"]],
+            "members": [member for made in every for member in made["members"]]}

@@ -21,5 +21,6 @@ def command(layout: Layout, settings: Settings) -> None:
     options = settings.sample
     folder = layout.root / "data" / "sample"
     with tqdm(total=options.images, unit="image", desc="sample") as bar:
-        sample.render(folder, options.images, options.size, options.seed, progress=lambda done: bar.update(done - bar.n))
+        sample.render(folder, options.images, options.size, options.seed,
+                      progress=lambda done: bar.update(done - bar.n))
     click.echo(f"{options.images} images and their captions in {folder}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from conftest import tree
+
 from pipeline import cluster, extraction, images, manifest
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest

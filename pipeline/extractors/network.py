@@ -49,7 +49,7 @@ class Network:
         config = resolve_model_data_config(self.model)
         self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
         self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
-        self.model.to(runtime.device, memory_format=torch.channels_last)
+        self.model.to(runtime.device).to(memory_format=torch.channels_last)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to size x size, the aspect not kept, nothing cropped. Returns uint8 [size, size, 3]."""
@@ -62,7 +62,8 @@ class Network:
         normal = (pixels.float() - self._mean.to(pixels.device)) / self._std.to(pixels.device)
         lower = self.runtime.precision != "fp32"
         with torch.autocast(normal.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
-            return self.model.forward_features(normal).float()
+            map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]
+        return map_or_tokens.float()
 
 
 def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:

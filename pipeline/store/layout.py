@@ -71,7 +71,8 @@ class Layout:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Name -> (shape of one image's part, dtype) of every array that a shard's owner writes."""
         features = {"features": ((self.items, self.dimension), "float16")}
-        return features | PLAIN | {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
+        extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
+        return features | PLAIN | extras
 
 
 def digest(value: Any) -> str:

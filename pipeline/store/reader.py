@@ -19,7 +19,7 @@ from numcodecs.zstd import Zstd
 
 from pipeline.manifest.table import Manifest
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe
+from pipeline.store.layout import DONE, FAILED, StoreError, describe
 
 MISSING = np.uint64(2**64 - 1)
 
@@ -111,7 +111,7 @@ class FeatureStore:
                 os.close(descriptor)
 
     def _chunk(self, descriptor: int, offset: int, length: int, out: np.ndarray, count: int) -> None:
-        target = memoryview(out).cast("B")
+        target = memoryview(out.data).cast("B")
         if self.layout.compressor == "zstd":
             packed = os.pread(descriptor, length, offset)
             Zstd().decode(packed, target)

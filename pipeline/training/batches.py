@@ -103,7 +103,8 @@ def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
     def put(value: Batch | BaseException | None) -> None:
         while not stopped.is_set():
             try:
-                return ready.put(value, timeout=0.1)
+                ready.put(value, timeout=0.1)
+                break
             except queue.Full:
                 continue
 

@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 import zarr
 
-from pipeline.store import Extra, FeatureStore, Layout, Shard, StoreError, exclusive, prepare, write_shard
-from pipeline.store import ledger, verify
+from pipeline.store import (
+    Extra,
+    FeatureStore,
+    Layout,
+    Shard,
+    StoreError,
+    exclusive,
+    ledger,
+    prepare,
+    verify,
+    write_shard,
+)
 
 IDS = np.arange(100, 111)
 MADE = {"images": "digest", "engine": "test"}
@@ -201,5 +211,5 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
 def test_a_torn_file_is_seen_when_read(made: Path) -> None:
     file = made / "features" / "c" / "0" / "0" / "0"
     file.write_bytes(file.read_bytes()[:-30])
-    with pytest.raises(StoreError, match="damaged|cut short"):
+    with pytest.raises(StoreError, match=r"damaged|cut short"):
         FeatureStore(made).read(np.array([1, 2]))

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-
 from conftest import tree
+
 from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
@@ -107,7 +107,7 @@ def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest,
     assert {"loss", "negatives", "align", "uniform", "i2t_r1", "t2i_r10", "rsum"} <= set(history)
     assert state.best == history["rsum"].idxmax()
     head = training.load_head(job.folder, scenes, store)
-    tensors, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
+    _, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
     assert metadata == {"epoch": state.best}
     images, captions = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 3)
     whole = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 64)
@@ -159,7 +159,7 @@ def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:
 
 def test_divergence_is_said(job: training.Job) -> None:
     wild = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38}))
-    with pytest.raises(InputError, match="loss is nan|not finite|NaN|nan"):
+    with pytest.raises(InputError, match=r"nan|NaN|finite"):
         training.train(wild)
 
 
