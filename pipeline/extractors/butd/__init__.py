@@ -3,6 +3,7 @@
     pixels.py      from an image to the network's input
     network.py     the network, of detectron2's parts, under its published weights' names
     checkpoint.py  published weights into the network
+    caffe_order.py weights that have Caffe's order of classes and anchors
     geometry.py    anchors, boxes and overlaps as Caffe counts pixels
     proposals.py   from the region proposal network's maps to 300 boxes
     selection.py   which of them become items

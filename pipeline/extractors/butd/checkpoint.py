@@ -11,6 +11,7 @@ import torch
 
 from pipeline import restricted_pickle, weights
 from pipeline.errors import InputError
+from pipeline.extractors.butd import caffe_order
 
 if TYPE_CHECKING:
     from pipeline.extractors.butd.network import FasterRCNN
@@ -24,7 +25,7 @@ def load(name: str) -> FasterRCNN:
     Raises InputError where detectron2 or the weights are missing, or the weights do not fit.
     """
     try:
-        from pipeline.extractors.butd.network import FasterRCNN
+        from pipeline.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
     except ImportError as error:
         raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
                          f"run: {INSTALL}") from None
@@ -33,7 +34,10 @@ def load(name: str) -> FasterRCNN:
         network = FasterRCNN()
     if name != weights.UNTRAINED:
         path, _ = weights.locate(name)
-        fill(network, read(path), str(path))
+        state = read(path)
+        if caffe_order.is_caffe(state):
+            state = caffe_order.to_detectron2(state, DELTA_WEIGHTS)
+        fill(network, state, str(path))
     return network.eval().requires_grad_(False)
 
 
