@@ -74,7 +74,7 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
         assert (boxes[row, :count, :2] >= 0).all()
         assert (boxes[row, :count, 2:] < (width, height)).all()
         assert (boxes[row, :count, 2:] - boxes[row, :count, :2] > 14).all()  # 16 px, the ends' pixels included
-    assert (0 < store.extra("object_score", np.arange(3))[0, :4]).all()
+    assert (store.extra("object_score", np.arange(3))[0, :4] > 0).all()
     assert extraction.extract(replace(work)).extracted == 0
 
 

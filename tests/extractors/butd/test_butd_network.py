@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from pipeline.errors import InputError
-from pipeline.extractors.butd import checkpoint
+from pipeline.extractors.butd import caffe_order, checkpoint
 from pipeline.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
 
 
@@ -76,6 +76,42 @@ def test_weights_without_attributes_or_of_another_shape_are_refused(network: Fas
         checkpoint.fill(network, {**state, name: torch.zeros(24)}, "caffe.pth")
 
 
+def test_weights_in_caffes_order_are_reordered() -> None:
+    # Channels are numbered; of 12 anchors, Caffe's number r * 4 + s is detectron2's s * 3 + r.
+    rpn, head = "proposal_generator.rpn_head", "roi_heads.box_predictor"
+    objectness = torch.cat([torch.zeros(12), torch.arange(12.0)])
+    state = {f"{head}.{name}.{part}": torch.arange(float(rows)).view(-1, *[1] * (part == "weight"))
+             for name, rows in (("cls_score", 1601), ("bbox_pred", 6404), ("attr_linear1", 512), ("attr_linear2", 401))
+             for part in ("weight", "bias")}
+    for part in ("weight", "bias"):
+        state[f"{rpn}.objectness_logits.{part}"] = objectness + 100 * torch.tensor([1.0] * 12 + [0.0] * 12)
+        state[f"{rpn}.anchor_deltas.{part}"] = torch.arange(48.0)
+    state[f"{head}.cls_embed.weight"] = torch.arange(1601.0)[:, None]
+    assert caffe_order.is_caffe(state)
+    ours = caffe_order.to_detectron2(state, (10.0, 10.0, 5.0, 5.0))
+    assert not caffe_order.is_caffe(ours)
+    ratio_by_ratio = torch.arange(12.0).view(3, 4).T.flatten()
+    assert ratio_by_ratio.tolist() == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
+    for part in ("weight", "bias"):
+        assert ours[f"{head}.cls_score.{part}"].flatten().tolist() == [*range(1, 1601), 0]  # "none" is the last
+        assert ours[f"{head}.attr_score.{part}"].flatten().tolist() == [*range(1, 401), 0]
+        assert ours[f"{head}.fc_attr.{part}"].flatten().tolist() == [*range(512)]
+        assert ours[f"{head}.bbox_pred.{part}"].flatten()[:8].tolist() == [40, 50, 30, 35, 80, 90, 50, 55]
+        assert len(ours[f"{head}.bbox_pred.{part}"]) == 6400
+        assert torch.equal(ours[f"{rpn}.objectness_logits.{part}"], ratio_by_ratio - 100)  # something less nothing
+        assert torch.equal(ours[f"{rpn}.anchor_deltas.{part}"].view(12, 4)[:, 2], ratio_by_ratio * 4 + 2)
+    assert ours[f"{head}.cls_embedding.weight"].flatten().tolist() == [*range(1, 1601), 0]
+
+
+def test_caffes_order_has_the_published_shapes_too() -> None:
+    theirs = {"bbox_pred": 6404, "objectness_logits": 24}
+    shapes = {name: (theirs.get(name.split(".")[-2], shape[0]), *shape[1:]) for name, shape in published_names()}
+    renamed = {name.replace("cls_embedding", "cls_embed").replace("fc_attr", "attr_linear1")
+               .replace("attr_score", "attr_linear2"): torch.zeros(()).expand(shape) for name, shape in shapes.items()}
+    ours = caffe_order.to_detectron2(renamed, (10.0, 10.0, 5.0, 5.0))
+    assert {name: tuple(value.shape) for name, value in ours.items()} == dict(published_names())
+
+
 def test_pickled_and_torch_files_are_read(tmp_path: Path) -> None:
     arrays = {"a.weight": np.arange(4, dtype=np.float32).reshape(2, 2), "a.bias": np.zeros(2, np.float32)}
     (tmp_path / "port.pkl").write_bytes(pickle.dumps({"model": arrays, "__author__": "VG"}, protocol=2))
@@ -108,7 +144,7 @@ def test_without_detectron2_one_line_says_how_to_install_it(monkeypatch: pytest.
     for name in [name for name in sys.modules if name.startswith("detectron2.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "pipeline.extractors.butd.network")
-    with pytest.raises(InputError, match="--no-build-isolation 'git.https://github.com/facebookresearch/detectron2"):
+    with pytest.raises(InputError, match=r"--no-build-isolation 'git\+https://github\.com/facebookresearch/detectron2"):
         checkpoint.load("untrained")
 
 
