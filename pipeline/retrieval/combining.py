@@ -116,9 +116,7 @@ class Rescaled:
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Blocks of whole queries, always the same ones."""
-        return cut(
-            shape, *((self.queries_at_once, shape[1]) if self.by_image else (shape[0], self.queries_at_once))
-        )
+        return cut(shape, *((self.queries_at_once, shape[1]) if self.by_image else (shape[0], self.queries_at_once)))
 
 
 class PerQuery:

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
+    CACHED_BYTES,
     Ids,
     Index,
     check_floats,
-    position,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
-    square_blocks,
     to_tensor,
+    wide_blocks,
     working_size,
 )
 from pipeline.retrieval.similarity import EqualRows
@@ -52,44 +52,56 @@ class Embeddings:
                 f"captions {list(self.captions.shape)}"
             )
         self.shape = (len(self.images), len(self.captions))
-        self.dtype = (
-            torch.float64 if max(self.images.itemsize, self.captions.itemsize) == 8 else torch.float32
-        )
+        double = 8 in (self.images.itemsize, self.captions.itemsize)
+        self.dtype = torch.float64 if double else torch.float32
+        highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
+        self._cannot_overflow = highest < torch.finfo(self.dtype).max
 
     @cached_property
     def equal(self) -> EqualRows:
         return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
     def block(self, images: Index, captions: Index) -> Tensor:
-        product = self._rows("image", images) @ self._rows("caption", captions).T
-        return refuse_nonfinite(product, images, captions)
+        product = self._rows(self.images[images]) @ self._rows(self.captions[captions]).T
+        return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Tensor:
         cells = torch.empty(len(images), dtype=self.dtype)
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
-            rows, columns = self._rows("image", images[part]), self._rows("caption", captions[part])
+            rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
             cells[part] = (rows * columns).sum(1)
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return square_blocks(shape, max(1, block_bytes // self.dtype.itemsize))
+        return wide_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
 
-    def _rows(self, side: str, index: Index) -> Tensor:
-        rows = to_tensor((self.images if side == "image" else self.captions)[index]).to(self.dtype)
-        if not math.isfinite(rows.sum().item()):
-            for row, dimension in torch.nonzero(~torch.isfinite(rows))[:1].tolist():
-                raise InputError(
-                    f"{side} embeddings: row {position(index, row)}, dimension {dimension} is "
-                    f"{rows[row, dimension].item()}: it cannot be ranked"
-                )
-        return rows
+    def _rows(self, values: npt.NDArray[Any]) -> Tensor:
+        return to_tensor(values).to(self.dtype)
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
     array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
     check_floats(array, what, ("items", "dimension"))
     return array
+
+
+def _highest(values: npt.NDArray[Any], side: str) -> float:
+    """The largest absolute value. Raises `InputError` with the row and dimension of the first NaN or
+    infinity.
+    """
+    highest = 0.0
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        rows = to_tensor(values[start : start + ROWS_AT_ONCE])
+        low, high = (each.item() for each in rows.aminmax())
+        if not math.isfinite(high - low):
+            for row, dimension in torch.nonzero(~torch.isfinite(rows))[:1].tolist():
+                raise InputError(
+                    f"{side} embeddings: row {start + row}, dimension {dimension} is "
+                    f"{rows[row, dimension].item()}: it cannot be ranked"
+                )
+        highest = max(highest, -low, high)
+    return highest
 
 
 def _equal_rows(values: npt.NDArray[Any]) -> Ids:

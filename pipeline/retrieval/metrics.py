@@ -118,9 +118,7 @@ def evaluate(
         local = np.where(owner[captions] < 0, -1, owner[captions] - images[0])
         told = progress and partial(_from, progress, images[0])
         ranks.append(rank(select(source, images, captions), local, block_megabytes, told))
-    return measure(
-        ranks, rules.name, ties, captions_unused=len(owner) - sum(len(captions) for _, captions in parts)
-    )
+    return measure(ranks, rules.name, ties, captions_unused=len(owner) - sum(len(captions) for _, captions in parts))
 
 
 def _from(progress: Progress, first: int, rows: int) -> None:

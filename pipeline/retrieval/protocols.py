@@ -39,9 +39,7 @@ class Protocol:
                 "use protocol all, or select that split"
             )
         if self.folds < 1 or images % self.folds:
-            raise InputError(
-                f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size"
-            )
+            raise InputError(f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size")
         kept = self._first_captions(caption_image, images)
         size = images // self.folds
         if self.folds == 1:

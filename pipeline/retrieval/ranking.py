@@ -5,17 +5,16 @@ a similarity matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.counting import Counts, count
 from pipeline.retrieval.ranks import QueryRanks, Ranks
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
-from pipeline.retrieval.thresholds import TILE, Thresholds
+from pipeline.retrieval.thresholds import Thresholds
 
 Progress: TypeAlias = Callable[[int], object]
 
@@ -63,9 +62,7 @@ def check_caption_image(caption_image: object, shape: tuple[int, int]) -> Ids:
         )
     if owner.min() < -1 or owner.max() >= images:
         place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
-        raise InputError(
-            f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows"
-        )
+        raise InputError(f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows")
     if owner.max() < 0:
         raise InputError("caption_image: no caption has its image in the pool, so there is nothing to rank")
     return owner.astype(np.int64)
@@ -87,53 +84,22 @@ def _count(
     source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[Direction, ...]
 ) -> dict[Direction, QueryRanks]:
     thresholds = Thresholds(source, owner)
-    tallies = {
-        name: _Tally(1, thresholds.image) if name == "i2t" else _Tally(0, thresholds.caption)
-        for name in directions
+    both: dict[Direction, Counts] = {
+        "i2t": Counts(thresholds.image.numpy(), by_row=True),
+        "t2i": Counts(thresholds.caption.numpy(), by_row=False),
     }
+    wanted = [both[name] for name in directions]
     for rows, columns in source.grid(source.shape, block_bytes):
-        _count_block(source, thresholds, list(tallies.values()), rows, columns)
+        block = source.block(rows, columns)
+        thresholds.settle(block, rows, columns)
+        count(block.numpy(), rows.start, columns.start, wanted)
+        del block  # before the next one is made
         report.finished((rows.stop - rows.start) * (columns.stop - columns.start))
-    return {name: _queries(tally.counts.numpy(), thresholds, name) for name, tally in tallies.items()}
+    return {name: _queries(both[name], thresholds, name) for name in directions}
 
 
-def _count_block(
-    source: Similarity, thresholds: Thresholds, tallies: list[_Tally], rows: slice, columns: slice
-) -> None:
-    block = source.block(rows, columns)
-    thresholds.settle(block, rows, columns)
-    for top in range(0, block.shape[0], TILE[0]):
-        for left in range(0, block.shape[1], TILE[1]):
-            cells = block[top : top + TILE[0], left : left + TILE[1]]
-            for tally in tallies:
-                tally.add(cells, (rows.start + top, columns.start + left))
-
-
-class _Tally:
-    """How many cells are above (counts[0]) and how many at (counts[1]) the threshold of their row (dim 1) or
-    column (dim 0).
-    """
-
-    def __init__(self, dim: int, threshold: Tensor) -> None:
-        self.dim, self.threshold = dim, threshold.unsqueeze(dim)
-        self.counts = torch.zeros(2, len(threshold), dtype=torch.int64)
-        self.buffer = torch.empty(TILE)
-
-    def add(self, cells: Tensor, corner: tuple[int, int]) -> None:
-        """Counts the cells of a tile that starts at this row and column of the matrix."""
-        axis = 1 - self.dim
-        start, length = corner[axis], cells.shape[axis]
-        threshold = self.threshold.narrow(axis, start, length)
-        # Comparing into floats and summing those is faster than summing booleans.
-        out = self.buffer[: cells.shape[0], : cells.shape[1]]
-        self.counts[0, start : start + length] += torch.gt(cells, threshold, out=out).sum(self.dim).long()
-        self.counts[1, start : start + length] += torch.eq(cells, threshold, out=out).sum(self.dim).long()
-
-
-def _queries(
-    tally: np.ndarray[Any, np.dtype[np.int64]], thresholds: Thresholds, direction: Direction
-) -> QueryRanks:
-    greater, level = tally
+def _queries(counts: Counts, thresholds: Thresholds, direction: Direction) -> QueryRanks:
+    greater, level = counts.above, counts.at
     known, owner = thresholds.known, thresholds.owner
     if direction == "t2i":
         right = np.ones(len(known), np.int64)

@@ -52,9 +52,7 @@ class Spread:
     largest: float
 
 
-def bootstrap(
-    metrics: Metrics, samples: int = 1000, confidence: float = 0.95, seed: int = 0
-) -> dict[str, Interval]:
+def bootstrap(metrics: Metrics, samples: int = 1000, confidence: float = 0.95, seed: int = 0) -> dict[str, Interval]:
     """Percentile bootstrap (Efron and Tibshirani, 1993, chapter 13) of every recall and of RSUM.
 
     Images are drawn with replacement, within each fold, together with their captions, as queries; the pool of
@@ -109,8 +107,7 @@ def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
     values = np.array([_numbers(run) for run in runs])
     columns = (values.mean(0), values.std(0, ddof=1), values.min(0), values.max(0))
     return {
-        name: Spread(len(runs), *(float(column[each]) for column in columns))
-        for each, name in enumerate(STATISTICS)
+        name: Spread(len(runs), *(float(column[each]) for column in columns)) for each, name in enumerate(STATISTICS)
     }
 
 
@@ -156,9 +153,7 @@ def _numbers(metrics: Metrics) -> list[float]:
 
 def _check(samples: int, confidence: float) -> None:
     if samples < 1 or not 0 < confidence < 1:
-        raise InputError(
-            f"expected samples from 1 up, confidence between 0 and 1, received {samples} and {confidence}"
-        )
+        raise InputError(f"expected samples from 1 up, confidence between 0 and 1, received {samples} and {confidence}")
 
 
 def _check_same_queries(first: Metrics, second: Metrics) -> None:
@@ -172,6 +167,4 @@ def _check_same_queries(first: Metrics, second: Metrics) -> None:
         for before, after in zip(first.ranks, second.ranks, strict=True)
     )
     if not same:
-        raise InputError(
-            "the systems were not measured on the same images and captions in one order: align them"
-        )
+        raise InputError("the systems were not measured on the same images and captions in one order: align them")

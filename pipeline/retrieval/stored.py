@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
+    CACHED_BYTES,
     Ids,
     Index,
     check_floats,
@@ -45,7 +46,7 @@ class Matrix:
         return refuse_nonfinite_pairs(to_tensor(self.values[images, captions]), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return row_blocks(shape, block_bytes // working_size(self.values.dtype))
+        return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
 
 
 class ZarrMatrix:

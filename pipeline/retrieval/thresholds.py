@@ -9,10 +9,6 @@ from torch import Tensor
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.similarity import Similarity
 
-# Rows and columns compared at a time: a float32 buffer of this size stays in the processor's cache, and
-# counts stay exact in it.
-TILE = (256, 4096)
-
 
 class Thresholds:
     """What candidates are compared with: each caption's similarity to its image [C], and the best of each
@@ -58,10 +54,7 @@ class Thresholds:
             block[torch.from_numpy(self.owner[columns][inside] - rows.start), at] = self.caption[columns][at]
             return
         image, best, caption, own = self.labels
-        for top in range(rows.start, rows.stop, TILE[0]):
-            part = slice(top, min(top + TILE[0], rows.stop))
-            cells = block[part.start - rows.start : part.stop - rows.start]
-            same_image = image[part, None] == own[None, columns]
-            torch.where(same_image, self.caption[None, columns], cells, out=cells)
-            same_best = best[part, None] == caption[None, columns]
-            torch.where(same_best, self.image[part, None], cells, out=cells)
+        same_image = image[rows, None] == own[None, columns]
+        torch.where(same_image, self.caption[None, columns], block, out=block)
+        same_best = best[rows, None] == caption[None, columns]
+        torch.where(same_best, self.image[rows, None], block, out=block)

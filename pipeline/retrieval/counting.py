@@ -1,0 +1,51 @@
+"""Counts, for every row or every column of a matrix, the cells above and at a threshold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.retrieval.blocks import TILE_HEIGHT, TILE_WIDTH, Ids
+
+# Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte overflows.
+WORDS = 255
+
+
+class Counts:
+    """Of each row's cells (by_row) or each column's, how many are above and how many at its threshold [n]."""
+
+    def __init__(self, threshold: npt.NDArray[Any], by_row: bool) -> None:
+        self.threshold, self.by_row = threshold, by_row
+        self.above: Ids = np.zeros(len(threshold), np.int64)
+        self.at: Ids = np.zeros(len(threshold), np.int64)
+
+    def add(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
+        """Adds a tile, at most TILE_HEIGHT by TILE_WIDTH, that stands at this row and column of the matrix."""
+        height, width = cells.shape
+        first, length = (top, height) if self.by_row else (left, width)
+        part = slice(first, first + length)
+        threshold = self.threshold[part, None] if self.by_row else self.threshold[part]
+        flags = np.zeros((height, math.ceil(width / (8 * WORDS)) * 8 * WORDS), bool)
+        np.greater(cells, threshold, out=flags[:, :width])
+        self.above[part] += self._sums(flags)[:length]
+        np.equal(cells, threshold, out=flags[:, :width])
+        self.at[part] += self._sums(flags)[:length]
+
+    def _sums(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.integer[Any]]:
+        words = flags.view(np.int64)
+        if not self.by_row:
+            return np.add.reduce(words, axis=0).view(np.uint8)
+        lanes = np.add.reduce(words.reshape(len(words), -1, WORDS), axis=2).view(np.uint8)
+        return lanes.sum(axis=1, dtype=np.int64)
+
+
+def count(block: npt.NDArray[Any], top: int, left: int, counts: list[Counts]) -> None:
+    """Adds a block that stands at this row and column of the matrix, tile by tile, to all counts."""
+    for row in range(0, block.shape[0], TILE_HEIGHT):
+        for column in range(0, block.shape[1], TILE_WIDTH):
+            cells = block[row : row + TILE_HEIGHT, column : column + TILE_WIDTH]
+            for each in counts:
+                each.add(cells, top + row, left + column)
