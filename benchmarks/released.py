@@ -74,7 +74,7 @@ def adcto(images: Tensor, captions: Tensor, margin: float = 0.2, temperature: fl
 
 
 def adcto_one_direction(
-    similarity: Tensor, queries: Tensor, keys: Tensor, margin: float, temperature: float, scale: float = 1.0
+    similarity: Tensor, queries: Tensor, keys: Tensor, margin: float, temperature: float, scale: float = 1.25
 ) -> Tensor:
     """One direction of `adcto`: similarity [B, B] of queries and keys, both [B, D]."""
     batch = len(similarity)
