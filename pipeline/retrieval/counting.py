@@ -22,8 +22,14 @@ class Counts:
         self.above: Ids = np.zeros(len(threshold), np.int64)
         self.at: Ids = np.zeros(len(threshold), np.int64)
 
-    def add(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
-        """Adds a tile, at most TILE_HEIGHT by TILE_WIDTH, that stands at this row and column of the matrix."""
+    def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
+        """Adds a block that stands at this row and column of the matrix."""
+        for row in range(0, block.shape[0], TILE_HEIGHT):
+            for column in range(0, block.shape[1], TILE_WIDTH):
+                cells = block[row : row + TILE_HEIGHT, column : column + TILE_WIDTH]
+                self._add_tile(cells, top + row, left + column)
+
+    def _add_tile(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
         height, width = cells.shape
         first, length = (top, height) if self.by_row else (left, width)
         part = slice(first, first + length)
@@ -40,12 +46,3 @@ class Counts:
             return np.add.reduce(words, axis=0).view(np.uint8)
         lanes = np.add.reduce(words.reshape(len(words), -1, WORDS), axis=2).view(np.uint8)
         return lanes.sum(axis=1, dtype=np.int64)
-
-
-def count(block: npt.NDArray[Any], top: int, left: int, counts: list[Counts]) -> None:
-    """Adds a block that stands at this row and column of the matrix, tile by tile, to all counts."""
-    for row in range(0, block.shape[0], TILE_HEIGHT):
-        for column in range(0, block.shape[1], TILE_WIDTH):
-            cells = block[row : row + TILE_HEIGHT, column : column + TILE_WIDTH]
-            for each in counts:
-                each.add(cells, top + row, left + column)

@@ -5,13 +5,15 @@ a similarity matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.counting import Counts, count
+from pipeline.retrieval.counting import Counts
 from pipeline.retrieval.ranks import QueryRanks, Ranks
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.thresholds import Thresholds
@@ -89,12 +91,15 @@ def _count(
         "t2i": Counts(thresholds.caption.numpy(), by_row=False),
     }
     wanted = [both[name] for name in directions]
-    for rows, columns in source.grid(source.shape, block_bytes):
-        block = source.block(rows, columns)
-        thresholds.settle(block, rows, columns)
-        count(block.numpy(), rows.start, columns.start, wanted)
-        del block  # before the next one is made
-        report.finished((rows.stop - rows.start) * (columns.stop - columns.start))
+    # numpy compares without holding the interpreter's lock, so the two directions are counted side by side.
+    with ThreadPoolExecutor(len(wanted)) as threads:
+        for rows, columns in source.grid(source.shape, block_bytes):
+            block = source.block(rows, columns)
+            thresholds.settle(block, rows, columns)
+            add = partial(Counts.add, block=block.numpy(), top=rows.start, left=columns.start)
+            list(threads.map(add, wanted))
+            report.finished(block.numel())
+            del block, add  # before the next one is made
     return {name: _queries(both[name], thresholds, name) for name in directions}
 
 
