@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +24,13 @@ EXTRAS = {"boxes", "object", "object_score", "attribute", "attribute_score"}
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_network() -> object:
-    """Engines share one network: making it takes a second or two."""
+def _one_network() -> Iterator[None]:
+    """Engines share one network: to make it and to take its digest is a second or two each."""
     network = checkpoint.load("untrained")
+    digest = weights.digest(network)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "load", lambda name: network)
+        patch.setattr(weights, "digest", lambda module: digest)
         yield
     extraction.load.cache_clear()
 
