@@ -59,13 +59,13 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
     In a class, boxes are gone through by their score [R, C], best first; one that is still there takes away
     those that overlap with it by more than `threshold`.
     """
-    over = (overlaps(boxes) > threshold).fill_diagonal_(False)
-    there = torch.ones_like(scores, dtype=torch.bool)
-    classes = torch.arange(scores.shape[1], device=scores.device)
+    apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
+    there = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
+    classes = torch.arange(len(there), device=there.device)
     for box in scores.argsort(dim=0, descending=True, stable=True):  # box: [C], each class's next one
         # Of two that overlap and are both there, the other is worse: a better one would have taken this away.
-        there &= ~(over[box] & there[box, classes, None]).T
-    return there
+        there &= apart[box] | ~there[classes, box, None]
+    return there.T
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
