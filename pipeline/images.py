@@ -36,7 +36,9 @@ def decode(path: Path) -> Image.Image:
                     raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
                 image.seek(0)
                 image.load()
-                return _rgb(_upright(image))
+                decoded = _rgb(_upright(image))
+                decoded.info["file"] = path.name  # engines that are given boxes find them by it
+                return decoded
     except ImageError:
         raise
     except FileNotFoundError:
