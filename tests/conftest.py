@@ -48,12 +48,6 @@ def store(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Feature
     return FeatureStore(path)
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by relative name: what two equal stores have in common."""
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*"))
-            if file.is_file()}
-
-
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

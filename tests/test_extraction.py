@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import tree
+from folders import tree
 
 from pipeline import cluster, extraction, images, manifest
 from pipeline.errors import InputError

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import tree
+from folders import tree
 
 from pipeline import settings, training
 from pipeline.errors import InputError
