@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from folders import tree
 
+from pipeline import extraction
 from pipeline.manifest import Manifest
 from stages import cli
 
@@ -74,6 +76,19 @@ def test_a_disk_that_cannot_be_written_ends_in_one_line(run: Any, tmp_path: Path
     assert code in (1, 2)
     assert "Traceback" not in err
     assert "data" in err.strip().splitlines()[-1]
+
+
+def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.Job) -> None:
+    extraction.extract(job)
+    whole = tree(job.store)
+    file = job.store / "counts" / "c" / "2"
+    file.write_bytes(file.read_bytes()[::-1] + b"1")
+    assert "1 of 5 shards are damaged" in bad(run, "verify", job.store)
+    code, out, _ = run("verify", job.store, "--repair")
+    assert (code, "1 of 5 shards forgotten" in out) == (0, True)
+    assert extraction.extract(job).extracted == 5
+    assert tree(job.store) == whole
+    assert run("verify", job.store)[0] == 0
 
 
 @pytest.fixture
