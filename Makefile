@@ -12,17 +12,21 @@ repro: setup
 setup: .venv/ready
 
 # uv installs in seconds and takes torch and torchvision from one build, so that they match.
-.venv/ready: pyproject.toml constraints.txt tests/extractors/butd/requirements.txt
+.venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[sample,dev]'
+	touch $@
+
+# detectron2's Python part, for the tests of the butd engines alone.
+.venv/test-ready: .venv/ready tests/extractors/butd/requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
 		--python-version 3.10 --only-binary sal-detectron2 sal-detectron2==0.7.2
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
 		-r tests/extractors/butd/requirements.txt
 	touch $@
 
-test: setup
+test: .venv/test-ready
 	python -m pytest
 
 lint: setup

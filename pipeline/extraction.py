@@ -76,6 +76,9 @@ def run(task: Task, on_images: OnImages = lambda count: None) -> ledger.Entry:
 
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
+    if reason == images.MISSING:
+        raise InputError(f"{task.files[row - shard.rows.start]}: no such image, though the manifest names it; give the "
+                         "folder with --images, or make the manifest anew")
     if task.on_error == "fail":
         raise InputError(f"{task.files[row - shard.rows.start]}: {reason}; mend or remove the image, or let it be "
                          "left out with --on-error skip")
@@ -165,6 +168,10 @@ def extract(job: Job, schedule: Callable[[list[Task], OnImages], None] | None = 
         if tasks:
             (schedule or in_turn)(tasks, on_images)
         failed = write_failures(job.store, job.layout(), job.manifest.images["file"].tolist())
+    if failed and job.on_error == "fail":
+        row, reason = next(iter(sorted(failed.items())))
+        raise InputError(f"{job.store}: {len(failed)} images failed in an earlier run, the first "
+                         f"{job.manifest.images['file'][row]} ({reason}); accept that with --on-error skip")
     return Outcome(total, failed)
 
 

@@ -13,6 +13,8 @@ MAX_PIXELS = 180_000_000
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 
+MISSING = "no such file"
+
 Image.init()  # registers all formats; without it only those seen so far can be named
 
 
@@ -42,7 +44,7 @@ def decode(path: Path) -> Image.Image:
     except ImageError:
         raise
     except FileNotFoundError:
-        raise ImageError("no such file") from None
+        raise ImageError(MISSING) from None
     except UnidentifiedImageError:
         raise ImageError("not an image or of an unknown format") from None
     except Image.DecompressionBombError as error:

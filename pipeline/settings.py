@@ -29,7 +29,7 @@ class Run(Section):
     features: Annotated[list[Feature], Field(min_length=1)]
     texts: Annotated[list[Text], Field(min_length=1)]
     recipes: Annotated[list[Name], Field(min_length=1)]
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
 
 
 class Sample(Section):

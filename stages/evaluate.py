@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from tqdm import tqdm
 
 from pipeline import manifest, retrieval
@@ -46,6 +47,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, as_json
         metrics = _measure_matrix(similarity, ties, **options).as_dict()
         click.echo(json.dumps(metrics, indent=1) if as_json else describe(metrics))
         return
+    _refuse_what_a_run_does_not_use()
     results = _measure_run(layout, settings, ties)
     layout.metrics.parent.mkdir(parents=True, exist_ok=True)
     partial = layout.metrics.with_suffix(".partial")
@@ -57,6 +59,15 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, as_json
         for name, result in results.items():
             for protocol in sorted(result.keys() - {"made_from"}):
                 click.echo(f"{name}, {describe(result[protocol])}")
+
+
+def _refuse_what_a_run_does_not_use() -> None:
+    """The run's protocols are its data set's: options of a single matrix would do nothing."""
+    context = click.get_current_context()
+    for name in ("manifest_path", "split", "captions_per_image", "folds", "protocol"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"--{name.removesuffix('_path').replace('_', '-')} goes with --similarity; the run is "
+                             "measured by the protocols of its data set's card")
 
 
 def _measure_run(layout: Layout, settings: Settings, ties: Any) -> dict[str, Any]:

@@ -40,6 +40,6 @@ text = click.option("--text", type=click.Choice(["bigru"]), default="bigru", sho
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
                       help="Which recipe of the settings' section `recipes`.")
-seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do where something made otherwise is in the way.")

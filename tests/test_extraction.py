@@ -145,7 +145,7 @@ def test_workers_write_the_same_bytes(job: extraction.Job, tmp_path: Path) -> No
     done: list[int] = []
     with cluster.local(2) as client:
         extraction.extract(shared, cluster.on_workers(client), on_images=done.append)
-        with pytest.raises(InputError, match="no such file"):
+        with pytest.raises(InputError, match="no such image"):
             extraction.extract(replace(shared, store=tmp_path / "bad.zarr", images_folder=tmp_path / "nowhere"),
                                cluster.on_workers(client))
     assert sum(done) == 24

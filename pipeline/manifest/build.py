@@ -82,10 +82,12 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
 
 def _size(folder: Path, file: str, source: Path) -> int:
     path = PurePosixPath(file)
+    if path.as_posix() != file:
+        raise InputError(f"{source}: write the path {file!r} as {path.as_posix()!r}, so that no file has two names")
     if path.is_absolute() or ".." in path.parts or "\\" in file or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
     place = folder / path
-    try:
+    try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         inside = place.resolve().is_relative_to(folder.resolve()) or not place.is_symlink()
         size = place.stat().st_size if place.is_file() else -1
     except OSError:

@@ -13,7 +13,10 @@ from pipeline.errors import InputError
 def read(text: str) -> pd.DataFrame:
     """A row a caption. Images are numbered in order of first mention, captions in order; no split = all test."""
     lines = csv.DictReader(io.StringIO(text), strict=True)
-    missing = {"image", "caption"} - set(lines.fieldnames or [])
+    try:
+        missing = {"image", "caption"} - set(lines.fieldnames or [])
+    except csv.Error as error:
+        raise InputError(f"CSV line 1: {error}") from None
     if missing:
         raise InputError(f"the CSV has no column {' nor '.join(sorted(missing))}; expected image,caption[,split], "
                          f"got {', '.join(lines.fieldnames or ['nothing'])}")
@@ -21,6 +24,9 @@ def read(text: str) -> pd.DataFrame:
     numbers: dict[str, int] = {}
     try:
         for line in lines:
+            if None in line:
+                raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
+                                 "caption that holds a comma")
             file, caption, split = line["image"], line["caption"], line.get("split", "test")
             if not file or caption is None or split is None:
                 raise InputError(f"CSV line {lines.line_num}: expected image,caption[,split], a field is missing")

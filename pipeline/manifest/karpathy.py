@@ -17,7 +17,7 @@ def read(text: str) -> pd.DataFrame:
     """A row a caption: image_id (COCO's own where there is one, else imgid), file, split, caption_id, caption."""
     try:
         tree = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the annotation file is not JSON: {error}") from None
     images = tree.get("images") if isinstance(tree, dict) else None
     if not isinstance(images, list):
@@ -33,7 +33,7 @@ def _captions(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
         split = SPLIT_OF.get(image["split"], image["split"])
         captions = [(image_id, file, split, int(sentence["sentid"]), sentence["raw"])
                     for sentence in image["sentences"]]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(f"annotation file, image {number}: not in Karpathy's layout "
                          f"({type(error).__name__}: {error})") from None
     if not captions:

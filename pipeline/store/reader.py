@@ -101,7 +101,11 @@ class FeatureStore:
     def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         order = np.argsort(rows, kind="stable")
         for shard, places in _by_shard(rows, order, self.layout.shard_images):
-            descriptor = os.open(ledger.shard_file(self.path, name, shard, out.ndim), os.O_RDONLY)
+            try:
+                descriptor = os.open(ledger.shard_file(self.path, name, shard, out.ndim), os.O_RDONLY)
+            except FileNotFoundError:
+                raise StoreError(f"{self.path}: shard {shard} of {name} is missing; run `pipeline verify --repair`"
+                                 ) from None
             try:
                 index = self._index(descriptor, name, shard)
                 for place in places:

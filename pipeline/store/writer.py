@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,8 @@ def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_id
             if if_changed == "refuse":
                 raise
             difference = str(error)
+        if difference and not _is_store(path):
+            raise StoreError(f"{path}: is there and is not a feature store; it is left alone, choose another --out")
         if difference and if_changed == "refuse":
             raise StoreError(f"{path}: was made otherwise ({difference}); choose another --out, or --if-changed redo "
                              "to replace it")
@@ -131,6 +134,15 @@ def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_id
     for leftover in path.rglob("*.partial*"):
         leftover.unlink()
     return ledger.pending(path, layout)
+
+
+def _is_store(path: Path) -> bool:
+    """Whether a folder is a feature store, of whatever version: nothing else is ever replaced."""
+    try:
+        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        return "fingerprint_digest" in attributes and "layout" in attributes
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _difference(path: Path, layout: Layout, fingerprint: Mapping[str, Any]) -> str:

@@ -86,7 +86,10 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
 
 def usable(store: FeatureStore, split: Split) -> Split:
     """The split without the images that failed in extraction: they are never trained or ranked as zeros."""
-    return split.only(store.done[split.store_rows])
+    left = split.only(store.done[split.store_rows])
+    if not len(left.image_ids):
+        raise InputError(f"{store.path}: every image of the split {split.name} failed in extraction, see failures.csv")
+    return left
 
 
 def _claim(job: Job, vocabulary: Vocabulary) -> None:
@@ -110,7 +113,10 @@ def _claim(job: Job, vocabulary: Vocabulary) -> None:
 def _resume(job: Job, vocabulary: Vocabulary) -> tuple[TwoTower, torch.optim.Optimizer, checkpoint.State]:
     torch.manual_seed(job.seed)
     model = TwoTower(job.feature, job.store.layout.dimension, len(vocabulary), job.recipe, job.training)
-    model.to(job.training.device)
+    try:
+        model.to(job.training.device)
+    except (RuntimeError, AssertionError):
+        raise InputError(f"training.device {job.training.device!r} is not here; cpu always is") from None
     optimizer = _optimizer(model, job.recipe)
     state = checkpoint.State()
     last = job.folder / "last.safetensors"

@@ -91,6 +91,8 @@ def test_digests_tell_what_changed(folder: Path) -> None:
     ([entry(0, sentences=[{"raw": "\ud800", "sentid": 0}])], "not UTF-8"),
     ([entry(0, sentences=[{"raw": 3, "sentid": 0}])], "must be text"),
     ([entry(0, filename="../0.png")], "leaves the image folder"),
+    ([entry(0, filename="./0.png")], "write the path './0.png' as '0.png'"),
+    ([entry(0, imgid=float("inf"))], "image 0: not in Karpathy's layout"),
     ([entry(0, filename="/etc/passwd")], "leaves the image folder"),
     ([entry(0, split="dev")], "unknown split 'dev'"),
     ([entry(0, imgid=2**70)], "64 bits"),
@@ -131,6 +133,8 @@ def test_csv(folder: Path) -> None:
     ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or in two splits"),
     ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 images have no caption in captions.csv, the first '3.png'"),
     ('image,caption\n0.png,"x\n', "CSV line"),
+    ("image,caption\n0.png,A dog , running\n", "CSV line 2: more fields than columns"),
+    ("image,caption\r0.png,x\r", "CSV line 1"),
 ])
 def test_csv_refuses(folder: Path, text: str, said: str) -> None:
     file = folder.parent / "captions.csv"

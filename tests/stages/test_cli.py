@@ -68,6 +68,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)
     assert "no feature store there" in bad(run, "verify", "nowhere.zarr")
     assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
+    assert "--folds goes with --similarity" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
 
 def test_a_disk_that_cannot_be_written_ends_in_one_line(run: Any, tmp_path: Path) -> None:

@@ -132,6 +132,15 @@ def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, if_changed="redo") == [0, 1, 2]
 
 
+def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
+    photographs = tmp_path / "photographs"
+    photographs.mkdir()
+    (photographs / "a.jpg").write_bytes(b"precious")
+    with pytest.raises(StoreError, match="not a feature store; it is left alone"):
+        prepare(photographs, layout(), MADE, IDS, if_changed="redo")
+    assert (photographs / "a.jpg").read_bytes() == b"precious"
+
+
 def test_an_edited_fingerprint_is_refused(made: Path) -> None:
     tree = json.loads((made / "zarr.json").read_text())
     tree["attributes"]["fingerprint"]["engine"] = "better"
