@@ -339,3 +339,18 @@ def test_index_positions_have_an_end() -> None:
     pooling = build("gpo", DIM, positions="index")
     with pytest.raises(InputError, match="512 positions"):
         pooling(torch.zeros(1, 513, DIM), torch.tensor([513]))
+
+
+@pytest.mark.parametrize("name", ["adpool", "gpo"])
+def test_inference_mode_reaches_every_thread(name: str) -> None:
+    """The sort works in threads of its own, and torch's modes belong to a thread."""
+    items, counts = torch.randn(64, 36, 256), torch.full((64,), 36)
+    pool = pooling.build(name, 256)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.inference_mode():
+            inside = pool(items, counts)
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(inside, pool(items, counts).detach())

@@ -79,9 +79,11 @@ def in_chunks(work: Callable[[slice], None], items: Tensor) -> None:
     step = max(1, CHUNK // (slots * dim))
     parts = [slice(start, min(start + step, batch)) for start in range(0, batch, step)]
 
+    inference = torch.is_inference_mode_enabled()
+
     def without_gradient(part: slice) -> None:
-        # Gradient mode belongs to a thread.
-        with torch.no_grad():
+        # Gradient and inference modes belong to a thread; a tensor of the caller's inference mode is written here.
+        with torch.no_grad(), torch.inference_mode(inference):
             work(part)
 
     with one_torch_thread() as threads:
