@@ -345,7 +345,7 @@ def test_index_positions_have_an_end() -> None:
 def test_inference_mode_reaches_every_thread(name: str) -> None:
     """The sort works in threads of its own, and torch's modes belong to a thread."""
     items, counts = torch.randn(64, 36, 256), torch.full((64,), 36)
-    pool = pooling.build(name, 256)
+    pool = build(name, 256)
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
