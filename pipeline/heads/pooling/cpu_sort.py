@@ -83,7 +83,7 @@ def in_chunks(work: Callable[[slice], None], items: Tensor) -> None:
 
     def without_gradient(part: slice) -> None:
         # Gradient and inference modes belong to a thread; a tensor of the caller's inference mode is written here.
-        with torch.no_grad(), torch.inference_mode(inference):
+        with torch.inference_mode(inference), torch.no_grad():
             work(part)
 
     with one_torch_thread() as threads:
