@@ -57,6 +57,7 @@ class Extract(Section):
     on_error: Literal["fail", "skip"]
     shard_images: Count
     compressor: Literal["none", "zstd"]
+    dtype: Literal["float16", "float32"]
 
 
 class Named(BaseModel):

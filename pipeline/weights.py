@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import torch
 import yaml
@@ -73,18 +74,23 @@ def _package_file(known: Checkpoint) -> Path:
     return Path(next(iter(found.submodule_search_locations))) / (known.file or "")
 
 
-def read(path: Path) -> dict[str, torch.Tensor]:
-    """A state dict from .safetensors, or from a torch file of nothing but tensors.
+def read_tree(path: Path) -> Any:
+    """What a .safetensors file holds, or a torch file of nothing but tensors and plain containers of them.
 
     Raises InputError where the file is neither.
     """
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, Exception) as error:
         raise InputError(f"{path}: not readable as weights ({type(error).__name__}); expected safetensors or a "
                          "torch state dict") from None
+
+
+def read(path: Path) -> dict[str, torch.Tensor]:
+    """A state dict, by itself or under "state_dict" or "model". Raises InputError where the file holds none."""
+    state = read_tree(path)
     for key in ("state_dict", "model"):
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
             state = state[key]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 from tqdm import tqdm
 
-from pipeline import cluster, extraction
+from pipeline import extraction
+from pipeline.errors import InputError
+from pipeline.extraction import cluster
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.settings import Settings
@@ -34,22 +37,30 @@ from stages.layout import Layout
 @click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
+@click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
+@click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, out: Path | None,
-            images: Path | None, scheduler: str | None, **changes: Any) -> None:
+            images: Path | None, scheduler: str | None, dry_run: bool, **changes: Any) -> None:
     """Extract region, grid or patch features into a store. Running again does nothing, or resumes.
 
     Example: pipeline extract --feature region --workers 2
     """
+    if scheduler and changes["workers"]:
+        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     store = out or layout.features(manifest.dataset, feature)
     job, workers = _job(settings, manifest, images, store, feature, changes)
     where: Any = nullcontext()
     if scheduler or workers > 1:
         where = cluster.running(scheduler) if scheduler else cluster.local(workers)
-    with where as client, tqdm(unit="image", desc=feature, smoothing=0.1) as bar:
-        outcome = extraction.extract(job, cluster.on_workers(client) if client else None, bar.reset, bar.update)
+    with where as place:
+        if dry_run:
+            click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))
+            return
+        with tqdm(unit="image", desc=feature, smoothing=0.1) as bar:
+            outcome = extraction.extract(job, place, bar.reset, bar.update)
     click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
                + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
 
@@ -64,5 +75,30 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Pat
                                                   if key in type(settings.extract).model_fields and value is not None})
     engine = extraction.Engine.of(name, own_options, Runtime(extract.device, extract.precision))
     job = extraction.Job(manifest, images or manifest.images_folder, store, engine, extract.batch_size,
-                         extract.shard_images, extract.compressor, extract.on_error, changes["if_changed"])
+                         extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
+                         changes["if_changed"], changes["retry_failed"])
     return job, extract.workers
+
+
+def _forecast(store: Path, estimate: extraction.Estimate, workers: int) -> str:
+    """An estimate as text."""
+    engine = estimate.engine
+    lines = [f"{store}: {engine.recipe}, at most {engine.items} items of {engine.dimension} an image"
+             + ("" if engine.trained else ", an untrained network"),
+             f"  to extract  {estimate.images:,} of {estimate.total:,} images, in {estimate.shards:,} shards",
+             f"  on disk     {_bytes(estimate.size)} more, {_bytes(estimate.free)} free"
+             + ("" if estimate.size < estimate.free else ": NOT ENOUGH")]
+    if estimate.changed:
+        lines.insert(1, f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
+                     "or with --if-changed redo replaces what changed")
+    if estimate.seconds is not None:
+        whole = timedelta(seconds=round(estimate.seconds / workers))
+        lines.append(f"  time        {whole} by {workers} worker{'s' * (workers > 1)} like the one that took "
+                     f"{estimate.seconds / estimate.images:.3f} s an image over {estimate.probed} images just now")
+    elif estimate.images:
+        lines.append("  time        unknown: none of the images that were tried could be decoded")
+    return "\n".join(lines)
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e6:,.2f} MB"

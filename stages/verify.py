@@ -1,4 +1,4 @@
-"""Check a feature store."""
+"""Check a feature store, and make its damaged shards again."""
 
 from __future__ import annotations
 
@@ -7,33 +7,67 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
+from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.store import exclusive, ledger, verify
-from pipeline.store import layout as store_layout
+from pipeline.extractors import Runtime
+from pipeline.manifest import Manifest
+from pipeline.settings import Settings
+from pipeline.store import describe, exclusive, ledger, verify
+from stages import options
+from stages.layout import Layout
 
 
 @click.command
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Forget the damaged shards; the same `pipeline extract` then makes those "
-              "again, and no others.")
-def command(store: Path, repair: bool) -> None:
+@click.option("--repair", is_flag=True, help="Make the damaged shards again, and no others.")
+@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+              help="Where the image files lie, for --repair.")
+@options.with_settings
+def command(layout: Layout, settings: Settings, store: Path, repair: bool, images: Path | None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
 
-    Example: pipeline verify features/sample/region.zarr
+    Example: pipeline verify features/sample/region.zarr --repair
     """
-    shards = store_layout.describe(store)[0].shards
+    shards = describe(store)[0].shards
     damaged = []
     for shard, found in tqdm(verify.verify(store), total=shards, unit="shard", desc="verify"):
         for fault in found:
             tqdm.write(f"shard {shard}: {fault}")
         damaged += [shard] if found else []
-    if damaged and repair:
-        with exclusive(store):
-            for shard in damaged:
-                ledger.erase(store, shard)
-        click.echo(f"{store}: {len(damaged)} of {shards} shards forgotten; run the same `pipeline extract` again")
-    elif damaged:
-        raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged; --repair forgets them, so that the "
-                         "same `pipeline extract` makes them again")
-    else:
+    if not damaged:
         click.echo(f"{store}: {shards} shards, all as they were written")
+    elif not repair:
+        raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged; --repair makes them again")
+    else:
+        _repair(layout, settings, store, damaged, images)
+
+
+def _repair(layout: Layout, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
+    """Forget the damaged shards, then extract what is missing as the store was extracted."""
+    with exclusive(store):
+        for shard in damaged:
+            ledger.erase(store, shard)
+    forgotten = f"{store}: {len(damaged)} damaged shards are forgotten"
+    try:
+        job = _job(layout, settings, store, images)
+        with tqdm(unit="image", desc="repair", smoothing=0.1) as bar:
+            outcome = extraction.extract(job, None, bar.reset, bar.update)
+    except InputError as error:
+        raise InputError(f"{forgotten}, and cannot be made again from here: {error}; run the command that made the "
+                         "store") from None
+    click.echo(f"{forgotten} and made again, {outcome.extracted} images")
+
+
+def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -> extraction.Job:
+    """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
+    sizes, made_from = describe(store)
+    try:
+        name, dataset = made_from["engine"], made_from["dataset"]
+        options, precision = made_from["settings"], made_from["precision"]
+    except KeyError:
+        raise InputError("it was not extracted but imported") from None
+    manifest = Manifest.load(layout.manifest(dataset))
+    engine = extraction.Engine.of(name, options, Runtime(settings.extract.device, precision))
+    on_error = "skip" if any(entry.failed for entry in ledger.entries(store, sizes)) else settings.extract.on_error
+    return extraction.Job(manifest, images or manifest.images_folder, store, engine, settings.extract.batch_size,
+                          sizes.shard_images, sizes.compressor, sizes.dtype, on_error)

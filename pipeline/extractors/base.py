@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from PIL import Image
 
 from pipeline.store import Extra
@@ -24,12 +23,14 @@ class Items:
 class Extractor(Protocol):
     """An engine with its weights loaded.
 
-    recipe: the name under which its features are reported. items: the most an image can have (N). dimension: D.
-    extras: what is stored beside the features. trained: False where the network has no learned weights.
+    recipe: the name under which its features are reported. version: goes up by one when a change to the engine's code
+    changes its features, so that older stores are seen to be older. items: the most an image can have (N).
+    dimension: D. extras: what is stored beside the features. trained: False where the network has no learned weights.
     weights: SHA-256 over the network's tensors. settings: all that its features depend on.
     """
 
     recipe: str
+    version: int
     items: int
     dimension: int
     extras: Mapping[str, Extra]
@@ -37,10 +38,13 @@ class Extractor(Protocol):
     weights: str
     settings: Mapping[str, Any]
 
-    def prepare(self, image: Image.Image) -> torch.Tensor:
-        """From an upright RGB image to what `extract` takes; runs beside the forward pass, on the CPU."""
+    def prepare(self, image: Image.Image) -> Any:
+        """From an upright RGB image to what `extract` takes; runs beside the forward pass, on the CPU.
+
+        Raises ImageError for an image that the engine cannot take.
+        """
         ...
 
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Items]:
         """Features of prepared images. sizes: width and height of each image as decoded, in pixels."""
         ...

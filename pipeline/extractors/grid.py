@@ -13,6 +13,7 @@ from PIL import Image
 from torch.nn.functional import adaptive_avg_pool2d
 
 from pipeline.errors import InputError
+from pipeline.extractors import network
 from pipeline.extractors.base import Items
 from pipeline.extractors.network import Network, Runtime
 from pipeline.settings import Count, Section
@@ -20,7 +21,7 @@ from pipeline.store import Extra
 
 
 class Options(Section):
-    """network: any timm CNN. grid: items a side; fewer than the map has are averaged down to."""
+    """network: any timm CNN, or butd_resnet101. grid: items a side; fewer than the map has are averaged down to."""
 
     network: str = "resnet152.tv_in1k"
     weights: str = "resnet152-in1k"
@@ -31,11 +32,12 @@ class Options(Section):
 class Grid:
     """A CNN's map as items, row by row."""
 
+    version = 1
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
-        self.network = Network(options.network, options.weights, runtime)
+        self.network = network.load(options.network, options.weights, runtime)
         self.settings: Mapping[str, Any] = options.model_dump()
         self.trained, self.weights = self.network.trained, self.network.digest
         self.recipe = f"grid{options.grid}-{options.network}"
@@ -54,10 +56,10 @@ class Grid:
         return [Items(row) for row in rows]
 
 
-def feature_map(network: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
+def feature_map(cnn: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
     """The network's last map [B, D, H, W]. Raises InputError where it is no map or has fewer than side x side cells."""
-    maps = network.features(batch)
-    if maps.ndim == 4 and maps.shape[-1] == getattr(network.model, "num_features", -1) != maps.shape[1]:
+    maps = cnn.features(batch)
+    if maps.ndim == 4 and maps.shape[-1] == getattr(cnn.model, "num_features", -1) != maps.shape[1]:
         maps = maps.permute(0, 3, 1, 2)  # some timm networks keep channels last
     if maps.ndim != 4 or min(maps.shape[2:]) < side:
         raise InputError(f"grid: expected a map of at least {side} x {side} cells, the network gives "

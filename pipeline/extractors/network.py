@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,16 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how a network runs: a torch device and fp32, bf16 or fp16."""
+    """Where and how a network runs: a torch device and fp32, bf16 or fp16.
+
+    The device is that of the process which loads the network: another than this one, on a cluster.
+    """
 
     device: str = "cpu"
     precision: str = "fp32"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raises InputError where the device is not here or the precision unknown."""
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError):
@@ -32,6 +37,19 @@ class Runtime:
                              + (", cuda" if torch.cuda.is_available() else "")) from None
         if self.precision not in PRECISIONS:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+
+
+# Networks that timm does not have: name -> (module, class), with the surface of `Network`.
+OTHERS = {"butd_resnet101": ("pipeline.extractors.butd_cnn", "ButdCnn")}
+
+
+def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Network:
+    """A network by name: one of OTHERS, or timm's."""
+    if name in OTHERS:
+        module, kind = OTHERS[name]
+        other: Network = getattr(import_module(module), kind)(weights_name, runtime)
+        return other
+    return Network(name, weights_name, runtime, **options)
 
 
 class Network:

@@ -14,9 +14,10 @@ import torch
 from PIL import Image
 from torchvision.ops import roi_align
 
+from pipeline.extractors import network
 from pipeline.extractors.base import Items
 from pipeline.extractors.grid import feature_map
-from pipeline.extractors.network import Network, Runtime
+from pipeline.extractors.network import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 
@@ -25,7 +26,7 @@ STRIPS = 3
 
 
 class Options(Section):
-    """network: any timm CNN. image_size: pixels, the image is resized to a square."""
+    """network: any timm CNN, or butd_resnet101. image_size: pixels, the image is resized to a square."""
 
     network: str = "resnet152.tv_in1k"
     weights: str = "resnet152-in1k"
@@ -43,11 +44,12 @@ def windows() -> np.ndarray:
 class Pyramid:
     """36 windows an image, each the mean of the map inside it."""
 
+    version = 1
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
-        self.network = Network(options.network, options.weights, runtime)
+        self.network = network.load(options.network, options.weights, runtime)
         self.settings: Mapping[str, Any] = options.model_dump()
         self.trained, self.weights = self.network.trained, self.network.digest
         self.boxes = windows()

@@ -49,8 +49,8 @@ class Manifest:
 
     @cached_property
     def images_digest(self) -> str:
-        """SHA-256 over what the pixels depend on: ids, files and their sizes. Feature stores carry it."""
-        return _digest(self.images[["image_id", "file", "bytes"]].itertuples(index=False, name=None))
+        """SHA-256 over ids and files, in order. Feature stores carry it, and each file's size beside its features."""
+        return _digest(self.images[["image_id", "file"]].itertuples(index=False, name=None))
 
     @cached_property
     def digest(self) -> str:

@@ -2,11 +2,12 @@
 
     STORE.zarr/
       zarr.json       the group; its attributes hold the fingerprint (what made these features) and a format number
-      features/       [I, N, D] float16; a file a shard of S images, one inner chunk an image, padding rows are zero
+      features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
       image_ids/      [I] int64, the manifest's images in the manifest's order
       sizes/          [I, 2] int32, width and height of the decoded image in pixels
+      bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
       ledger/         one JSON a finished shard, written after the shard's data: checksums and failures
       failures.csv    the failed images and why
@@ -20,6 +21,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,11 @@ from zarr.codecs import ZstdCodec
 
 from pipeline.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
 PENDING, DONE, FAILED = 0, 1, 2
 # A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
-                                                 "sizes": ((2,), "int32")}
+                                                 "sizes": ((2,), "int32"), "bytes": ((), "int64")}
 
 
 class StoreError(InputError):
@@ -58,6 +60,7 @@ class Layout:
     shard_images: int
     compressor: str = "none"
     extras: Mapping[str, Extra] = field(default_factory=dict)
+    dtype: str = "float16"
 
     @property
     def shards(self) -> int:
@@ -70,7 +73,7 @@ class Layout:
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Name -> (shape of one image's part, dtype) of every array that a shard's owner writes."""
-        features = {"features": ((self.items, self.dimension), "float16")}
+        features = {"features": ((self.items, self.dimension), self.dtype)}
         extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
         return features | PLAIN | extras
 
@@ -90,7 +93,8 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
     making = path.with_name(path.name + ".creating")
     group = zarr.create_group(making, zarr_format=3, overwrite=True, attributes={
         "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
-        "fingerprint_digest": digest(dict(fingerprint))})
+        "fingerprint_digest": digest(dict(fingerprint)), "image_ids_digest": digest(image_ids.tolist()),
+        "made_with": _versions()})
     for name, (shape, dtype) in layout.arrays().items():
         whole = (layout.shard_images, *shape)
         by_item = name not in PLAIN
@@ -104,6 +108,11 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
     ids[:] = image_ids
     (making / "ledger").mkdir()
     making.rename(path)
+
+
+def _versions() -> dict[str, str]:
+    """The libraries that a store is made with: told, not compared."""
+    return {name: version(name) for name in ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")}
 
 
 def _never(dtype: str) -> float | int:

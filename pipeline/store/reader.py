@@ -19,7 +19,7 @@ from numcodecs.zstd import Zstd
 
 from pipeline.manifest.table import Manifest
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, StoreError, describe
+from pipeline.store.layout import DONE, FAILED, StoreError, describe, digest
 
 MISSING = np.uint64(2**64 - 1)
 
@@ -46,7 +46,16 @@ class FeatureStore:
             raise StoreError(f"{self.path}: was made for another manifest's images; extract for this one")
         if not np.array_equal(self.image_ids, manifest.images["image_id"]):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
+        changed = np.flatnonzero(self.done & (self._whole("bytes") != manifest.images["bytes"].to_numpy()))
+        if len(changed):
+            raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
+                             f"{manifest.images['file'][changed[0]]}; extract again with --if-changed redo")
         return self
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 over the fingerprint and which images failed: what a head trained on the store depends on."""
+        return digest({"fingerprint": self.fingerprint, "failed": np.flatnonzero(~self.done).tolist()})
 
     @cached_property
     def image_ids(self) -> np.ndarray:
@@ -72,7 +81,7 @@ class FeatureStore:
         return np.asarray(array[:])
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Features of the images `rows` [B]: float16 [B, N, D], padding zero, and counts [B] int64.
+        """Features of the images `rows` [B]: [B, N, D] as stored, padding zero, and counts [B] int64.
 
         N is the store's largest number of items. `out` of that shape is filled instead of a new array.
         Raises IndexError for rows out of range, ValueError for failed images or an `out` of another shape.
@@ -84,9 +93,9 @@ class FeatureStore:
             raise ValueError(f"row {rows[~self.done[rows]][0]} failed in extraction and has no features")
         shape = (len(rows), self.layout.items, self.layout.dimension)
         if out is None:
-            out = np.empty(shape, np.float16)
-        elif out.shape != shape or out.dtype != np.float16 or not out.flags.c_contiguous:
-            raise ValueError(f"out: expected contiguous float16 {shape}, got {out.dtype} {out.shape}")
+            out = np.empty(shape, self.layout.dtype)
+        elif out.shape != shape or out.dtype != self.layout.dtype or not out.flags.c_contiguous:
+            raise ValueError(f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}")
         counts = self.counts[rows].astype(np.int64)
         self._fill("features", rows, counts, out)
         return out, counts
@@ -117,8 +126,10 @@ class FeatureStore:
     def _chunk(self, descriptor: int, offset: int, length: int, out: np.ndarray, count: int) -> None:
         target = memoryview(out.data).cast("B")
         if self.layout.compressor == "zstd":
-            packed = os.pread(descriptor, length, offset)
-            Zstd().decode(packed, target)
+            try:
+                Zstd().decode(os.pread(descriptor, length, offset), target)
+            except (RuntimeError, ValueError):
+                raise StoreError(f"{self.path}: a chunk is damaged; run `pipeline verify --repair`") from None
             return
         valid = int(count) * (len(target) // len(out)) if out.ndim else len(target)
         if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:

@@ -18,7 +18,8 @@ import numpy as np
 import zarr
 
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, create, describe
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, create
+from pipeline.store.survey import survey
 
 
 @dataclass
@@ -39,22 +40,25 @@ class Shard:
         arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
         return cls(number, rows, arrays, {})
 
-    def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray]) -> None:
+    def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
+             file_bytes: int = 0) -> None:
         """Take over one image: features [n, D] float32 with n of at most N items, extras name -> [n, ...].
 
-        Values that float16 cannot hold make the image a failed one, never infinities in a store.
+        size: width and height in pixels. file_bytes: size of its file. Values that the store's dtype cannot hold
+        make the image a failed one, never infinities in a store.
         """
         place, count = row - self.rows.start, len(features)
         with np.errstate(over="ignore"):
-            stored = features.astype(np.float16)
+            stored = features.astype(self.arrays["features"].dtype)
         if not np.isfinite(stored).all():
-            self.fail(row, "the network's features are not finite in float16")
+            self.fail(row, f"the network's features are not finite in {stored.dtype}")
             return
         if not 1 <= count <= self.arrays["features"].shape[1]:
             raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {count}")
         self.arrays["features"][place, :count] = stored
         self.arrays["counts"][place] = count
         self.arrays["sizes"][place] = size
+        self.arrays["bytes"][place] = file_bytes
         self.arrays["status"][place] = DONE
         for name, values in extras.items():
             self.arrays[name][place, :count] = values
@@ -107,33 +111,31 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
 
 
-def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
-            if_changed: str = "refuse") -> list[int]:
+def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,
+            if_changed: str = "refuse", retry_failed: bool = False) -> list[int]:
     """Create the store, or take up the one that is there. Returns the shards that are still to be written.
 
-    A store with another fingerprint or layout is refused with what differs, or with if_changed="redo"
-    replaced. Call it inside `exclusive`.
+    sizes: [I] bytes of each image file, as the manifest has them. A store with another fingerprint or layout is
+    refused with what differs, or with if_changed="redo" replaced; where only image files changed, their shards alone
+    are done again. retry_failed: shards with failed images too. Call it inside `exclusive`.
     """
     shutil.rmtree(path.with_name(path.name + ".creating"), ignore_errors=True)
-    if path.exists():
-        try:
-            difference = _difference(path, layout, fingerprint)
-        except StoreError as error:
-            if if_changed == "refuse":
-                raise
-            difference = str(error)
-        if difference and not _is_store(path):
-            raise StoreError(f"{path}: is there and is not a feature store; it is left alone, choose another --out")
-        if difference and if_changed == "refuse":
-            raise StoreError(f"{path}: was made otherwise ({difference}); choose another --out, or --if-changed redo "
-                             "to replace it")
-        if difference:
-            shutil.rmtree(path)
+    changed, pending = survey(path, layout, fingerprint, sizes, retry_failed)
+    if changed and not _is_store(path):
+        raise StoreError(f"{path}: is there and is not a feature store; it is left alone, choose another --out")
+    if changed and if_changed == "refuse":
+        raise StoreError(f"{path}: was made otherwise ({changed}); choose another --out, or --if-changed redo to "
+                         "replace it")
+    if changed and not pending:
+        shutil.rmtree(path)
     if not path.exists():
         create(path, layout, fingerprint, image_ids)
+        return list(range(layout.shards))
     for leftover in path.rglob("*.partial*"):
         leftover.unlink()
-    return ledger.pending(path, layout)
+    for shard in pending:
+        ledger.erase(path, shard)
+    return pending
 
 
 def _is_store(path: Path) -> bool:
@@ -143,14 +145,6 @@ def _is_store(path: Path) -> bool:
         return "fingerprint_digest" in attributes and "layout" in attributes
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _difference(path: Path, layout: Layout, fingerprint: Mapping[str, Any]) -> str:
-    there_layout, there = describe(path)
-    for key in sorted(there.keys() | fingerprint.keys()):
-        if there.get(key) != fingerprint.get(key):
-            return f"{key}: {there.get(key)} there, {fingerprint.get(key)} now"
-    return "" if there_layout == layout else f"layout: {there_layout} there, {layout} now"
 
 
 def write_failures(store: Path, layout: Layout, names: list[str]) -> dict[int, str]:

@@ -11,7 +11,6 @@ from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore
-from pipeline.store.layout import digest
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint
 from pipeline.weights import sha256
@@ -33,7 +32,7 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore) -> Head:
     Raises InputError where it is not finished, or was trained on another manifest or store.
     """
     description = checkpoint.describe(folder)
-    for what, now in (("manifest", manifest.digest), ("store", digest(store.fingerprint))):
+    for what, now in (("manifest", manifest.digest), ("store", store.identity)):
         if description.get(what) != now:
             raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
     try:

@@ -21,7 +21,6 @@ from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest, Split
 from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore, provenance
-from pipeline.store.layout import digest
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint
 from pipeline.training.batches import Batch, TrainingBatches
@@ -50,7 +49,7 @@ class Job:
         return {"dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
                 "training": self.training.model_dump(), "seed": self.seed, "manifest": self.manifest.digest,
-                "store": digest(self.store.fingerprint), "features": provenance(self.store),
+                "store": self.store.identity, "features": provenance(self.store),
                 "vocabulary": vocabulary.digest, "width": self.store.layout.dimension}
 
 

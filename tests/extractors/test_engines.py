@@ -116,9 +116,9 @@ def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
 
 def test_devices_and_precisions() -> None:
     with pytest.raises(InputError, match="device"):
-        Runtime("quantum")
+        Runtime("quantum").check()
     with pytest.raises(InputError, match="precision"):
-        Runtime(precision="fp8")
+        Runtime(precision="fp8").check()
 
 
 def test_weights_from_a_file(tmp_path: Path) -> None:

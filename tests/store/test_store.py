@@ -26,6 +26,7 @@ from pipeline.store import (
 )
 
 IDS = np.arange(100, 111)
+SIZES = np.arange(1000, 1011)  # bytes of the image files
 MADE = {"images": "digest", "engine": "test"}
 
 
@@ -36,7 +37,7 @@ def layout(compressor: str = "none") -> Layout:
 
 def fill(path: Path, sizes: Layout, shards: list[int] | None = None) -> None:
     """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
-    for number in prepare(path, sizes, MADE, IDS) if shards is None else shards:
+    for number in prepare(path, sizes, MADE, IDS, SIZES) if shards is None else shards:
         shard = Shard.empty(sizes, number)
         for row in shard.rows:
             if row == 5:
@@ -44,7 +45,8 @@ def fill(path: Path, sizes: Layout, shards: list[int] | None = None) -> None:
                 continue
             n = 1 + row % 3
             shard.fill(row, np.full((n, 4), row, np.float32), (row + 1, 2),
-                       {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)})
+                       {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)},
+                       int(SIZES[row]))
         write_shard(path, sizes, shard)
 
 
@@ -104,7 +106,7 @@ def test_float16_overflow_is_a_failed_image() -> None:
 
 def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
-    prepare(path, layout(), MADE, IDS)
+    prepare(path, layout(), MADE, IDS, SIZES)
     with pytest.raises(ValueError, match="row 0 was neither filled nor failed"):
         write_shard(path, layout(), Shard.empty(layout(), 0))
     assert ledger.pending(path, layout()) == [0, 1, 2]
@@ -112,24 +114,24 @@ def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
 
 def test_unfinished_is_refused_and_resumed(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
-    assert prepare(path, layout(), MADE, IDS) == [0, 1, 2]
+    assert prepare(path, layout(), MADE, IDS, SIZES) == [0, 1, 2]
     fill(path, layout(), [1])
     with pytest.raises(StoreError, match="2 of 3 shards"):
         FeatureStore(path)
     (path / "features" / "c" / "0" / "0").mkdir(parents=True)
     (path / "features" / "c" / "0" / "0" / "0.1234.partial").write_bytes(b"cut")
-    assert prepare(path, layout(), MADE, IDS) == [0, 2]
+    assert prepare(path, layout(), MADE, IDS, SIZES) == [0, 2]
     assert not list(path.rglob("*.partial"))
 
 
 def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     sizes = FeatureStore(made).layout
     with pytest.raises(StoreError, match="engine: test there, other now"):
-        prepare(made, sizes, {**MADE, "engine": "other"}, IDS)
+        prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES)
     with pytest.raises(StoreError, match="layout"):
-        prepare(made, Layout(11, 3, 5, 4), MADE, IDS)
+        prepare(made, Layout(11, 3, 5, 4), MADE, IDS, SIZES)
     assert FeatureStore(made).fingerprint == MADE
-    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, if_changed="redo") == [0, 1, 2]
+    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [0, 1, 2]
 
 
 def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
@@ -137,7 +139,7 @@ def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
     photographs.mkdir()
     (photographs / "a.jpg").write_bytes(b"precious")
     with pytest.raises(StoreError, match="not a feature store; it is left alone"):
-        prepare(photographs, layout(), MADE, IDS, if_changed="redo")
+        prepare(photographs, layout(), MADE, IDS, SIZES, if_changed="redo")
     assert (photographs / "a.jpg").read_bytes() == b"precious"
 
 

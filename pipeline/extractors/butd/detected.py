@@ -42,6 +42,7 @@ class Options(detector.Options):
 class Detected:
     """Regions that the network finds, best first, with boxes, classes and attributes beside them."""
 
+    version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

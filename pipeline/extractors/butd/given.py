@@ -41,6 +41,7 @@ class Prepared:
 class Given:
     """One item a given box, in the order in which they are given."""
 
+    version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

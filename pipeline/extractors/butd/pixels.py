@@ -24,6 +24,13 @@ def network_input(image: Image.Image, scale: float) -> torch.Tensor:
     return enlarge(torch.from_numpy(pixels.transpose(2, 0, 1)), scale)
 
 
+def square_input(image: Image.Image, size: int) -> torch.Tensor:
+    """As `network_input`, but to a square whatever the aspect (VSE-infinity's grids): float32 [3, size, size]."""
+    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
+    planes = torch.from_numpy(pixels.transpose(2, 0, 1))
+    return _along_last(_along_last(planes, size / image.width).mT, size / image.height).mT.contiguous()
+
+
 def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
     """Bilinear, without smoothing first, of [..., H, W], as OpenCV does when it is given a factor.
 

@@ -1,0 +1,101 @@
+"""Dask workers: processes of this machine, or a cluster that is already running."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeline.errors import InputError
+from pipeline.extraction import worker
+from pipeline.extraction.job import OnImages, Task
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Result = TypeVar("Result")
+AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits for the next
+
+
+class Workers:
+    """The workers of a dask client; one that dies has its shard done by another."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        result: Result = self._wait(self.client.submit(function, *arguments, pure=False))
+        return result
+
+    def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
+        from distributed import as_completed
+
+        waiting = iter(tasks)
+        running = as_completed(self._hand_out(waiting, 0))
+        try:
+            for future in running:
+                for entry in self._wait(future):
+                    on_images(entry.images)
+                for more in self._hand_out(waiting, running.count()):
+                    running.add(more)
+        finally:
+            self.client.cancel(list(running.futures))
+
+    def _hand_out(self, waiting: Iterator[Task], running: int) -> list[Future]:
+        """As many futures as keep every thread busy, also when workers have come since."""
+        wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
+        return [self.client.submit(worker.run, [task], pure=False) for task in islice(waiting, max(0, wanted))]
+
+    def _wait(self, future: Future) -> Any:
+        from distributed import CancelledError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise InputError(f"the workers of one shard died again and again (out of memory?): {error}; give fewer "
+                             "--workers or a smaller --batch-size and run again to resume") from None
+        except CancelledError:
+            raise InputError("the dask cluster went away; run again to resume") from None
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Workers]:
+    """`workers` processes on this machine, the cores shared out among them."""
+    import torch
+    from distributed import Client, LocalCluster, WorkerPlugin
+
+    threads = max(1, torch.get_num_threads() // workers)
+
+    class Threads(WorkerPlugin):  # type: ignore[misc]
+        """Also for the process that comes in the place of one that died."""
+
+        def setup(self, worker: Any) -> None:
+            torch.set_num_threads(threads)
+
+    with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                       silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):
+        client.register_plugin(Threads())
+        yield Workers(client)
+
+
+@contextmanager
+def running(address: str, timeout: float = 10) -> Iterator[Workers]:
+    """A cluster whose scheduler listens at `address`; its workers see the same files and have one thread each.
+
+    timeout: seconds to wait for it, and then for its first worker. Raises InputError where none answers.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=timeout)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no dask scheduler answers at {address}: {error}") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError:
+            raise InputError(f"the dask scheduler at {address} has no worker; start one and run again") from None
+        yield Workers(client)

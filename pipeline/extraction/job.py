@@ -1,0 +1,96 @@
+"""What is to be extracted, and the tasks it is cut into: all that a worker needs, and nothing that only it can know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.extractors import Runtime
+from pipeline.manifest import Manifest
+from pipeline.store import Extra, Layout
+
+OnImages = Callable[[int], None]
+OnError = Literal["fail", "skip"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine as a worker can build it: its name, its options as sorted pairs, where it runs."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    runtime: Runtime
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, Any], runtime: Runtime) -> Engine:
+        return cls(name, tuple(sorted(options.items())), runtime)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an engine says of itself once its weights are loaded (see `extractors.base.Extractor`)."""
+
+    recipe: str
+    version: int
+    items: int
+    dimension: int
+    extras: Mapping[str, Extra]
+    trained: bool
+    weights: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One shard to extract. files: absolute paths and sizes in bytes, in the order of the rows."""
+
+    store: Path
+    layout: Layout
+    shard: int
+    files: list[tuple[Path, int]]
+    engine: Engine
+    batch_size: int
+    on_error: OnError
+
+    @property
+    def rows(self) -> range:
+        return self.layout.rows(self.shard)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Which images, which engine, into which store, and how."""
+
+    manifest: Manifest
+    images_folder: Path
+    store: Path
+    engine: Engine
+    batch_size: int
+    shard_images: int
+    compressor: str = "none"
+    dtype: str = "float16"
+    on_error: OnError = "fail"
+    if_changed: Literal["refuse", "redo"] = "refuse"
+    retry_failed: bool = False
+
+    def fingerprint(self, engine: Description) -> dict[str, Any]:
+        """All that the store's values depend on, but for the size of each file, which stands beside its features."""
+        return {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
+                "version": engine.version, "recipe": engine.recipe, "settings": dict(engine.settings),
+                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
+
+    def layout(self, engine: Description) -> Layout:
+        images = len(self.manifest.images)
+        return Layout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
+                      engine.extras, self.dtype)
+
+    def tasks(self, layout: Layout, shards: Iterable[int]) -> Iterator[Task]:
+        """The shards' tasks, made one by one: the names of all images are never held twice."""
+        images, folder, store = self.manifest.images, self.images_folder.absolute(), self.store.absolute()
+        for shard in shards:
+            rows = layout.rows(shard)
+            here = images.iloc[rows.start:rows.stop]
+            files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
+            yield Task(store, layout, shard, files, self.engine, self.batch_size, self.on_error)

@@ -1,0 +1,91 @@
+"""The ResNet-101 of Bottom-Up-Attention by itself, for BUTD grid features (VSE-infinity section 4.1).
+
+A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may stick out, and pixels
+blue first, 0-255, less the means. Needs no detectron2. The weights are VSE-infinity's conversion,
+`original_updown_backbone.pth`: the layers before the last stage under "base", numbered, and that under "top".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from PIL import Image
+from torch import nn
+from torchvision.models import resnet101
+
+from pipeline import weights
+from pipeline.errors import InputError
+from pipeline.extractors.butd import pixels
+from pipeline.extractors.network import PRECISIONS, Network, Runtime
+
+# Places in the file -> our names.
+BASE = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}
+TOP = {"0": "layer4"}
+
+
+class ButdCnn(Network):
+    """The network in evaluation mode, channels last.
+
+    weights_name: a name of manifests/weights.yaml, a file, or "untrained" (seed 0). Raises InputError for weights
+    that are missing or do not fit.
+    """
+
+    def __init__(self, weights_name: str, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.trained = weights_name != weights.UNTRAINED
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = caffe_resnet101()
+        if self.trained:
+            path, _ = weights.locate(weights_name)
+            fill(network, weights.read_tree(path), str(path))
+        self.model = network.eval().requires_grad_(False)
+        self.digest = weights.digest(self.model)
+        self.model.to(runtime.device).to(memory_format=torch.channels_last)
+
+    def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
+        """Resize to size x size, bilinear and without smoothing, as OpenCV does. Returns float32 [size, size, 3]."""
+        return pixels.square_input(image, size).permute(1, 2, 0).contiguous()
+
+    @torch.inference_mode()
+    def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
+        """The last stage's map [B, 2048, S / 32, S / 32] of prepared images, float32."""
+        stacked = torch.stack(batch).to(self.runtime.device).permute(0, 3, 1, 2)
+        lower = self.runtime.precision != "fp32"
+        with torch.autocast(stacked.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+            last: torch.Tensor = self.model(stacked)
+        return last.float()
+
+
+def caffe_resnet101() -> nn.Sequential:
+    """torchvision's ResNet-101 without its classifier, its strides and first pooling as Caffe has them."""
+    whole = resnet101()
+    whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
+    for stage in (whole.layer2, whole.layer3, whole.layer4):
+        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+    layers = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4")
+    network = nn.Sequential()
+    for name in layers:
+        network.add_module(name, getattr(whole, name))
+    return network
+
+
+def fill(network: nn.Module, tree: object, source: str) -> None:
+    """Copy the weights of `original_updown_backbone.pth` into the network. Raises InputError where they do not fit."""
+    if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in ("base", "top")):
+        raise InputError(f"{source}: expected the parts 'base' and 'top' of original_updown_backbone.pth")
+    state = {}
+    for part, places in (("base", BASE), ("top", TOP)):
+        for name, value in tree[part].items():
+            place, _, rest = str(name).partition(".")
+            if place in places:
+                state[f"{places[place]}.{rest}"] = value
+    own = network.state_dict()
+    needed = [name for name in own if not name.endswith("num_batches_tracked")]
+    shapes = {name: tuple(value.shape) for name, value in state.items() if isinstance(value, torch.Tensor)}
+    wrong = [name for name in needed if shapes.get(name) != tuple(own[name].shape)]
+    if wrong:
+        raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit a ResNet-101; {wrong[0]}: "
+                         f"expected {tuple(own[wrong[0]].shape)}, got {shapes.get(wrong[0], 'nothing')}")
+    network.load_state_dict({name: state[name] for name in needed}, strict=False)

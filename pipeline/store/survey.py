@@ -1,0 +1,49 @@
+"""What there is already of a store, and what is still to be written of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.store import ledger
+from pipeline.store.layout import Layout, StoreError, describe
+
+
+def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np.ndarray,
+           retry_failed: bool = False) -> tuple[str, list[int]]:
+    """How the store at `path` differs ("" where it does not), and the shards to write to make it whole.
+
+    A store that must be replaced as a whole has no such shards. Nothing is written.
+    """
+    if not path.exists():
+        return "", list(range(layout.shards))
+    try:
+        there, made_from = describe(path)
+    except StoreError as error:
+        return str(error), []
+    for key in sorted(made_from.keys() | fingerprint.keys()):
+        if made_from.get(key) != fingerprint.get(key):
+            return f"{key}: {made_from.get(key)} there, {fingerprint.get(key)} now", []
+    if there != layout:
+        return f"layout: {there} there, {layout} now", []
+    changed, pending = "", set(ledger.pending(path, layout))
+    for entry in ledger.entries(path, layout):
+        rows = layout.rows(entry.shard)
+        differ = rows.start + np.flatnonzero(_sizes(path, entry, layout) != sizes[rows.start:rows.stop])
+        stale = [row for row in differ if row not in entry.failed]
+        if stale:
+            changed = changed or f"image row {stale[0]} is another file now"
+        if stale or (retry_failed and entry.failed):
+            pending.add(entry.shard)
+    return changed, sorted(pending)
+
+
+def _sizes(path: Path, entry: ledger.Entry, layout: Layout) -> np.ndarray:
+    """Sizes in bytes of a finished shard's image files; of a shard without them zeros, which no image file has."""
+    file = ledger.shard_file(path, "bytes", entry.shard, 1)
+    raw = file.read_bytes() if file.exists() else b""
+    rows = len(layout.rows(entry.shard))
+    return np.frombuffer(raw, "<i8")[:rows] if len(raw) >= rows * 8 else np.zeros(rows, np.int64)
