@@ -103,6 +103,14 @@ class Score(Section):
     batch_size: Count
 
 
+class Evaluate(Section):
+    """How certain the numbers are said to be, and how much memory measuring them takes."""
+
+    resamples: Count
+    seed: Annotated[int, Field(ge=0)]
+    block_megabytes: Annotated[float, Field(gt=0)]
+
+
 class Settings(Section):
     run: Run
     sample: Sample
@@ -111,6 +119,7 @@ class Settings(Section):
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
     score: Score
+    evaluate: Evaluate
     tables: list[str]
 
     def recipe(self, name: str) -> Recipe:

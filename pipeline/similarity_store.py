@@ -1,40 +1,58 @@
 """Similarities on disk: the matrix, whose rows and columns they are, and what made them.
 
     NAME.zarr/
-      zarr.json       attributes: made_from (see README, "From a number back to its features")
-      similarity/     [I, C] float32, images x captions
+      zarr.json       attributes: made_from (see README, "From a number back to its features"), and of an ensemble
+                      that is fused query by query its fusion: method and weights
+      similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
+      similarity_1/ … [I, C] the further members of an ensemble that is fused query by query
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors; of single heads alone
+
+A z-score or a rank depends on the candidates, which a protocol may cut into folds; so such an ensemble keeps its
+members' matrices, and fuses them when it is read.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import zarr
 
 from pipeline.errors import InputError
+from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
+from pipeline.retrieval.blocks import TILE_WIDTH, cut
 
-ROWS = 256  # images in a chunk
+# Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
+ROWS, COLUMNS = 256, TILE_WIDTH
+
+Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Progress: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)
 class SimilarityStore:
-    """A similarity store, open for reading. similarity: a zarr array [I, C]; the ids are in memory."""
+    """A similarity store, open for reading; the ids are in memory.
+
+    matrices: zarr arrays [I, C], one but for an ensemble that is fused by query. fusion: None, or the name of that
+    fusion, with a weight for each matrix.
+    """
 
     path: Path
-    similarity: zarr.Array
-    image_ids: np.ndarray
-    caption_ids: np.ndarray
-    caption_image: np.ndarray
+    matrices: tuple[zarr.Array, ...]
+    image_ids: Ids
+    caption_ids: Ids
+    caption_image: Ids
     made_from: dict[str, Any]
+    fusion: str | None = None
+    weights: tuple[float, ...] = ()
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
@@ -42,14 +60,53 @@ class SimilarityStore:
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             ids = [np.asarray(_array(group, name)[:]) for name in ("image_ids", "caption_ids", "caption_image")]
-            similarity, made_from = _array(group, "similarity"), dict(group.attrs["made_from"])  # type: ignore[arg-type]
+            matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
+            fusion = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no similarity store there; make it with `pipeline score` or "
                              "`pipeline ensemble`") from None
-        if similarity.shape != (len(ids[0]), len(ids[1])) or len(ids[2]) != len(ids[1]):
-            raise InputError(f"{path}: a matrix of {similarity.shape} with {len(ids[0])} image and {len(ids[1])} "
-                             "caption ids; score again")
-        return cls(path, similarity, ids[0], ids[1], ids[2], made_from)
+        wrong = [each.shape for each in matrices if each.shape != (len(ids[0]), len(ids[1]))]
+        if wrong or len(ids[2]) != len(ids[1]):
+            raise InputError(f"{path}: a matrix of {(wrong or [matrices[0].shape])[0]} with {len(ids[0])} image and "
+                             f"{len(ids[1])} caption ids; score again")
+        method, weights = fusion["method"], tuple(fusion["weights"])
+        if (method is None) != (len(matrices) == 1) or (method and (method not in FUSIONS
+                                                                     or len(weights) != len(matrices))):
+            raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "
+                             "weights; make the ensemble again")
+        return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights)
+
+    @property
+    def similarity(self) -> zarr.Array:
+        """The matrix [I, C]. Raises InputError for an ensemble that is fused by query, which has none."""
+        if self.fusion is not None:
+            raise InputError(f"{self.path}: an ensemble by {self.fusion} scores each query by itself and has no one "
+                             "matrix; use a head, or an ensemble by mean")
+        return self.matrices[0]
+
+    @property
+    def scores(self) -> Similarity | PerDirection:
+        """What `retrieval.evaluate` takes, whatever the fusion."""
+        if self.fusion is None:
+            return as_similarity(self.matrices[0])
+        members = [as_similarity(matrix) for matrix in self.matrices]
+        return FUSIONS[self.fusion](members, list(self.weights))  # type: ignore[arg-type]
+
+    def embeddings(self) -> Embeddings:
+        """The unit vectors of its images and captions, memory-mapped. Raises InputError for an ensemble."""
+        return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
+                          self._mapped("caption_embeddings", len(self.caption_ids)))
+
+    def _mapped(self, name: str, length: int) -> np.ndarray:
+        """An array by memory map: one chunk without a codec is the array's bytes as they are."""
+        try:
+            array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
+            if array.shape[0] != length:
+                raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; score again")
+            return np.memmap(self.path / name / "c" / "0" / "0", array.dtype, "c", shape=array.shape)
+        except (FileNotFoundError, ValueError):
+            raise InputError(f"{self.path}: holds no embeddings; those of a single head do, see `pipeline score`"
+                             ) from None
 
 
 def _array(group: zarr.Group, name: str) -> zarr.Array:
@@ -59,30 +116,56 @@ def _array(group: zarr.Group, name: str) -> zarr.Array:
     return array
 
 
-def save(path: Path, blocks: Iterable[np.ndarray], image_ids: np.ndarray, caption_ids: np.ndarray,
-         caption_image: np.ndarray, made_from: Mapping[str, Any], **embeddings: np.ndarray) -> None:
+def _matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
+    found = [_array(group, "similarity")]
+    for number in count(1):
+        if f"similarity_{number}" not in group:
+            return tuple(found)
+        found.append(_array(group, f"similarity_{number}"))
+    raise AssertionError
+
+
+def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,
+         made_from: Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
+         progress: Progress = lambda rows: None, **embeddings: np.ndarray) -> None:
     """Write a store; it appears whole or not at all, and replaces an older one.
 
-    blocks: the matrix's rows in order, float32 [rows, C] each, ROWS rows but for the last; a stream, so that the
-    matrix is never held whole.
+    matrices: sources [I, C], read and written chunk by chunk; one, or with a `fusion` {method, weights} that goes by
+    query one for each member. embeddings: arrays [I, d] and [C, d] by name. progress: told the rows written so far.
+    Raises InputError for a source of another shape, and where something else than a similarity store is in the way;
+    ValueError for several matrices without a fusion.
     """
+    if path.exists() and not (path / "similarity").is_dir():
+        raise InputError(f"{path}: is there and is no similarity store; move it, or write elsewhere")
+    if (fusion is None) != (len(matrices) == 1):
+        raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3, attributes={"made_from": dict(made_from)})
+    attributes = {"made_from": dict(made_from)} | ({"fusion": dict(fusion)} if fusion else {})
+    group = zarr.create_group(making, zarr_format=3, attributes=attributes)
     shape = (len(image_ids), len(caption_ids))
-    matrix = group.create_array("similarity", shape=shape, dtype="float32", chunks=(min(ROWS, shape[0]), shape[1]),
-                                compressors=None, filters=None, fill_value=float("nan"))
-    row = 0
-    for block in blocks:
-        matrix[row:row + len(block)] = block
-        row += len(block)
-    if row != shape[0]:
-        raise ValueError(f"blocks: expected {shape[0]} rows, got {row}")
+    for number, source in enumerate(matrices):
+        if source.shape != shape:
+            raise InputError(f"{path}: a matrix of {source.shape} for {shape[0]} image and {shape[1]} caption ids")
+        _write(group, f"similarity_{number}" if number else "similarity", source,
+               lambda rows, before=number * shape[0]: progress(before + rows))  # type: ignore[misc]
     named = {"image_ids": image_ids, "caption_ids": caption_ids, "caption_image": caption_image, **embeddings}
     for name, values in named.items():
         array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
-                                   compressors=None, filters=None)
+                                   compressors=None, filters=None, config={"write_empty_chunks": True})
         array[:] = values
     shutil.rmtree(path, ignore_errors=True)
     making.rename(path)
+
+
+def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress) -> None:
+    images, captions = source.shape
+    chunks = (min(ROWS, images), min(COLUMNS, captions))
+    # A chunk that is missing reads back as NaN, which is refused.
+    matrix = group.create_array(name, shape=source.shape, dtype="float32", chunks=chunks, compressors=None,
+                                filters=None, fill_value=float("nan"))
+    for rows, columns in cut(source.shape, *chunks):
+        matrix[rows, columns] = source.block(rows, columns).float().numpy()
+        if columns.stop == captions:
+            progress(rows.stop)

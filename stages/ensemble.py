@@ -1,12 +1,15 @@
-"""Average the heads of R, RG or RGP."""
+"""Fuse the similarities of several systems into one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from tqdm import tqdm
 
 from pipeline import retrieval, similarity_store
 from pipeline.errors import InputError
@@ -17,46 +20,122 @@ from stages.layout import ENSEMBLES, Layout, system
 
 
 @click.command
-@click.argument("name", type=click.Choice(list(ENSEMBLES)))
+@click.argument("name")
+@click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH",
+              help="A system's name, or a similarity store; give two or more for an ensemble of your own.")
+@click.option("--fusion", type=click.Choice(list(retrieval.FUSIONS)), default="mean", show_default=True,
+              help="Mean of the similarities; or for each query of their z-scores, or of 1 / (60 + rank), among its "
+              "candidates.")
+@click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
+              help="One for each member, in order.")
+@click.option("--keep-common", is_flag=True,
+              help="Leave out images that a member lacks (failed for one engine, say), and say which.")
 @options.dataset
 @options.text
 @options.recipe
 @options.seed
 @options.with_settings
-def command(layout: Layout, settings: Settings, name: str, dataset: str | None, text: str, recipe: str,
+def command(layout: Layout, settings: Settings, name: str, members: tuple[str, ...], fusion: str,
+            weights: tuple[float, ...], keep_common: bool, dataset: str | None, text: str, recipe: str,
             seed: int) -> None:
-    """Average the similarities of the heads of R, RG or RGP, aligned by image and caption id.
+    """Fuse systems, aligned by image and caption id: R, RG or RGP by the mean as in the papers, or NAME, your own.
 
     Example: pipeline ensemble RGP
+
+    Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
     """
     dataset = dataset or settings.run.dataset
-    paths = [layout.similarity(dataset, system(recipe, feature, text, seed)) for feature in ENSEMBLES[name]]
-    stores = [SimilarityStore.open(path) for path in paths]
-    members = [retrieval.Member(store.path.stem, store.similarity, store.image_ids, store.caption_ids)
-               for store in stores]
-    first = stores[0]
-    path = layout.similarity(dataset, system(recipe, name, text, seed))
-    similarity_store.save(path, _rows(retrieval.fuse(members), len(first.image_ids)), first.image_ids,
-                          first.caption_ids, first.caption_image, _made_from(name, stores))
-    click.echo(f"{path}: mean of {', '.join(member.name for member in members)}")
+    if name in ENSEMBLES:
+        if members or weights or fusion != "mean":
+            raise InputError(f"{name} is the papers' mean over {', '.join(ENSEMBLES[name])}; give an ensemble with "
+                             "members, weights or a fusion of its own another name, and its members with --member")
+        members = tuple(system(recipe, feature, text, seed) for feature in ENSEMBLES[name])
+        path = layout.similarity(dataset, system(recipe, name, text, seed))
+    else:
+        path = _own(layout, dataset, name, members)
+    stores = [SimilarityStore.open(_find(layout, dataset, member)) for member in members]
+    shares = retrieval.shares(weights or None, len(stores))
+    made_from = _made_from(name, stores) | {
+        "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores]}}
+    parts, left_out = _parts(stores, keep_common)
+    with tqdm(total=len(parts[0].image_ids), unit="image", desc=path.stem) as bar:
+        _save(path, parts, stores[0], fusion, shares, made_from | left_out, bar)
+    said = f", {len(left_out['left_out'])} images left out" if left_out else ""
+    click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
 
 
-def _rows(fused: Any, images: int) -> Iterator[np.ndarray]:
-    for row in range(0, images, similarity_store.ROWS):
-        block = fused.block(slice(row, min(row + similarity_store.ROWS, images)), slice(0, fused.shape[1]))
-        yield block.float().numpy()
+def _own(layout: Layout, dataset: str, name: str, members: tuple[str, ...]) -> Path:
+    """Where an ensemble of the user's own is written."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
+        raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
+    if len(members) < 2:
+        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; the papers' "
+                         f"are {', '.join(ENSEMBLES)}")
+    options.refuse("text", "recipe", "seed", why="goes with R, RG and RGP; your own ensemble names its members")
+    path = layout.similarity(dataset, name)
+    if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
+        raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
+    return path
+
+
+def _find(layout: Layout, dataset: str, member: str) -> Path:
+    return Path(member) if Path(member).exists() else layout.similarity(dataset, member)
+
+
+def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[retrieval.Member], dict[str, Any]]:
+    """The members' scores with their ids, and what made_from says of the images that were left out."""
+    if not keep_common:
+        return [retrieval.Member(store.path.stem, store.scores, store.image_ids, store.caption_ids)
+                for store in stores], {}
+    kept = reduce(np.intersect1d, [store.image_ids for store in stores])
+    if not len(kept):
+        raise InputError(f"{', '.join(store.path.stem for store in stores)}: have no image in common")
+    every = reduce(np.union1d, [store.image_ids for store in stores])
+    return [_only(store, kept) for store in stores], {"left_out": np.setdiff1d(every, kept).tolist()}
+
+
+def _only(store: SimilarityStore, image_ids: np.ndarray) -> retrieval.Member:
+    """A member with just these images and their captions."""
+    keep = np.isin(store.image_ids, image_ids)
+    rows, columns = np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])
+    return retrieval.Member(store.path.stem, retrieval.select(store.scores, rows, columns), store.image_ids[rows],
+                            store.caption_ids[columns])
+
+
+def _save(path: Path, parts: list[retrieval.Member], first: SimilarityStore, fusion: str, shares: list[float],
+          made_from: dict[str, Any], bar: tqdm) -> None:
+    ids, captions = parts[0].image_ids, parts[0].caption_ids
+    place = {image: row for row, image in enumerate(ids.tolist())}
+    owner = dict(zip(first.caption_ids.tolist(), first.image_ids[first.caption_image].tolist(), strict=True))
+    caption_image = np.array([place[owner[caption]] for caption in captions.tolist()], np.int64)
+    if fusion == "mean":
+        matrices, by_query = [retrieval.fuse(parts, fusion, shares)], None
+    else:
+        matrices, by_query = retrieval.align(parts), {"method": fusion, "weights": shares}  # type: ignore[assignment]
+    similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,  # type: ignore[arg-type]
+                          lambda rows: bar.update(rows / len(matrices) - bar.n))
 
 
 def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
-    """What the ensemble was made from; its members must agree in all but the feature."""
-    first = stores[0].made_from
-    for store in stores[1:]:
-        for key in ("dataset", "split", "manifest", "recipe", "text", "seed"):
-            if store.made_from[key] != first[key]:
-                raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
-                                 f"{first[key]!r}; score both anew")
+    """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
     every = [store.made_from for store in stores]
-    return {**first, "ensemble": name,
-            "features": {feature: recipe for made in every for feature, recipe in made["features"].items()},
-            "untrained": [feature for made in every for feature in made["untrained"]],
+    for store in stores[1:]:
+        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if name in ENSEMBLES else ())):
+            if store.made_from[key] != every[0][key]:
+                raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
+                                 f"{every[0][key]!r}; score both anew")
+    # Where members differ there is nothing to say of the whole; each member's own name says it.
+    alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
+             for key in ("recipe", "text", "seed")}
+    return {**every[0], **alike, "ensemble": name, "features": _features(every),
+            "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
             "members": [member for made in every for member in made["members"]]}
+
+
+def _features(every: list[dict[str, Any]]) -> dict[str, str]:
+    """Feature -> the engine's recipe; both where members have that feature by two engines."""
+    recipes: dict[str, dict[str, None]] = {}
+    for made in every:
+        for feature, recipe in made["features"].items():
+            recipes.setdefault(feature, {})[recipe] = None
+    return {feature: " + ".join(names) for feature, names in recipes.items()}

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pipeline import settings
+from pipeline.errors import InputError
 from stages.layout import Layout
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -43,3 +45,12 @@ recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default
 seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do where something made otherwise is in the way.")
+
+
+def refuse(*names: str, why: str) -> None:
+    """Raise InputError where the user gave one of these options, which would do nothing here."""
+    context = click.get_current_context()
+    flags = {option.name: option.opts[-1] for option in context.command.params}
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"{flags[name]} {why}")

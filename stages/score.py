@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 import numpy as np
+from tqdm import tqdm
 
 from pipeline import similarity_store, training
 from pipeline.manifest import Manifest
+from pipeline.retrieval import Embeddings
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore
 from stages import options
@@ -40,8 +42,11 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
         "members": [{"head": name, "checkpoint": head.checkpoint, "store": described["store"],
                      "weights": described["features"]["weights"]}]}
     path = layout.similarity(manifest.dataset, name)
-    rows = range(0, len(images), similarity_store.ROWS)
-    blocks = (images[row:row + similarity_store.ROWS] @ captions.T for row in rows)
-    similarity_store.save(path, blocks, split.image_ids, split.caption_ids, split.caption_image.astype(np.int64),
-                          made_from, image_embeddings=images, caption_embeddings=captions)
+    # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
+    product = Embeddings(images, captions, double=True)
+    with tqdm(total=len(images), unit="image", desc=name) as bar:
+        similarity_store.save(path, [product], split.image_ids, split.caption_ids,
+                              split.caption_image.astype(np.int64), made_from,
+                              progress=lambda rows: bar.update(rows - bar.n),
+                              image_embeddings=images, caption_embeddings=captions)
     click.echo(f"{path}: {len(images)} images x {len(captions)} captions of {split.name}")

@@ -1,7 +1,7 @@
 """Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
 
 from pipeline.retrieval.embeddings import Embeddings
-from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse
+from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse, shares
 from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
 from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
 from pipeline.retrieval.ranking import rank
@@ -13,6 +13,7 @@ from pipeline.retrieval.significance import (
     Spread,
     bootstrap,
     compare,
+    interval,
     over_seeds,
 )
 from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
@@ -42,8 +43,10 @@ __all__ = [
     "consecutive_captions",
     "evaluate",
     "fuse",
+    "interval",
     "measure",
     "over_seeds",
     "rank",
     "select",
+    "shares",
 ]

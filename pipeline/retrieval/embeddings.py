@@ -38,12 +38,12 @@ class Embeddings:
     or memory-mapped.
 
     Both may also be torch tensors, or paths of `.npy` files. Products are computed in float32 (in float64 if
-    either side is). Two equal rows give equal similarities wherever these are compared, so that duplicates
-    tie instead of winning by rounding. Raises `InputError` for other shapes or types, for unlike D, and for a
-    NaN or infinity, with its row and dimension.
+    either side is, or if `double`). Two equal rows give equal similarities wherever these are compared, so
+    that duplicates tie instead of winning by rounding. Raises `InputError` for other shapes or types, for
+    unlike D, and for a NaN or infinity, with its row and dimension.
     """
 
-    def __init__(self, images: Embedding, captions: Embedding) -> None:
+    def __init__(self, images: Embedding, captions: Embedding, double: bool = False) -> None:
         self.images = _array(images, "image embeddings")
         self.captions = _array(captions, "caption embeddings")
         if self.images.shape[1] != self.captions.shape[1]:
@@ -52,7 +52,7 @@ class Embeddings:
                 f"captions {list(self.captions.shape)}"
             )
         self.shape = (len(self.images), len(self.captions))
-        double = 8 in (self.images.itemsize, self.captions.itemsize)
+        double = double or 8 in (self.images.itemsize, self.captions.itemsize)
         self.dtype = torch.float64 if double else torch.float32
         highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
         self._cannot_overflow = highest < torch.finfo(self.dtype).max

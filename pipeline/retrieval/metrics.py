@@ -157,7 +157,7 @@ def measure(
 def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:
     ranks = queries.ranks(ties)
     return DirectionMetrics(
-        recalls={k: 100 * _exact_mean(queries.hits(k, ties)) for k in RECALLS},
+        recalls={k: _exact_mean(queries.hits(k, ties), 100) for k in RECALLS},
         median_rank=float(np.median(ranks)),
         mean_rank=_exact_mean(ranks),
         queries=len(queries),
@@ -165,8 +165,8 @@ def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:
     )
 
 
-def _exact_mean(values: Floats) -> float:
-    return math.fsum(values) / len(values)
+def _exact_mean(values: Floats, scale: float = 1) -> float:
+    return scale * math.fsum(values) / len(values)
 
 
 def _mean(folds: Sequence[DirectionMetrics]) -> DirectionMetrics:

@@ -17,7 +17,9 @@ STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in REC
 
 @dataclass(frozen=True)
 class FoldHits:
-    """What each of a fold's images adds to the hits: float64 [I, 6]; and to the number of queries: [I, 2]."""
+    """What each of a fold's images with captions adds to the hits: float64 [I, 6]; and to the number of
+    queries: [I, 2].
+    """
 
     hits: Floats
     queries: Ids
@@ -28,8 +30,10 @@ class FoldHits:
         images = ranks.shape[0]
         both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.caption_image[ranks.t2i.query]))
         hits = [_by_image(queries, owner, k, ties, images) for queries, owner in both for k in RECALLS]
-        queries = [np.bincount(owner, minlength=images) for _, owner in both]
-        return cls(np.stack(hits, 1), np.stack(queries, 1))
+        queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
+        # Images without captions are candidates alone: no test set would be drawn from them.
+        asking = queries.any(1)
+        return cls(np.stack(hits, 1)[asking], queries[asking])
 
     def minus(self, other: FoldHits) -> FoldHits:
         """The difference of two systems on the same queries."""

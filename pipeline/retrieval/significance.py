@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from pipeline.retrieval.metrics import RECALLS, Metrics
 from pipeline.retrieval.per_image import STATISTICS, FoldHits, mean, statistics
 from pipeline.retrieval.ranks import Floats
 
-# Resampled test sets handled at once, which bounds memory to this many times the number of images.
-SAMPLES_AT_ONCE = 100
+# Images of resampled test sets handled at once: 16 bytes each, and some tens of bytes of what follows from them.
+DRAWN_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ def bootstrap(metrics: Metrics, samples: int = 1000, confidence: float = 0.95, s
     folds = [FoldHits.of(ranks, metrics.ties) for ranks in metrics.ranks]
     drawn = _resample(folds, samples, np.random.default_rng(seed))
     return _intervals(statistics(folds), drawn, confidence)
+
+
+def interval(metrics: Metrics, samples: int = 1000, seed: int = 0) -> dict[str, Any]:
+    """The 95 % intervals of `bootstrap` as plain JSON values, nested as `Metrics.as_dict` is: [low, high] each."""
+    each = {name: [found.low, found.high] for name, found in bootstrap(metrics, samples, seed=seed).items()}
+    ways = {way: {f"r{k}": each[f"{way}_r{k}"] for k in RECALLS} for way in ("i2t", "t2i")}
+    return {**ways, "rsum": each["rsum"]}
 
 
 def compare(
@@ -114,8 +122,7 @@ def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
 def _resample(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> Floats:
     """The statistics [samples, 7] of test sets drawn with replacement."""
     drawn = []
-    for start in range(0, samples, SAMPLES_AT_ONCE):
-        count = min(SAMPLES_AT_ONCE, samples - start)
+    for count in _batches(folds, samples):
         recalls = []
         for fold in folds:
             images = len(fold.hits)
@@ -128,8 +135,7 @@ def _resample(folds: Sequence[FoldHits], samples: int, generator: np.random.Gene
 def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> Floats:
     """The differences [samples, 7] after swapping the two systems' results of about half of the images."""
     swapped = []
-    for start in range(0, samples, SAMPLES_AT_ONCE):
-        count = min(SAMPLES_AT_ONCE, samples - start)
+    for count in _batches(folds, samples):
         recalls = []
         for fold in folds:
             signs = generator.integers(0, 2, size=(count, len(fold.hits))) * 2.0 - 1
@@ -137,6 +143,12 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
             recalls.append(100 * (signs @ fold.hits) / queries)
         swapped.append(mean(recalls))
     return np.concatenate(swapped)
+
+
+def _batches(folds: Sequence[FoldHits], samples: int) -> list[int]:
+    """How many resampled test sets to handle at once, so that memory stays bounded for any number of images."""
+    most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
+    return [min(most, samples - start) for start in range(0, samples, most)]
 
 
 def _intervals(measured: Floats, drawn: Floats, confidence: float) -> dict[str, Interval]:

@@ -1,0 +1,81 @@
+"""What is measured: scores, and whose images and captions they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.retrieval import Embeddings, PerDirection, Similarity, as_similarity, consecutive_captions
+from pipeline.similarity_store import Ids, SimilarityStore
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a user says of a matrix that does not say it itself: a manifest and its split, or captions an image.
+
+    None is what was not said: the split test, five captions an image.
+    """
+
+    manifest: Path | None = None
+    split: str | None = None
+    captions_per_image: int | None = None
+
+    def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:
+        """caption_image [C], image ids [I] and caption ids [C]. Raises InputError where the shape is another."""
+        if self.manifest is None:
+            if self.split is not None:
+                raise InputError("--split goes with --manifest")
+            return consecutive_captions(shape, self.captions_per_image or 5), None, None
+        if self.captions_per_image is not None:
+            raise InputError("--captions-per-image goes without --manifest, which says how many each image has")
+        split = Manifest.load(self.manifest).split(self.split or "test")
+        expected = (len(split.image_ids), len(split.caption_ids))
+        if shape != expected:
+            raise InputError(f"the matrix is {shape[0]} x {shape[1]}, the manifest's {split.name} split {expected[0]} "
+                             f"images x {expected[1]} captions; rows are images, columns captions")
+        return split.caption_image, split.image_ids, split.caption_ids
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Scores [I, C], caption_image [C], and ids [I] and [C] where they are known; made_from as in similarity stores."""
+
+    name: str
+    scores: Similarity | PerDirection
+    caption_image: Ids
+    image_ids: Ids | None = None
+    caption_ids: Ids | None = None
+    made_from: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_store(cls, store: SimilarityStore) -> Pool:
+        return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
+                   store.made_from)
+
+    @classmethod
+    def of_matrix(cls, path: Path, columns: Columns) -> Pool:
+        """A similarity store, or any matrix [I, C] as `.npy` or zarr."""
+        if (path / "similarity").is_dir():
+            if columns != Columns():
+                raise InputError(f"{path}: says itself which captions its columns are; leave out --manifest, --split "
+                                 "and --captions-per-image")
+            return cls.of_store(SimilarityStore.open(path))
+        scores = as_similarity(path)
+        return cls(path.stem, scores, *columns.of(scores.shape))
+
+    @classmethod
+    def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:
+        """Two `.npy` files [I, D] and [C, D], multiplied block by block."""
+        scores = Embeddings(images, captions)
+        return cls(images.stem, scores, *columns.of(scores.shape))
+
+    def require_ids(self) -> tuple[Ids, Ids]:
+        """Image ids [I] and caption ids [C]. Raises InputError where they are not known."""
+        if self.image_ids is None or self.caption_ids is None:
+            raise InputError(f"{self.name}: which images and captions it is of is not known; name its --manifest")
+        return np.asarray(self.image_ids), np.asarray(self.caption_ids)

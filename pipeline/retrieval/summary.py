@@ -1,0 +1,74 @@
+"""Measured numbers for reading: as text, or as a Markdown table. They take what `Metrics.as_dict` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+# What is measured -> its numbers, with or without the key "interval".
+Results: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
+COLUMNS = ("R@1", "R@5", "R@10", "median rank", "mean rank", "tied queries")
+NOTE = "In brackets: 95 % intervals, by a bootstrap over images."
+
+
+def to_text(results: Results) -> str:
+    """Every result as a small table."""
+    parts = []
+    for name, numbers in results.items():
+        cells = [["", *COLUMNS], *([title, *_row(numbers, way)] for way, title in DIRECTIONS.items())]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        parts += [_title(name, numbers), *(f"  {line}".rstrip() for line in lines), f"  RSUM {_rsum(numbers)}",
+                  *(f"  {line}" for line in _extended(numbers)), ""]
+    return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
+
+
+def to_markdown(results: Results) -> str:
+    """All results in one table, two rows each."""
+    lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
+    for name, numbers in results.items():
+        first = True
+        for way, title in DIRECTIONS.items():
+            row = [_escape(_title(name, numbers)) if first else "", title, *_row(numbers, way),
+                   _rsum(numbers) if first else ""]
+            lines.append("| " + " | ".join(row) + " |")
+            first = False
+    remarks = [f"{_escape(name)}: {line}" for name, numbers in results.items() for line in _extended(numbers)]
+    return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
+
+
+def _title(name: str, numbers: Mapping[str, Any]) -> str:
+    size = f"{numbers['images']} images x {numbers['captions']} captions, protocol {numbers['protocol']}"
+    ties = "" if numbers["ties"] == "expected" else f", ties {numbers['ties']}"
+    return ", ".join(part for part in (name, size) if part) + ties
+
+
+def _row(numbers: Mapping[str, Any], way: str) -> list[str]:
+    interval = numbers.get("interval", {}).get(way, {})
+    return [*(ranged(numbers[way][k], interval.get(k)) for k in ("r1", "r5", "r10")),
+            f"{numbers[way]['median_rank']:.1f}", f"{numbers[way]['mean_rank']:.1f}", str(numbers["tied"][way])]
+
+
+def _rsum(numbers: Mapping[str, Any]) -> str:
+    return ranged(numbers["rsum"], numbers.get("interval", {}).get("rsum"))
+
+
+def ranged(value: float, interval: Iterable[float] | None) -> str:
+    """A number with its interval: 17.9 [16.0, 19.8]."""
+    return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
+
+
+def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
+    for extension, measured in numbers.get("extended", {}).items():
+        for measure, ways in measured.items():
+            yield f"{extension} {measure}: " + ", ".join(f"{DIRECTIONS[way]} {ways[way]:.1f}" for way in DIRECTIONS)
+
+
+def _with_intervals(results: Results) -> bool:
+    return any("interval" in numbers for numbers in results.values())
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

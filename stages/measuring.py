@@ -1,0 +1,62 @@
+"""Options that commands which measure share: what a matrix is of, by which rules, how results are printed."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.errors import InputError
+from pipeline.pool import Columns
+from pipeline.retrieval import PROTOCOLS, Protocol
+from stages.options import Command
+
+
+def columns(command: Command) -> Command:
+    """Options that say whose captions a matrix's columns are; the command takes `columns`."""
+
+    @click.option("--manifest", "manifest_path", type=click.Path(path_type=Path),
+                  help="Whose images its rows and whose captions its columns are.")
+    @click.option("--split", metavar="NAME", show_default="test", help="Which of the manifest's splits it is of.")
+    @click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
+                  help="Without a manifest: captions stand together, so many an image.")
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
+                **others: Any) -> None:
+        command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def protocol(command: Command) -> Command:
+    """Options that say how to measure; the command takes `rules`, None where none were given, and `ties`."""
+
+    @click.option("--folds", type=click.IntRange(min=1), help="Mean over so many consecutive folds of images.")
+    @click.option("--protocol", "name", type=click.Choice(list(PROTOCOLS)), help="A benchmark's rules, asserted.")
+    @click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
+                  show_default=True, help="How ties count: their exact expectation, or its bounds.")
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, folds: int | None, name: str | None, **others: Any) -> None:
+        if name and folds:
+            raise InputError("--protocol has its own folds; give --protocol or --folds")
+        rules = Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds) if folds else None
+        command(*arguments, rules=PROTOCOLS[name] if name else rules, **others)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def output(command: Command) -> Command:
+    """How results are printed; the command takes `output`: text, json or markdown."""
+
+    @click.option("--format", "output", type=click.Choice(["text", "json", "markdown"]), show_default="text",
+                  help="How to print.")
+    @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, output: str | None, as_json: bool, **others: Any) -> None:
+        if as_json and output not in (None, "json"):
+            raise InputError(f"--json and --format {output} are two ways to print; give one")
+        command(*arguments, output="json" if as_json else output or "text", **others)
+
+    return wrapped  # type: ignore[return-value]
