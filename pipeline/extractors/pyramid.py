@@ -55,7 +55,7 @@ class Pyramid:
         self.boxes = windows()
         self.items = len(self.boxes)
         self.recipe = f"pyramid{self.items}-{options.network}"
-        blank = torch.zeros(options.image_size, options.image_size, 3, dtype=torch.uint8)
+        blank = self.network.prepare(Image.new("RGB", (1, 1)), options.image_size)
         self.dimension = feature_map(self.network, [blank], max(SCALES)).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:

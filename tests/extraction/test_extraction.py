@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -13,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from folders import tree
+from spoiling import scenes_in
 
-from pipeline import extraction, images, manifest
+from pipeline import extraction, images
 from pipeline.errors import InputError
-from pipeline.extraction import cluster, worker
-from pipeline.manifest import Manifest
+from pipeline.extraction import worker
 from pipeline.store import FeatureStore, StoreError, verify
 
 
@@ -105,16 +104,6 @@ def test_killed_at_20_random_moments_and_resumed_it_is_bit_identical(corpus: Pat
     assert tree(tmp_path / "cut.zarr") == tree(tmp_path / "whole.zarr")
 
 
-@pytest.fixture
-def spoiled(corpus: Path, scenes: Manifest, job: extraction.Job, tmp_path: Path) -> extraction.Job:
-    """The same job with images 3 and 9 that are not images."""
-    folder = shutil.copytree(corpus / "images", tmp_path / "images")
-    for row, content in ((3, b"text"), (9, b"")):
-        (folder / scenes.images["file"][row]).write_bytes(content)
-    spoilt = manifest.build("sample", folder, corpus / "dataset_sample.json")
-    return replace(job, manifest=spoilt, images_folder=folder)
-
-
 def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.Job) -> None:
     with pytest.raises(InputError, match=r"\.jpg: not an image.*--on-error skip") as caught:
         extraction.extract(spoiled)
@@ -142,19 +131,33 @@ def test_another_manifests_images_are_refused(job: extraction.Job, spoiled: extr
         FeatureStore(job.store).require(spoiled.manifest)
 
 
-def test_workers_write_the_same_bytes(job: extraction.Job, tmp_path: Path) -> None:
-    extraction.extract(job)
-    shared = replace(job, store=tmp_path / "workers.zarr")
-    done: list[int] = []
-    with cluster.local(2) as workers:
-        extraction.extract(shared, workers, on_images=done.append)
-        with pytest.raises(InputError, match="no such image"):
-            extraction.extract(replace(shared, store=tmp_path / "bad.zarr", images_folder=tmp_path / "nowhere"),
-                               workers)
-    assert sum(done) == 24
-    assert tree(shared.store) == tree(job.store)
+def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Job, corpus: Path) -> None:
+    skipping = replace(spoiled, on_error="skip")
+    extraction.extract(skipping)
+    assert extraction.extract(skipping).extracted == 0
+    again = replace(skipping, retry_failed=True)
+    assert extraction.extract(again).extracted == 10  # the two shards that hold them
+    mended = scenes_in(spoiled.images_folder, corpus, mend=[3])
+    outcome = extraction.extract(replace(again, manifest=mended))
+    assert (outcome.extracted, list(outcome.failed)) == (10, [9])
+    assert FeatureStore(spoiled.store).require(mended).done[3]
+    with pytest.raises(InputError, match=r"1 images failed in an earlier run.*--retry-failed"):
+        extraction.extract(replace(spoiled, manifest=mended))
 
 
-def test_no_cluster_there() -> None:
-    with pytest.raises(InputError, match="no dask scheduler"), cluster.running("tcp://127.0.0.1:1", timeout=1):
-        pass
+def test_changed_images_are_refused_or_done_again_alone(job: extraction.Job, spoiled: extraction.Job,
+                                                        corpus: Path) -> None:
+    other = replace(spoiled, manifest=scenes_in(spoiled.images_folder, corpus, mend=[3, 9]))
+    extraction.extract(other)
+    before = FeatureStore(other.store).identity
+    (other.images_folder / other.manifest.images["file"][8]).write_bytes(
+        (other.images_folder / other.manifest.images["file"][7]).read_bytes())
+    with pytest.raises(InputError, match="the manifest says"):
+        extraction.extract(replace(other, store=other.store.with_name("new.zarr")))
+    changed = replace(other, manifest=scenes_in(other.images_folder, corpus))
+    with pytest.raises(StoreError, match="image row 8 is another file now"):
+        extraction.extract(changed)
+    assert extraction.extract(replace(changed, if_changed="redo")).extracted == 5
+    store = FeatureStore(changed.store).require(changed.manifest)
+    assert np.array_equal(*(store.read(np.array([row]))[0] for row in (7, 8)))
+    assert store.identity == before  # the files' sizes are the manifest's to tell

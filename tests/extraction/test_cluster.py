@@ -1,0 +1,77 @@
+"""Workers: the same bytes as in one process, also when one of them dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from folders import tree
+
+from pipeline import extraction
+from pipeline.errors import InputError
+from pipeline.extraction import cluster
+from pipeline.extractors import Runtime
+
+
+@pytest.fixture
+def slow(job: extraction.Job) -> extraction.Job:
+    """Each image takes a while, each shard a while longer."""
+    options = {"network": "test_efficientnet", "weights": "untrained", "image_size": 512, "grid": 2}
+    return replace(job, engine=extraction.Engine.of("grid", options, Runtime()), shard_images=3)
+
+
+def test_one_of_three_workers_is_killed_midway(slow: extraction.Job, tmp_path: Path) -> None:
+    whole = replace(slow, store=tmp_path / "whole.zarr")
+    extraction.extract(whole)
+    killed: list[str] = []
+    written: list[int] = []
+    with cluster.local(3) as workers:
+        processes = workers.client.run(os.getpid)
+
+        def on_images(count: int) -> None:
+            written.append(count)
+            busy = [address for address, tasks in workers.client.processing().items() if tasks]
+            if not killed and busy:
+                killed.append(busy[0])
+                os.kill(processes[busy[0]], signal.SIGKILL)
+
+        extraction.extract(slow, workers, on_images=on_images)
+        assert killed
+        assert processes[killed[0]] not in workers.client.run(os.getpid).values()
+    assert sum(written) == 24
+    assert tree(slow.store) == tree(whole.store)
+
+
+def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.Job, tmp_path: Path) -> None:
+    with cluster.local(1) as workers:
+        with pytest.raises(InputError, match="no such image"):
+            extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
+        with pytest.raises(InputError, match="is not here"):
+            extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)
+
+
+def test_a_running_cluster(job: extraction.Job, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    extraction.extract(job)
+    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as there,
+          cluster.running(there.scheduler_address) as workers):
+        shared = replace(job, store=tmp_path / "shared.zarr")
+        assert extraction.extract(shared, workers).extracted == 24
+    assert tree(shared.store) == tree(job.store)
+
+
+def test_no_cluster_there() -> None:
+    with pytest.raises(InputError, match="no dask scheduler"), cluster.running("tcp://127.0.0.1:1", timeout=1):
+        pass
+
+
+def test_a_cluster_without_workers() -> None:
+    from distributed import LocalCluster
+
+    with (LocalCluster(n_workers=0, dashboard_address=None) as there,
+          pytest.raises(InputError, match="has no worker"), cluster.running(there.scheduler_address, timeout=1)):
+        pass
