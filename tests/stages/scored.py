@@ -1,0 +1,46 @@
+"""A run's checkpoints and similarity stores made by hand, by the working directory: no network is trained for them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import similarity_store
+from pipeline.retrieval import Embeddings
+
+IMAGES, CAPTIONS = 12, 5
+
+
+def made_from(feature: str, checkpoint: str, seed: int = 0) -> dict[str, Any]:
+    head = f"vse2ad-{feature}-bigru-s{seed}"
+    return {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": None,
+            "features": {feature: f"{feature}-engine"}, "text": "bigru", "seed": seed, "untrained": [],
+            "manifest": "m" * 64, "members": [{"head": head, "checkpoint": checkpoint, "store": "f" * 64,
+                                               "weights": "w" * 64}]}
+
+
+def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"head", without: tuple[int, ...] = (),
+          **changes: Any) -> Path:
+    """What `pipeline train` and `pipeline score` leave, by the working directory: a checkpoint, a similarity store.
+
+    Image ids are 10, 20, …; caption ids 100, 101, …; `without` leaves out images by row.
+    """
+    generator = np.random.default_rng([seed, *feature.encode()])
+    images = np.random.default_rng(1).standard_normal((IMAGES, 8)).astype(np.float32)
+    captions = np.repeat(images, CAPTIONS, 0) + noise * generator.standard_normal((IMAGES * CAPTIONS, 8))
+    rows = np.setdiff1d(np.arange(IMAGES), without)
+    columns = np.flatnonzero(np.isin(np.arange(IMAGES * CAPTIONS) // CAPTIONS, rows))
+    made = made_from(feature, hashlib.sha256(content).hexdigest(), seed) | changes
+    name = made["members"][0]["head"]
+    head = Path("heads", made["dataset"], name)
+    head.mkdir(parents=True, exist_ok=True)
+    (head / "best.safetensors").write_bytes(content)
+    path = Path("similarities", made["dataset"], f"{name}.zarr")
+    vectors = images[rows], captions.astype(np.float32)[columns]
+    similarity_store.save(path, [Embeddings(*vectors, double=True)], 10 * (rows + 1), columns + 100,
+                          np.searchsorted(rows, columns // CAPTIONS), made,
+                          image_embeddings=vectors[0], caption_embeddings=vectors[1])
+    return path

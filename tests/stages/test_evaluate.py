@@ -1,0 +1,120 @@
+"""`pipeline evaluate`: the run into metrics.json, and any matrix; intervals, formats, what is stale or not finite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored import score
+
+from pipeline import retrieval
+from pipeline.similarity_store import SimilarityStore
+
+RUN = ("-S", "run.features=[region, grid]")
+
+
+@pytest.fixture
+def scored_run(pipeline: Any) -> Any:
+    """The run's heads and ensembles."""
+    for feature in ("region", "grid"):
+        score(feature)
+    for name in ("R", "RG"):
+        assert pipeline("ensemble", name)[0] == 0
+    return pipeline
+
+
+def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> None:
+    code, out, _ = scored_run("evaluate", *RUN, "--json")
+    results = json.loads(Path("results", "metrics.json").read_text(encoding="utf-8"))
+    assert (code, json.loads(out)) == (0, results)
+    assert list(results) == [f"vse2ad-{name}-bigru-s0" for name in ("region", "grid", "R", "RG")]
+    store = SimilarityStore.open(Path("similarities/sample/vse2ad-RG-bigru-s0.zarr"))
+    metrics = retrieval.evaluate(store.similarity, store.caption_image)
+    numbers = results["vse2ad-RG-bigru-s0"]["all"]
+    assert {**metrics.as_dict(), "interval": numbers["interval"]} == numbers
+    drawn = retrieval.bootstrap(metrics, 1000, 0.95, seed=0)
+    assert numbers["interval"]["t2i"]["r5"] == [drawn["t2i_r5"].low, drawn["t2i_r5"].high]
+    assert numbers["interval"]["rsum"] == [drawn["rsum"].low, drawn["rsum"].high]
+    assert results["vse2ad-RG-bigru-s0"]["made_from"] == store.made_from
+
+
+def test_the_settings_say_how_intervals_are_drawn(scored_run: Any) -> None:
+    printed = [scored_run("evaluate", *RUN, "--json", "-S", f"evaluate.{change}")[1]
+               for change in ("seed=0", "seed=0", "seed=5", "resamples=7")]
+    assert printed[0] == printed[1] != printed[2] != printed[3] != printed[0]
+
+
+def test_text_and_markdown_show_ranks_ties_and_intervals(scored_run: Any) -> None:
+    scored_run("evaluate", *RUN)
+    numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
+    recall = "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["r1"], *numbers["interval"]["t2i"]["r1"])
+    for output in ("text", "markdown"):
+        out = scored_run("evaluate", *RUN, "--format", output)[1]
+        assert recall in out
+        assert "vse2ad-RG-bigru-s0, 12 images x 60 captions, protocol all" in out
+        assert all(word in out for word in ("median rank", "mean rank", "tied queries", "95 % intervals"))
+    assert all(line.count("|") == out.splitlines()[0].count("|") for line in out.splitlines()[:10])
+
+
+def test_an_ensemble_of_older_heads_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+    score("grid", content=b"trained again")
+    assert "vse2ad-RG-bigru-s0.zarr: is an ensemble of an older vse2ad-grid-bigru-s0" in refused("evaluate", *RUN)
+    assert not Path("results/metrics.json").exists()
+    scored_run("ensemble", "RG")
+    assert scored_run("evaluate", *RUN)[0] == 0
+
+
+def test_a_head_trained_since_it_was_scored_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+    Path("heads/sample/vse2ad-region-bigru-s0/best.safetensors").write_bytes(b"trained again")
+    assert "is not the checkpoint that was scored; run `pipeline score` again for vse2ad-region" in refused("evaluate",
+                                                                                                            *RUN)
+
+
+@pytest.mark.parametrize("change", [{"manifest": "n" * 64}, {"split": "val"}])
+def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refused: Callable[..., str],
+                                                          change: dict[str, str]) -> None:
+    score("grid", **change)
+    assert f"its {next(iter(change))} is" in refused("evaluate", *RUN)
+
+
+def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Callable[..., str],
+                                                    rng: np.random.Generator) -> None:
+    images, captions = (rng.standard_normal((size, 8)).astype(np.float32) for size in (6, 12))
+    for name, values in (("i", images), ("c", captions), ("s", images @ captions.T)):
+        np.save(f"{name}.npy", values)
+    few = ("--captions-per-image", "2", "--json")
+    product = pipeline("evaluate", "--similarity", "s.npy", *few)[1]
+    assert json.loads(pipeline("evaluate", "--embeddings", "i.npy", "c.npy", *few)[1]) == json.loads(product)
+    captions[7, 3] = np.inf
+    np.save("c.npy", captions)
+    said = refused("evaluate", "--embeddings", "i.npy", "c.npy", *few)
+    assert "caption embeddings: row 7, dimension 3 is inf" in said
+
+
+def test_one_nan_is_refused_with_its_place(refused: Callable[..., str], rng: np.random.Generator) -> None:
+    scores = rng.random((20, 100)).astype(np.float16)
+    scores[13, 44] = np.nan
+    np.save("s.npy", scores)
+    assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--similarity", "s.npy")
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--manifest", "m.parquet"), "leave out --manifest"),
+    (("--captions-per-image", "5"), "leave out --manifest"),
+    (("--json", "--format", "text"), "--json and --format text"),
+    (("--protocol", "all", "--folds", "2"), "give --protocol or --folds"),
+    (("--embeddings", "i.npy", "c.npy"), "give one"),
+])
+def test_options_that_would_do_nothing_are_refused(refused: Callable[..., str], arguments: tuple[str, ...],
+                                                   said: str) -> None:
+    assert said in refused("evaluate", "--similarity", score("region"), *arguments)
+
+
+def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
+    np.save("s.npy", np.eye(5, 25, dtype=np.float32))
+    assert "--split goes with --manifest" in refused("evaluate", "--similarity", "s.npy", "--split", "val")
+    assert "--ties" not in refused("evaluate", "--ties", "pessimistic", *RUN)  # of use for a run as well
