@@ -14,6 +14,7 @@ from PIL import Image
 
 from pipeline import extraction, extractors, manifest, weights
 from pipeline.errors import InputError
+from pipeline.extraction import worker
 from pipeline.extractors import Runtime
 from pipeline.extractors.butd import checkpoint, detected, given
 from pipeline.images import ImageError
@@ -32,7 +33,7 @@ def _one_network() -> Iterator[None]:
         patch.setattr(checkpoint, "load", lambda name: network)
         patch.setattr(weights, "digest", lambda module: digest)
         yield
-    extraction.load.cache_clear()
+    worker._load.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,18 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
         expected = engine.detector.regions(feature_map, torch.tensor(boxes) * 1.6)  # 96 / 60
     np.testing.assert_allclose(found.features, expected.features, atol=1e-6)
     np.testing.assert_array_equal(found.extras["object"], expected.objects.argmax(dim=1))
+
+
+def test_given_boxes_from_end_to_end(scenes: manifest.Manifest, tmp_path: Path) -> None:
+    boxes = {"a b.png": [[0, 0, 79, 59], [10, 5, 30, 50], [1, 2, 33, 44]], "high.png": [[0, 0, 40, 80]]}
+    work = job(scenes, tmp_path / "given.zarr", "butd-given", boxes=boxes_file(tmp_path, **boxes))
+    outcome = extraction.extract(work)
+    assert outcome.failed.keys() == {1, 3}
+    assert outcome.failed[1] == "no boxes are given for tiny.png"
+    store = FeatureStore(work.store).require(scenes)
+    assert store.counts.tolist() == [3, 0, 1, 0]
+    assert store.extra("boxes", np.array([0]))[0].tolist() == boxes["a b.png"]
+    assert store.read(np.array([2, 0]))[0].any(axis=2).tolist() == [[True, False, False], [True, True, True]]
 
 
 def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> None:
