@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-Step = Callable[[], None]
+Step = Callable[[], Any]
 
 
 def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:

@@ -62,12 +62,12 @@ class Workers:
 
 
 @contextmanager
-def local(workers: int) -> Iterator[Workers]:
-    """`workers` processes on this machine, the cores shared out among them."""
+def local(workers: int, threads: int | None = None) -> Iterator[Workers]:
+    """`workers` processes on this machine with so many threads each (default: the cores shared out among them)."""
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 
-    threads = max(1, torch.get_num_threads() // workers)
+    threads = threads or max(1, torch.get_num_threads() // workers)
 
     class Threads(WorkerPlugin):  # type: ignore[misc]
         """Also for the process that comes in the place of one that died."""
