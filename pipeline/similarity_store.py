@@ -61,7 +61,8 @@ class SimilarityStore:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             ids = [np.asarray(_array(group, name)[:]) for name in ("image_ids", "caption_ids", "caption_image")]
             matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
-            fusion = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
+            fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
+                                          or {"method": None, "weights": []})
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no similarity store there; make it with `pipeline score` or "
                              "`pipeline ensemble`") from None

@@ -20,7 +20,10 @@ COMMANDS = {
     "score": "Write a head's similarity matrix.",
     "ensemble": "Average the heads of R, RG or RGP.",
     "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
+    "compare": "Test two systems against each other on the same queries.",
+    "throughput": "Time poolings and retrieval on this machine.",
     "tables": "Write the papers' tables, published rows beside measured ones.",
+    "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
 }
 
 

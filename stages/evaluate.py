@@ -36,10 +36,8 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
-    if similarity is not None and embeddings is not None:
-        raise InputError("--similarity and --embeddings are two sources; give one")
-    if similarity is not None or embeddings is not None:
-        pool = Pool.of_matrix(similarity, columns) if similarity else Pool.of_embeddings(*embeddings, columns)  # type: ignore[misc]
+    pool = _pool(similarity, embeddings, columns)
+    if pool is not None:
         numbers = _measure(pool, rules or "all", ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written({"": numbers}, output))
         return
@@ -52,6 +50,15 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     else:
         click.echo(_written({name: result[protocol] for name, result in results.items()
                              for protocol in sorted(result.keys() - {"made_from"})}, output))
+
+
+def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns) -> Pool | None:
+    """The one source that was named, None where the run is to be measured."""
+    if similarity is not None and embeddings is not None:
+        raise InputError("--similarity and --embeddings are two sources; give one")
+    if embeddings is not None:
+        return Pool.of_embeddings(embeddings[0], embeddings[1], columns)
+    return None if similarity is None else Pool.of_matrix(similarity, columns)
 
 
 def _written(results: dict[str, dict[str, Any]], output: str) -> str:

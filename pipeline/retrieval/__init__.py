@@ -1,7 +1,7 @@
 """Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
 
 from pipeline.retrieval.embeddings import Embeddings
-from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse, shares
+from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse, in_order_of, shares
 from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
 from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
 from pipeline.retrieval.ranking import rank
@@ -43,6 +43,7 @@ __all__ = [
     "consecutive_captions",
     "evaluate",
     "fuse",
+    "in_order_of",
     "interval",
     "measure",
     "over_seeds",

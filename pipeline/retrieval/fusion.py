@@ -55,19 +55,24 @@ def align(members: Sequence[Member]) -> list[Similarity]:
         raise InputError("an ensemble needs at least one member")
     aligned: list[Similarity] = []
     for member in members:
-        source = as_similarity(member.similarity)
+        source = in_order_of(members[0], member)
         if isinstance(source, PerDirection):
             raise InputError(f"{member.name}: a fusion by query cannot be fused again: list its members")
-        if source.shape != (len(member.image_ids), len(member.caption_ids)):
-            raise InputError(
-                f"{member.name}: a matrix {list(source.shape)} has {len(member.image_ids)} image ids and "
-                f"{len(member.caption_ids)} caption ids"
-            )
-        first = members[0]
-        images = _places("image", member.name, member.image_ids, first.name, first.image_ids)
-        captions = _places("caption", member.name, member.caption_ids, first.name, first.caption_ids)
-        aligned.append(select(source, images, captions))  # type: ignore[arg-type]
+        aligned.append(source)
     return aligned
+
+
+def in_order_of(first: Member, member: Member) -> Similarity | PerDirection:
+    """A member's scores in the order of `first`'s ids. Raises `InputError` if it has other ids."""
+    source = as_similarity(member.similarity)
+    if source.shape != (len(member.image_ids), len(member.caption_ids)):
+        raise InputError(
+            f"{member.name}: a matrix {list(source.shape)} has {len(member.image_ids)} image ids and "
+            f"{len(member.caption_ids)} caption ids"
+        )
+    images = _places("image", member.name, member.image_ids, first.name, first.image_ids)
+    captions = _places("caption", member.name, member.caption_ids, first.name, first.caption_ids)
+    return select(source, images, captions)
 
 
 def _places(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:

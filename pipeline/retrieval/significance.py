@@ -73,25 +73,30 @@ def interval(metrics: Metrics, samples: int = 1000, seed: int = 0) -> dict[str, 
 
 
 def compare(
-    first: Metrics, second: Metrics, samples: int = 1000, confidence: float = 0.95, seed: int = 0
+    first: Metrics | Sequence[Metrics],
+    second: Metrics | Sequence[Metrics],
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> dict[str, Comparison]:
     """Whether `second` differs from `first` on the same queries; one `Comparison` for each name in
     `STATISTICS`.
 
-    The interval resamples the same images for both systems. p is that of the paired randomisation test
-    (Smucker, Allan and Carterette, CIKM 2007): under the hypothesis that the systems are alike, each image's
-    results could as well have been swapped between them; p = (1 + number of random swaps with a difference at
-    least as large in size) / (1 + samples).
+    Each may be several runs that differ in their training seed: their hits are averaged query by query, so
+    that the difference is that of their means. The interval resamples the same images for both systems. p is
+    that of the paired randomisation test (Smucker, Allan and Carterette, CIKM 2007): under the hypothesis that
+    the systems are alike, each image's results could as well have been swapped between them; p = (1 + number
+    of random swaps with a difference at least as large in size) / (1 + samples). Both speak of other images,
+    not of other seeds: `over_seeds` gives that spread.
 
-    Raises `InputError` if the two were not measured by one protocol on the same images and captions.
+    Raises `InputError` if they were not measured by one protocol on the same images and captions.
     """
     _check(samples, confidence)
-    _check_same_queries(first, second)
+    before, after = ([each] if isinstance(each, Metrics) else list(each) for each in (first, second))
+    for run in (*before[1:], *after):
+        _check_same_queries(before[0], run)
     generator = np.random.default_rng(seed)
-    folds = [
-        FoldHits.of(after, second.ties).minus(FoldHits.of(before, first.ties))
-        for before, after in zip(first.ranks, second.ranks, strict=True)
-    ]
+    folds = [new.minus(old) for old, new in zip(_mean_hits(before), _mean_hits(after), strict=True)]
     measured = statistics(folds)
     intervals = _intervals(measured, _resample(folds, samples, generator), confidence)
     swapped = np.abs(_swap(folds, samples, generator))
@@ -99,6 +104,15 @@ def compare(
     # rounding.
     p = (1 + (swapped >= np.abs(measured) - 1e-9).sum(0)) / (1 + samples)
     return {name: Comparison(intervals[name], float(p[each])) for each, name in enumerate(STATISTICS)}
+
+
+def _mean_hits(runs: Sequence[Metrics]) -> list[FoldHits]:
+    """For each fold, the mean over runs on the same queries."""
+    by_run = [[FoldHits.of(ranks, run.ties) for ranks in run.ranks] for run in runs]
+    return [
+        FoldHits(np.mean([fold.hits for fold in folds], axis=0), folds[0].queries)
+        for folds in zip(*by_run, strict=True)
+    ]
 
 
 def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:

@@ -1,0 +1,103 @@
+"""Test two systems against each other on the same queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from pipeline import lineage, manifest, retrieval
+from pipeline.errors import InputError
+from pipeline.pool import Columns, Pool
+from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
+from pipeline.settings import Settings
+from pipeline.similarity_store import SimilarityStore
+from stages import measuring, options
+from stages.layout import Layout
+
+
+@click.command
+@click.argument("a")
+@click.argument("b")
+@options.dataset
+@measuring.columns
+@measuring.protocol
+@measuring.output
+@options.with_settings
+def command(layout: Layout, settings: Settings, a: str, b: str, dataset: str | None, columns: Columns,
+            rules: Protocol | None, ties: Ties, output: str) -> None:
+    """Test system B against system A on the same queries, images and captions aligned by id.
+
+    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: the mean of all its seeds),
+    a path of a similarity store or matrix, or several of these with commas between: seeds of one system.
+
+    Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
+    """
+    dataset = dataset or settings.run.dataset
+    paths = [_paths(layout, dataset, name) for name in (a, b)]
+    _refuse_stale(layout, dataset, [*paths[0], *paths[1]])
+    groups = [[Pool.of_matrix(path, columns) for path in group] for group in paths]
+    first = groups[0][0]
+    every = [rules] if rules else _card(dataset, first)
+    total = len(every) * sum(map(len, groups)) * first.scores.shape[0]
+    found = []
+    with tqdm(total=total, unit="image", desc="rank", leave=False) as bar:
+        for each in every:
+            old, new = ([_measure(_like(first, pool), each, ties, settings, bar) for pool in group]
+                        for group in groups)
+            found.append(contrast.of(old, new, settings.evaluate.resamples, settings.evaluate.seed))
+    name_a, name_b = (", ".join(pool.name for pool in group) for group in groups)
+    if output == "json":
+        click.echo(json.dumps({"a": [pool.name for pool in groups[0]], "b": [pool.name for pool in groups[1]],
+                               "contrasts": {each["protocol"]: each for each in found}}, indent=1))
+    else:
+        click.echo((contrast.to_markdown if output == "markdown" else contrast.to_text)(name_a, name_b, found))
+
+
+def _paths(layout: Layout, dataset: str, name: str) -> list[Path]:
+    """The stores or matrices that a name, a path, or several with commas between, stand for."""
+    if Path(name).exists():
+        return [Path(name)]
+    if "," in name:
+        return [path for part in name.split(",") for path in _paths(layout, dataset, part.strip())]
+    store = layout.similarity(dataset, name)
+    if store.exists():
+        return [store]
+    seeds = sorted(store.parent.glob(f"{store.stem}-s[0-9]*.zarr"), key=lambda path: int(path.stem.split("-s")[-1]))
+    if not seeds:
+        raise InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with "
+                         "`pipeline score` or `pipeline ensemble`")
+    return seeds
+
+
+def _refuse_stale(layout: Layout, dataset: str, paths: Sequence[Path]) -> None:
+    """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
+    folder = layout.similarity(dataset, "").parent
+    stores = {path.stem: SimilarityStore.open(path) for path in paths if path.parent == folder}
+    if stores:
+        lineage.refuse_stale(stores, lambda head: layout.head(dataset, head))
+
+
+def _card(dataset: str, pool: Pool) -> list[str]:
+    """The protocols of the data set's card for its test split; for anything else the plain one."""
+    benchmark = pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
+    return manifest.dataset(dataset).protocols if benchmark else ["all"]
+
+
+def _like(first: Pool, pool: Pool) -> Pool:
+    """The pool in the order of the first one's ids, where both know theirs."""
+    if pool is first or first.image_ids is None or pool.image_ids is None:
+        return pool
+    members = [Member(each.name, each.scores, *each.require_ids()) for each in (first, pool)]
+    return replace(pool, scores=retrieval.in_order_of(*members), caption_image=first.caption_image)
+
+
+def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: tqdm) -> Metrics:
+    start = bar.n
+    return retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.evaluate.block_megabytes,
+                              lambda done: bar.update(start + done - bar.n))

@@ -1,0 +1,88 @@
+"""`pipeline compare`: two systems on the same queries, aligned by id, of one or several seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored import score
+
+from pipeline import retrieval, similarity_store
+from pipeline.similarity_store import SimilarityStore
+
+REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
+
+
+def compared(pipeline: Any, *arguments: str) -> dict[str, Any]:
+    code, out, err = pipeline("compare", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def metrics(path: Path) -> retrieval.Metrics:
+    store = SimilarityStore.open(path)
+    return retrieval.evaluate(store.similarity, store.caption_image)
+
+
+def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
+    paths = score("region", noise=3), score("grid", noise=1)
+    found = compared(pipeline, f"{REGION}-s0", f"{GRID}-s0")
+    first, second = (metrics(path) for path in paths)
+    expected = retrieval.compare(first, second, 1000, seed=0)["rsum"]
+    rsum = found["contrasts"]["all"]["rsum"]
+    assert (rsum["a"], rsum["b"]) == pytest.approx((first.rsum, second.rsum))
+    assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
+    assert (rsum["interval"], rsum["p"]) == ([expected.difference.low, expected.difference.high], expected.p)
+    assert rsum["spread"] == {"a": None, "b": None}
+    assert (found["a"], found["b"]) == ([f"{REGION}-s0"], [f"{GRID}-s0"])
+
+
+def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> None:
+    runs = [metrics(score("region", noise=2, seed=seed)) for seed in (0, 2, 10)]
+    score("grid")
+    found = compared(pipeline, REGION, f"{GRID}-s0")
+    sums = [run.rsum for run in runs]
+    rsum = found["contrasts"]["all"]["rsum"]
+    assert found["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10)]
+    assert rsum["a"] == pytest.approx(np.mean(sums))
+    assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
+    assert rsum["difference"] == pytest.approx(rsum["b"] - rsum["a"])
+    assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
+
+
+def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> None:
+    store = SimilarityStore.open(score("region", noise=2))
+    rows, columns = rng.permutation(len(store.image_ids)), rng.permutation(len(store.caption_ids))
+    shuffled = retrieval.as_similarity(store.similarity[:][np.ix_(rows, columns)])
+    similarity_store.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
+                          np.argsort(rows)[store.caption_image[columns]], store.made_from)
+    rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")["contrasts"]["all"]["rsum"]
+    assert (rsum["difference"], rsum["p"]) == (0, 1)
+
+
+def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None:
+    for name, noise in (("a", 0.4), ("b", 0.1)):
+        np.save(f"{name}.npy", np.eye(20).repeat(2, axis=1) + noise * rng.standard_normal((20, 40)))
+    found = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2", "--folds", "2")
+    assert found["contrasts"]["2fold"]["rsum"]["difference"] > 0
+    for output in ("text", "markdown"):
+        out = pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2", "--format", output)[1]
+        row = next(line for line in out.splitlines() if "RSUM" in line)
+        assert "[+" in row
+        assert "20 images x 40 captions, protocol all" in out
+
+
+def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None:
+    score("region")
+    score("grid", without=(1,))
+    assert "neither a file nor a system" in refused("compare", REGION, "nothing")
+    assert "image ids that" in refused("compare", REGION, GRID)
+    score("grid", manifest="n" * 64)
+    assert "its manifest is" in refused("compare", REGION, GRID)
+    np.save("a.npy", np.eye(3, 15))
+    assert "leave out --manifest" in refused("compare", "a.npy", REGION, "--captions-per-image", "5")
+    assert "same images and captions" in refused("compare", "a.npy", REGION)
