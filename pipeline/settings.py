@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from pipeline import recipes
 from pipeline.errors import InputError
 
 Feature = Literal["region", "grid", "patch"]
@@ -138,19 +140,31 @@ def _named(section: dict[Any, Any], name: str, where: str) -> Any:
     return section[name]
 
 
+class _Loader(yaml.SafeLoader):
+    """1e-5 is a number, as in YAML 1.2 and for DVC; YAML 1.1 wants 1.0e-5."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+                              list("-+0123456789"))
+
+
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     """Read and check a settings file, with `key.path=value` changes (values are YAML) made to it first.
+
+    Recipes are whole before a change is made to one: it does not reach those that build on it.
 
     Raises InputError for a missing file, bad YAML, an unknown key, a value of the wrong type.
     """
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise InputError(f"{path}: no such settings file; run in a clone of the project or name one "
                          "with --params") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None
-    tree = json.loads(json.dumps(tree, default=str))  # YAML aliases become copies: a change is to one place
+    if isinstance(tree, dict) and "recipes" in tree:
+        tree["recipes"] = recipes.resolve(tree["recipes"])
+    tree = json.loads(json.dumps(tree, default=str))  # what is shared becomes copies: a change is to one place
     for change in changes:
         _change(tree, change)
     try:
@@ -183,6 +197,6 @@ def _change(tree: Any, change: str) -> None:
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
     try:
-        node[keys[-1]] = yaml.safe_load(text)
+        node[keys[-1]] = yaml.load(text, _Loader)
     except yaml.YAMLError:
         raise InputError(f"-S {change}: the value is not readable as YAML") from None

@@ -43,6 +43,10 @@ text = click.option("--text", type=click.Choice(["bigru"]), default="bigru", sho
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
                       help="Which recipe of the settings' section `recipes`.")
 seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
+                       help="Which recipe of the settings' section `recipes`; give several for one after another.")
+seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
+                     show_default=True, help="Give several for one after another.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do where something made otherwise is in the way.")
 
@@ -54,3 +58,9 @@ def refuse(*names: str, why: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(f"{flags[name]} {why}")
+
+
+def changed(section: str) -> bool:
+    """Whether -S changes something in this section of the settings: "recipes.vse2ad"."""
+    keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
+    return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)

@@ -1,12 +1,15 @@
-"""Write a head's similarity matrix."""
+"""Write heads' similarity matrices."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 import numpy as np
 from tqdm import tqdm
 
 from pipeline import similarity_store, training
+from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings
 from pipeline.settings import Settings
@@ -16,35 +19,53 @@ from stages.layout import Layout, system
 
 
 @click.command
-@options.feature
+@click.option("--feature", type=click.Choice(["region", "grid", "patch"]),
+              help="Which visual feature; needed without --head.")
 @options.dataset
 @options.text
-@options.recipe
-@options.seed
+@options.recipes
+@options.seeds
+@click.option("--head", "folder", type=click.Path(path_type=Path),
+              help="A head's folder, for one that was trained with --out. The matrix bears its name.")
 @options.with_settings
-def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str, recipe: str,
-            seed: int) -> None:
-    """Write a head's similarity matrix, embeddings and ids for the split score.split.
+def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
+            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None) -> None:
+    """Write heads' similarity matrices, embeddings and ids for the split score.split.
 
     Example: pipeline score --feature region
+
+    Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
     """
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
+    if folder:
+        options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which says what the head is")
+        folders = [folder]
+    elif feature:
+        folders = [layout.head(manifest.dataset, system(recipe, feature, text, seed))
+                   for recipe in recipes for seed in seeds]
+    else:
+        raise InputError("score needs --feature, or --head with a head's folder")
+    for one in folders:
+        _score(layout, settings, manifest, one)
+
+
+def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path) -> None:
+    feature = training.describe(folder)["feature"]
     store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    name = system(recipe, feature, text, seed)
-    head = training.load_head(layout.head(manifest.dataset, name), manifest, store)
+    head = training.load_head(folder, manifest, store)
     split = training.usable(store, manifest.split(settings.score.split))
     images, captions = training.embed(head.model, store, split, head.vocabulary, settings.score.batch_size)
     described = head.description
     made_from = {
-        "dataset": manifest.dataset, "split": split.name, "recipe": recipe, "ensemble": None,
-        "features": {feature: described["features"]["recipe"]}, "text": text, "seed": seed,
+        "dataset": manifest.dataset, "split": split.name, "recipe": described["recipe"], "ensemble": None,
+        "features": {feature: described["features"]["recipe"]}, "text": described["text"], "seed": described["seed"],
         "untrained": [] if described["features"]["trained"] else [feature], "manifest": manifest.digest,
-        "members": [{"head": name, "checkpoint": head.checkpoint, "store": described["store"],
+        "members": [{"head": folder.name, "checkpoint": head.checkpoint, "store": described["store"],
                      "weights": described["features"]["weights"]}]}
-    path = layout.similarity(manifest.dataset, name)
+    path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = Embeddings(images, captions, double=True)
-    with tqdm(total=len(images), unit="image", desc=name) as bar:
+    with tqdm(total=len(images), unit="image", desc=folder.name) as bar:
         similarity_store.save(path, [product], split.image_ids, split.caption_ids,
                               split.caption_image.astype(np.int64), made_from,
                               progress=lambda rows: bar.update(rows - bar.n),

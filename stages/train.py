@@ -1,4 +1,4 @@
-"""Train one head on one feature."""
+"""Train heads on one feature."""
 
 from __future__ import annotations
 
@@ -8,43 +8,81 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from pipeline import training
+from pipeline import objectives, training, variation
+from pipeline.errors import InputError
+from pipeline.heads import pooling
 from pipeline.manifest import Manifest
-from pipeline.settings import Settings
+from pipeline.settings import Recipe, Settings
 from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+POOLING = click.Choice(list(pooling.POOLINGS))
 
 
 @click.command
 @options.feature
 @options.dataset
 @options.text
-@options.recipe
-@options.seed
+@options.recipes
+@click.option("--pooling", type=POOLING, help="Vary the recipe: the pooling of both sides.")
+@click.option("--image-pooling", type=POOLING, help="Vary the recipe: the pooling of images.")
+@click.option("--text-pooling", type=POOLING, help="Vary the recipe: the pooling of captions.")
+@click.option("--objective", type=click.Choice(list(objectives.OBJECTIVES)), help="Vary the recipe: the objective.")
+@click.option("--name", metavar="NAME", show_default="after what varies",
+              help="What a varied recipe is called: its head's folder, and in results.")
+@options.seeds
 @click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
               help="The head's folder.")
 @options.if_changed
 @options.with_settings
-def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str, recipe: str,
-            seed: int, out: Path | None, if_changed: str) -> None:
-    """Train one head on one feature, select its best epoch on val. Running again does nothing, or resumes.
+def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
+            recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, if_changed: str, name: str | None,
+            **varied: str | None) -> None:
+    """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
     Example: pipeline train --feature region --recipe vse2ad
+
+    Example: pipeline train --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
+
+    Example: pipeline train --feature region --recipe vse_infty --image-pooling fspool
     """
+    chosen = _recipes(settings, recipes, variation.Variation(**varied), name)
+    if out and len(chosen) * len(seeds) > 1:
+        raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    folder = out or layout.head(manifest.dataset, system(recipe, feature, text, seed))
-    job = training.Job(manifest, store, feature, text, recipe, settings.recipe(recipe),
-                       settings.training_of(manifest.dataset), seed, folder, if_changed)
-    with tqdm(unit="step", desc=folder.name) as bar:
+    for called, recipe in chosen.items():
+        for seed in seeds:
+            folder = out or layout.head(manifest.dataset, system(called, feature, text, seed))
+            _train(training.Job(manifest, store, feature, text, called, recipe,
+                                settings.training_of(manifest.dataset), seed, folder, if_changed))
+
+
+def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Variation,
+             name: str | None) -> dict[str, Recipe]:
+    """What is trained by the names that its heads go by. A recipe that -S changes needs a name of its own."""
+    if name and len(names) > 1:
+        raise InputError("--name is for one recipe; give one --recipe with it")
+    chosen = {}
+    for base in names:
+        recipe = varied.of(settings.recipe(base))
+        as_shipped = {other: known for other, known in settings.recipes.items()
+                      if not options.changed(f"recipes.{other}")}
+        chosen[variation.named(recipe, name or varied.name(base), as_shipped, settings.recipes)] = recipe
+    return chosen
+
+
+def _train(job: training.Job) -> None:
+    with tqdm(unit="step", desc=job.folder.name) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
             bar.update()
             bar.set_postfix_str(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
 
         def on_epoch(row: Mapping[str, float]) -> None:
-            tqdm.write(f"{folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['rsum']:.1f}")
+            tqdm.write(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, "
+                       f"val RSUM {row['rsum']:.1f}")
 
         state = training.train(job, on_step, on_epoch)
     best = state.history[state.best]
-    click.echo(f"{folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")
+    click.echo(f"{job.folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")

@@ -1,0 +1,52 @@
+"""A recipe that is varied on the command line, and the name that it then goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pipeline.errors import InputError
+from pipeline.settings import Named, Recipe
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What replaces a recipe's own, by name and with default options; None leaves it.
+
+    pooling: of both sides. image_pooling, text_pooling: of one.
+    """
+
+    pooling: str | None = None
+    image_pooling: str | None = None
+    text_pooling: str | None = None
+    objective: str | None = None
+
+    def of(self, recipe: Recipe) -> Recipe:
+        """The recipe with the replacements."""
+        replaced = {"image_pooling": self.image_pooling or self.pooling,
+                    "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
+        return recipe.model_copy(update={key: Named(name=name) for key, name in replaced.items() if name})
+
+    def name(self, base: str) -> str:
+        """What it is called: `vse2ad-gpo` with another pooling alone, else `vse2ad_image_gpo_triplet`."""
+        if self.pooling and not (self.image_pooling or self.text_pooling or self.objective):
+            return f"{base}-{self.pooling}"
+        parts = (self.pooling, self.image_pooling and f"image_{self.image_pooling}",
+                 self.text_pooling and f"text_{self.text_pooling}", self.objective)
+        return "_".join((base, *filter(None, parts)))
+
+
+def named(recipe: Recipe, name: str, shipped: Mapping[str, Recipe], taken: Iterable[str]) -> str:
+    """The name that a recipe goes by: that of the shipped recipe which it is, else `name`.
+
+    shipped: the settings' recipes, as they are there. taken: names that stand for those alone.
+
+    Raises InputError where `name` is taken by another recipe: its head would be mistaken for that one's.
+    """
+    same = [other for other, settings in shipped.items() if settings == recipe]
+    if same:
+        return name if name in same else same[0]
+    if name in taken:
+        raise InputError(f"this is another recipe than the settings' {name!r}, and its head would be mistaken for that "
+                         "one's; give it a name of its own with --name")
+    return name

@@ -1,0 +1,85 @@
+"""`pipeline train` and `pipeline score`: heads by recipe and seed, varied recipes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.manifest import Manifest
+from pipeline.similarity_store import SimilarityStore
+from pipeline.store import FeatureStore
+
+SMALL = [part for change in ("dimension=8", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1")
+         for part in ("-S", f"training.sample.{change}")]
+
+
+@pytest.fixture
+def train(pipeline: Any, scenes: Manifest, store: FeatureStore) -> Callable[..., list[str]]:
+    """Train tiny heads on the scenes, below the working directory: the names of all heads there."""
+    scenes.save(Path("data/sample.parquet"))
+    Path("features/sample").mkdir(parents=True)
+    shutil.copytree(store.path, "features/sample/region.zarr")
+
+    def run(*arguments: str) -> list[str]:
+        code, _, err = pipeline("train", "--feature", "region", *arguments, *SMALL)
+        assert code == 0, err
+        return sorted(folder.name for folder in Path("heads/sample").iterdir())
+    return run
+
+
+def description(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("heads/sample", name, "head.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pipeline: Any) -> None:
+    axes = "--recipe", "vse2ad", "--recipe", "vse_pp", "--seed", "0", "--seed", "3"
+    names = [f"{recipe}-region-bigru-s{seed}" for recipe in ("vse2ad", "vse_pp") for seed in (0, 3)]
+    assert train(*axes) == sorted(names)
+    assert description("vse_pp-region-bigru-s3")["recipe_settings"]["image_pooling"] == {"name": "mean"}
+    assert pipeline("score", "--feature", "region", *axes)[0] == 0
+    for name in names:
+        made = SimilarityStore.open(Path("similarities/sample", f"{name}.zarr")).made_from
+        assert (made["recipe"], made["seed"]) == (name.partition("-")[0], int(name[-1]))
+        assert made["members"][0]["head"] == name
+
+
+def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:
+    assert train("--pooling", "max") == ["vse2ad-max-region-bigru-s0"]
+    assert description("vse2ad-max-region-bigru-s0")["recipe"] == "vse2ad-max"
+    assert "vse2ad_image_gpo_infonce-region-bigru-s0" in train("--image-pooling", "gpo", "--objective", "infonce")
+    settings = description("vse2ad_image_gpo_infonce-region-bigru-s0")["recipe_settings"]
+    assert [settings[key]["name"] for key in ("image_pooling", "text_pooling", "objective")] \
+        == ["gpo", "adpool", "infonce"]
+    assert "vse2ad-noadopt-region-bigru-s0" in train("--objective", "triplet")  # is that recipe
+    assert "slow-region-bigru-s0" in train("-S", "recipes.vse2ad.learning_rate=1e-5", "--name", "slow")
+    assert description("slow-region-bigru-s0")["recipe_settings"]["learning_rate"] == 1e-5
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give it a name of its own with --name"),
+    (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
+    (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
+    (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
+    (["--recipe", "none"], "no recipes.none"),
+    (["--pooling", "none"], "'none' is not one of"),
+])
+def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], said: str) -> None:
+    assert said in refused("train", "--feature", "region", *arguments)
+    assert not Path("heads").exists()
+
+
+def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]], pipeline: Any,
+                                                  refused: Any) -> None:
+    Path("heads/sample").mkdir(parents=True)
+    assert train("--recipe", "vse_infty", "--out", "mine/first") == []
+    assert pipeline("score", "--head", "mine/first")[0] == 0
+    assert SimilarityStore.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
+    assert "--recipe goes without --head" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
+    assert "score needs --feature" in refused("score")
+    assert "no head there" in refused("score", "--feature", "region")

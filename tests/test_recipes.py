@@ -1,0 +1,106 @@
+"""Recipes that build on another, the names of varied ones, and the papers' recipes as they ship."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import recipes, settings
+from pipeline.errors import InputError
+from pipeline.heads import pooling
+from pipeline.report.tables import vse2ad_analysis, vse2ad_table3, vse2ad_tableC2
+from pipeline.variation import Variation, named
+
+PARAMS = Path(__file__).parents[1] / "params.yaml"
+SHIPPED = settings.load(PARAMS).recipes
+
+
+def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
+    whole = {"pooling": {"name": "gpo", "width": 8}, "rate": 1, "clip": 2}
+    found = recipes.resolve({"c": {"base": "b", "text_pooling": {"name": "cls"}},
+                             "b": {"base": "a", "pooling": {"name": "max"}, "rate": 3}, "a": whole})
+    assert found["a"] == {"image_pooling": whole["pooling"], "text_pooling": whole["pooling"], "rate": 1, "clip": 2}
+    assert found["b"] == {"image_pooling": {"name": "max"}, "text_pooling": {"name": "max"}, "rate": 3, "clip": 2}
+    assert found["c"] == {"image_pooling": {"name": "max"}, "text_pooling": {"name": "cls"}, "rate": 3, "clip": 2}
+
+
+@pytest.mark.parametrize(("section", "said"), [
+    ({"a": {"base": "b"}}, "recipes.a.base: there is no recipe 'b'; there are: a"),
+    ({"a": {"base": "a"}}, "a builds on a"),
+    ({"a": {"base": "b"}, "b": {"base": "c"}, "c": {"base": "b"}}, "b builds on c builds on b"),
+    ({"a": {"pooling": {}, "text_pooling": {}}}, "recipes.a: pooling stands for"),
+])
+def test_recipes_without_sense_are_refused(section: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        recipes.resolve(section)
+
+
+def test_a_change_to_a_recipe_is_to_that_alone() -> None:
+    changed = settings.load(PARAMS, ("recipes.vse2ad.learning_rate=0.1", "recipes.vse2ad-w25.text_pooling.balance=0.3"))
+    assert changed.recipe("vse2ad").learning_rate == 0.1
+    assert changed.recipe("vse2ad-gpo") == SHIPPED["vse2ad-gpo"]
+    assert changed.recipe("vse2ad-w25").text_pooling.options == {"balance": 0.3}
+    assert changed.recipe("vse2ad-w25").image_pooling.options == {"balance": 0.25}
+
+
+def test_every_row_of_vse2ads_tables_has_its_recipe() -> None:
+    wanted = {*vse2ad_table3.RECIPES, *vse2ad_analysis.AGGREGATORS, *vse2ad_tableC2.RECIPES}
+    assert wanted <= set(SHIPPED)
+
+
+@pytest.mark.parametrize(("recipe", "millions"), [
+    ("vse_pp", 0), ("vse_pp-seq2seq", 6.3), ("vse_pp-selfattn", 3.2), ("vse_pp-gcn_mean", 4.2),
+    ("vse_pp-gcn_seq2seq", 23.1), ("vse_pp-max", 0), ("vse_pp-kmax20", 0)])
+def test_aggregators_have_the_parameters_that_vse_infty_table_1_gives(recipe: str, millions: float) -> None:
+    chosen = SHIPPED[recipe].image_pooling
+    built = pooling.build(chosen.name, 1024, **chosen.options)
+    assert sum(weight.numel() for weight in built.parameters()) / 1e6 == pytest.approx(millions, abs=0.06)
+    assert SHIPPED[recipe].text_pooling == SHIPPED["vse_pp"].text_pooling
+
+
+def differences(recipe: str, base: str) -> set[str]:
+    one, other = SHIPPED[recipe].model_dump(), SHIPPED[base].model_dump()
+    return {key for key in one if one[key] != other[key]}
+
+
+@pytest.mark.parametrize("recipe", [name for name in SHIPPED if "-" in name])
+def test_an_ablation_differs_in_one_thing(recipe: str) -> None:
+    found = differences(recipe, recipe.partition("-")[0])
+    assert found
+    one_thing = {"image_pooling", "text_pooling"}, {"objective"}, {"drop_items", "drop_tokens"}
+    assert any(found <= keys for keys in one_thing)
+
+
+def test_no_two_recipes_are_one() -> None:
+    dumped = [str(recipe.model_dump()) for recipe in SHIPPED.values()]
+    assert len(set(dumped)) == len(dumped)
+
+
+@pytest.mark.parametrize(("varied", "name", "differs"), [
+    (Variation(pooling="max"), "vse2ad-max", {"image_pooling", "text_pooling"}),
+    (Variation(image_pooling="max"), "vse2ad_image_max", {"image_pooling"}),
+    (Variation(text_pooling="cls", objective="infonce"), "vse2ad_text_cls_infonce", {"text_pooling", "objective"}),
+    (Variation(pooling="max", image_pooling="gpo"), "vse2ad_max_image_gpo", {"image_pooling", "text_pooling"}),
+    (Variation(objective="triplet"), "vse2ad-noadopt", {"objective"}),
+    (Variation(pooling="gpo"), "vse2ad-gpo", {"image_pooling", "text_pooling"}),
+    (Variation(pooling="adpool"), "vse2ad", set()),
+    (Variation(), "vse2ad", set()),
+])
+def test_a_varied_recipe_has_a_name_of_its_own(varied: Variation, name: str, differs: set[str]) -> None:
+    base = SHIPPED["vse2ad"]
+    recipe = varied.of(base)
+    assert named(recipe, varied.name("vse2ad"), SHIPPED, SHIPPED) == name
+    one, other = recipe.model_dump(), base.model_dump()
+    assert {key for key in one if one[key] != other[key]} == differs
+
+
+def test_a_varied_recipe_never_takes_anothers_name() -> None:
+    varied = Variation(pooling="gcn")  # the recipe vse2ad-gcn is not this one
+    with pytest.raises(InputError, match=r"settings' 'vse2ad-gcn'.*--name"):
+        named(varied.of(SHIPPED["vse2ad"]), varied.name("vse2ad"), SHIPPED, SHIPPED)
+    changed = {name: recipe for name, recipe in SHIPPED.items() if name != "vse2ad"}
+    with pytest.raises(InputError, match="settings' 'vse2ad'"):
+        named(SHIPPED["vse2ad"].model_copy(update={"learning_rate": 0.1}), "vse2ad", changed, SHIPPED)
