@@ -1,0 +1,126 @@
+"""Reading a region store (36 x 2048 float16) in shuffled batches of 128, against np.memmap on the raw array, and what
+each layout and compressor costs: the table from which the default is chosen. All in one run, files in the page cache.
+
+python -m benchmarks.stores                 # 7,500 images, 1.1 GB a store; needs 6 GB of disk
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import zarr
+from tqdm import tqdm
+from zarr.codecs import ZstdCodec
+
+from pipeline.store import FeatureStore, Layout, Shard, prepare, write_shard
+
+ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
+Read = Callable[[np.ndarray], object]
+
+
+def features(first: int, count: int) -> np.ndarray:
+    """Rectified noise, half of it zero: float16 [count, 36, 2048], the same for the same rows."""
+    noise = np.random.default_rng(first).standard_normal((count, ITEMS, DIMENSION), dtype=np.float32)
+    return np.maximum(noise, 0).astype(np.float16)
+
+
+def raw(folder: Path, images: int) -> Read:
+    """The raw array on disk, memory-mapped."""
+    path = folder / "raw.npy"
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(images, ITEMS, DIMENSION))
+    for first in range(0, images, SHARD):
+        array[first:first + SHARD] = features(first, min(SHARD, images - first))
+    array.flush()
+    mapped = np.load(path, mmap_mode="r")
+    out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)  # as the store's reader has one
+    return lambda rows: mapped.take(rows, axis=0, out=out, mode="clip")
+
+
+def store(folder: Path, images: int, compressor: str) -> Path:
+    """A feature store as an extraction writes it."""
+    path, layout = folder / f"{compressor}.zarr", Layout(images, ITEMS, DIMENSION, SHARD, compressor)
+    for number in prepare(path, layout, {}, np.arange(images), np.zeros(images, np.int64)):
+        shard = Shard.empty(layout, number)
+        values = features(shard.rows.start, len(shard.rows))
+        for row in shard.rows:
+            shard.fill(row, values[row - shard.rows.start], (640, 480), {})
+        write_shard(path, layout, shard)
+    return path
+
+
+def plain(folder: Path, images: int, chunk: int, shard: int | None, compressor: str) -> Read:
+    """A zarr array of another layout, read by zarr."""
+    path = folder / f"plain{chunk}-{shard}-{compressor}.zarr"
+    array = zarr.create_array(path, shape=(images, ITEMS, DIMENSION), dtype="float16", filters=None,
+                              chunks=(chunk, ITEMS, DIMENSION), shards=shard and (shard, ITEMS, DIMENSION),
+                              compressors=ZstdCodec(level=1) if compressor == "zstd" else None)
+    for first in range(0, images, SHARD):
+        array[first:first + SHARD] = features(first, min(SHARD, images - first))
+    return lambda rows: array.oindex[np.sort(rows)]
+
+
+def shuffled(images: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Batches of images at random."""
+    while True:
+        order = rng.permutation(images)
+        yield from np.split(order[:images // BATCH * BATCH], images // BATCH)
+
+
+def block_shuffled(images: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Batches of 16 groups of 8 neighbours."""
+    for groups in shuffled(images // 8 // 16 * BATCH, rng):
+        yield (groups[:16, None] % (images // 8) * 8 + np.arange(8)).ravel()
+
+
+def batches_a_second(read: Read, batches: Iterator[np.ndarray], most: int, limit: float = 5.0) -> float:
+    """After one batch to warm up: at most `most` batches or `limit` seconds."""
+    read(next(batches))
+    begin, done = time.perf_counter(), 0
+    while done < most and time.perf_counter() - begin < limit:
+        read(next(batches))
+        done += 1
+    return done / (time.perf_counter() - begin)
+
+
+def readers(folder: Path, images: int) -> Iterator[tuple[str, Path | None, Read]]:
+    """Name, place and reader of each way to keep the features; raw first."""
+    yield "raw array, np.memmap", folder / "raw.npy", raw(folder, images)
+    for compressor in ("none", "zstd"):
+        path = store(folder, images, compressor)
+        opened, array = FeatureStore(path), zarr.open_group(path, mode="r")["features"]
+        out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)
+        yield f"store, {compressor}", path, lambda rows, o=opened, b=out: o.read(rows, b)  # type: ignore[misc]
+        yield f"store, {compressor}, read by zarr", None, \
+            lambda rows, a=array: a.oindex[np.sort(rows)]  # type: ignore[misc, index]
+    for chunk, shard, compressor in ((1, None, "none"), (8, SHARD, "none"), (8, SHARD, "zstd")):
+        name = f"zarr, chunks of {chunk}" + (f" in shards of {shard}" if shard else "") + f", {compressor}"
+        yield name, folder / f"plain{chunk}-{shard}-{compressor}.zarr", plain(folder, images, chunk, shard, compressor)
+
+
+def size(path: Path) -> int:
+    return sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
+
+
+def main(images: int = 7500) -> None:
+    print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH}, batches a second; ratios to np.memmap")
+    print(f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}", flush=True)
+    base: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path, read in tqdm(readers(Path(folder), images), total=8, leave=False):
+            rates = [batches_a_second(read, order(images, np.random.default_rng(0)), images // BATCH)
+                     for order in (shuffled, block_shuffled)]
+            base = base or rates
+            occupied = f"{size(path) / 1e9:5.2f}" if path else "     "
+            columns = " ".join(f"{rate:10.1f} {rate / first:6.2f}" for rate, first in zip(rates, base, strict=True))
+            tqdm.write(f"{name:46} {occupied} {columns}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=7500)
+    main(parser.parse_args().images)
