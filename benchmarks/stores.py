@@ -107,7 +107,7 @@ def size(path: Path) -> int:
 
 
 def main(images: int = 7500) -> None:
-    print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH}, batches a second; ratios to np.memmap")
+    print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap")
     print(f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}", flush=True)
     base: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
