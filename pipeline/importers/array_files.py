@@ -1,0 +1,136 @@
+"""One image's features in one file. Nothing is unpickled but tensors.
+
+    .npy  [n, D]
+    .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN), bbox, num_bbox,
+          image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where they are members. Its member `info`
+          is a pickle and is left unread.
+    .pth  a tensor [n, D], or a map [C, H, W] or [1, C, H, W] as facebookresearch/grid-feats-vqa writes it: H * W
+          items of C values, row by row
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.lib import format as npy_format
+
+from pipeline.importers.base import UNKNOWN_SIZE, Found, Unusable
+
+# Member of an .npz -> what the BUTD engines call it.
+EXTRAS = {"bbox": "boxes", "objects_id": "object", "objects_conf": "object_score", "attrs_id": "attribute",
+          "attrs_conf": "attribute_score"}
+FEATURES = ("x", "features")
+
+Shape = tuple[int, ...]
+
+
+def npy_shape(path: Path) -> Shape:
+    """[n, D] of an .npy, from its header."""
+    return np.load(path, mmap_mode="r", allow_pickle=False).shape
+
+
+def npy(path: Path) -> Found:
+    """The features of an .npy."""
+    return Found(np.load(path, allow_pickle=False))
+
+
+def npz_shape(path: Path) -> Shape:
+    """[n, D] of an .npz, from its members' headers."""
+    with np.load(path, allow_pickle=False) as members, members.zip.open(f"{_features(members)}.npy") as member:
+        version = npy_format.read_magic(member)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape: Shape = read(member)[0]
+        return shape[::-1] if _lying(shape, members) else shape
+
+
+def npz(path: Path) -> Found:
+    """The features of an .npz, and what stands beside them."""
+    with np.load(path, allow_pickle=False) as members:
+        features = members[_features(members)]
+        extras = {name: members[member] for member, name in EXTRAS.items() if member in members}
+        size = (int(members["image_w"]), int(members["image_h"])) if "image_w" in members else UNKNOWN_SIZE
+        return Found(features.T if _lying(features.shape, members) else features, extras, size)
+
+
+def _features(members: np.lib.npyio.NpzFile) -> str:
+    found = [name for name in FEATURES if name in members]
+    if len(found) != 1:
+        raise ValueError(f"expected a member {' or '.join(FEATURES)}, got {', '.join(members)}")
+    return found[0]
+
+
+def _lying(shape: Shape, members: np.lib.npyio.NpzFile) -> bool:
+    """Whether features are [D, n]: only the second axis is as long as there are boxes."""
+    if len(shape) != 2 or not ("num_bbox" in members or "bbox" in members):
+        return False
+    boxes = int(members["num_bbox"]) if "num_bbox" in members else len(members["bbox"])
+    if boxes not in shape:
+        raise ValueError(f"expected features of {boxes} boxes, got shape {shape}")
+    return shape[0] != boxes
+
+
+def pth_shape(path: Path) -> Shape:
+    """[n, D] of a .pth; its data are mapped, not read, where torch can."""
+    return tuple(_items(_tensor(path)).shape)
+
+
+def pth(path: Path) -> Found:
+    """The features of a .pth."""
+    return Found(_items(_tensor(path)).float().numpy())
+
+
+def _tensor(path: Path) -> torch.Tensor:
+    mapped = zipfile.is_zipfile(path)  # older files are not, and cannot be mapped
+    tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"expected a tensor, got {type(tensor).__name__}")
+    return tensor.detach()
+
+
+def _items(tensor: torch.Tensor) -> torch.Tensor:
+    single = tensor[0] if tensor.ndim == 4 and len(tensor) == 1 else tensor
+    if single.ndim == 3 and len(single) > 1:
+        return single.flatten(1).T
+    if single.ndim != 2:
+        raise ValueError(f"expected a tensor [n, D], [C, H, W] or [1, C, H, W], got {list(tensor.shape)}")
+    return single
+
+
+# Suffix -> (the shape alone, everything).
+READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], Found]]] = {
+    ".npy": (npy_shape, npy), ".npz": (npz_shape, npz), ".pth": (pth_shape, pth)}
+
+
+def shape(path: Path) -> Shape:
+    """[n, D] of a file, read from its header where that is possible. Raises Unusable for any other shape."""
+    with _readable():
+        found = READERS[path.suffix][0](path)
+    if len(found) != 2 or not all(found):
+        raise Unusable(f"expected features [n, D], got shape {found}")
+    return found
+
+
+def load(path: Path) -> Found:
+    """A file's features [n, D] float32 and extras. Raises Unusable where they cannot be read or are no floats."""
+    with _readable():
+        found = READERS[path.suffix][1](path)
+    if found.features.dtype.kind != "f":
+        raise Unusable(f"expected floats, got {found.features.dtype}")
+    return Found(np.ascontiguousarray(found.features, np.float32), found.extras, found.size)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What readers raise for a damaged or a foreign file, as one line."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile,
+            pickle.UnpicklingError) as error:
+        said = (str(error) or type(error).__name__).splitlines()[0][:200]
+        raise Unusable(f"not readable: {said}") from None

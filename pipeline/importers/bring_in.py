@@ -1,0 +1,112 @@
+"""Prepare the store, read the manifest's images in its order, write the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.importers.base import Found, OnFound, Source, Unusable
+from pipeline.importers.job import Import
+from pipeline.store import Layout, Shard, exclusive, prepare, write_failures, write_shard
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import came to: images newly written, those failed in the whole store with the reason, the recipe's
+    name, what else to tell the user."""
+
+    images: int
+    failed: Mapping[int, str]
+    recipe: str
+    notes: list[str]
+
+
+def bring_in(job: Import, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
+             on_images: OnFound = lambda count: None) -> Imported:
+    """Write what is missing of a store from a foreign source; a finished one is left as it is.
+
+    on_found is told how many images of the source are looked through, each time some are; on_start how many are to be
+    written; on_images each time some are. Raises InputError for a source that does not fit the manifest and, unless
+    such are skipped, for images that it lacks or holds damaged; StoreError for a store that is another's.
+    """
+    with exclusive(job.store):
+        source = job.index(on_found)
+        _check_whole(job, source)
+        layout, images = job.layout(source), job.manifest.images
+        pending = prepare(job.store, layout, job.fingerprint(source), images["image_id"].to_numpy(),
+                          images["bytes"].to_numpy(), job.if_changed)
+        total = sum(len(layout.rows(shard)) for shard in pending)
+        on_start(total)
+        for shard in _shards(job, source, layout, pending):
+            write_shard(job.store, layout, shard)
+            on_images(len(shard.rows))
+        failed = write_failures(job.store, layout, images["file"].tolist())
+    if failed and job.on_error == "fail":
+        row, reason = min(failed.items())
+        raise InputError(f"{job.store}: {len(failed):,} images were left out by an earlier import, the first "
+                         f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
+                         "import again with --if-changed redo")
+    return Imported(total, failed, job.name(source), source.notes)
+
+
+def _check_whole(job: Import, source: Source) -> None:
+    """Note the images that the source lacks; raise InputError for such, or where there is no other."""
+    absent = [row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults]
+    source.faults |= dict.fromkeys(absent, "the source has no features of it")
+    if source.faults and (job.on_error == "fail" or not source.counts.any()):
+        row, reason = min(source.faults.items())
+        raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
+                         f"cannot be had, the first {job.manifest.images['file'][row]} (id "
+                         f"{job.manifest.images['image_id'][row]}): {reason}; complete the source, or leave them out "
+                         "with --on-error skip")
+
+
+def _shards(job: Import, source: Source, layout: Layout, pending: list[int]) -> Iterator[Shard]:
+    sizes = job.manifest.images["bytes"].to_numpy()
+    for number in pending:
+        shard = Shard.empty(layout, number)
+        for row in shard.rows:
+            reason = source.faults.get(row)
+            try:
+                if reason is None:
+                    found = _checked(source, row, job.dtype)
+                    shard.fill(row, found.features, found.size, found.extras, int(sizes[row]))
+            except Unusable as error:
+                reason = f"{source.place(row)}, id {job.manifest.images['image_id'][row]}: {error}"
+                if job.on_error == "fail":
+                    raise InputError(f"{reason}; mend the source, or leave out what is damaged with --on-error skip"
+                                     ) from None
+            if reason is not None:
+                shard.fail(row, reason)
+        yield shard
+
+
+def _checked(source: Source, row: int, dtype: str) -> Found:
+    """An image as the store can hold it: as many items as the index found, everything finite and within its dtype."""
+    found, items = source.read(row), int(source.counts[row])
+    if found.extras.keys() != source.extras.keys():
+        raise Unusable(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
+                       f"{', '.join(found.extras) or 'nothing'}")
+    _check(found.features, "features", (items, source.dimension), dtype)
+    for name, extra in source.extras.items():
+        _check(found.extras[name], name, (items, *extra.shape), extra.dtype)
+    return found
+
+
+def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    if values.shape != shape:
+        raise Unusable(f"{name}: expected shape {shape}, got {values.shape}")
+    if values.dtype.kind not in "fiu":
+        raise Unusable(f"{name}: expected numbers, got {values.dtype}")
+    finite = np.isfinite(values)
+    if not finite.all():
+        item = np.unravel_index(int(np.argmin(finite)), shape)
+        raise Unusable(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
+    kind = np.dtype(dtype)
+    most = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+    if np.abs(values).max() > most:
+        raise Unusable(f"{name}: expected values up to {most} as {dtype}, got {np.abs(values).max()}"
+                       + ("; import with --dtype float32" if dtype == "float16" else ""))

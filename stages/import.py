@@ -1,0 +1,63 @@
+"""Bring features that another code base made into a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from pipeline.errors import InputError
+from pipeline.importers import FORMATS, Import, bring_in
+from pipeline.manifest import Manifest
+from pipeline.settings import Settings
+from stages import options
+from stages.layout import Layout
+
+
+@click.command
+@click.argument("form", metavar="FORMAT", type=click.Choice(list(FORMATS)))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
+@click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
+              help="The manifest, where it lies elsewhere.")
+@click.option("--feature", type=click.Choice(["region", "grid", "patch"]), help="Which feature it is to serve as.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
+              help="The store.")
+@click.option("--recipe", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
+              help="The name under which the features are reported, such as butd-36-proposals.")
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
+              help="How they are stored.")
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
+              help="Whether an image that the source lacks or holds damaged ends the run.")
+@options.if_changed
+@options.with_settings
+def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
+            manifest_file: Path | None, feature: str | None, out: Path | None, recipe: str | None,
+            **changes: Any) -> None:
+    """Bring features that another code base made into a store. Running again does nothing, or resumes.
+
+    \b
+    scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
+    butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
+    folder    folders with one .npy, .npz or .pth an image, named after it
+
+    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --recipe butd-36-proposals
+    """
+    if (feature is None) == (out is None):
+        raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
+    if dataset and manifest_file:
+        raise InputError("--manifest says which data set it is of; leave out --dataset")
+    manifest = Manifest.load(manifest_file or layout.manifest(dataset or settings.run.dataset))
+    store = out or layout.features(manifest.dataset, feature or "")
+    extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
+    job = Import(manifest, form, sources, store, extract.shard_images, recipe, extract.compressor, extract.dtype,
+                 extract.on_error, changes["if_changed"])
+    with tqdm(unit="image", desc=f"look through {form}") as looking, tqdm(unit="image", desc="import") as bar:
+        done = bring_in(job, looking.update, bar.reset, bar.update)
+    told = [f"{store}: " + (f"{done.images:,} images imported" if done.images else "nothing to do")
+            + f", reported as {done.recipe}"]
+    if done.failed:
+        told.append(f"{len(done.failed):,} failed, see {store}/failures.csv")
+    click.echo("\n  ".join([*told, *done.notes]))
