@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "Test two systems against each other on the same queries.",
     "throughput": "Time poolings and retrieval on this machine.",
     "trace": "Follow a figure back to the features that it rests on.",
+    "trace": "Follow a figure back to the features that it rests on.",
     "tables": "Write the papers' tables, published rows beside measured ones.",
     "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
 }
