@@ -77,7 +77,7 @@ class Network:
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
         """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
         pixels = torch.stack(batch).to(self.runtime.device).permute(0, 3, 1, 2)  # already channels last
-        normal = (pixels.float() - self._mean.to(pixels.device)) / self._std.to(pixels.device)
+        normal = pixels.float().sub_(self._mean.to(pixels.device)).div_(self._std.to(pixels.device))
         lower = self.runtime.precision != "fp32"
         with torch.autocast(normal.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
             map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]

@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe, digest
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -25,6 +25,9 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
         if not isinstance(array, zarr.Array) or array.shape != (layout.images, *shape) or array.dtype != dtype:
             raise StoreError(f"{path}/{name}: expected {dtype} {(layout.images, *shape)}, got "
                              f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
+    ids = group.get("image_ids")
+    if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
+        raise StoreError(f"{path}/image_ids: not those that were written; extract anew")
     for shard in range(layout.shards):
         yield shard, list(_faults(path, layout, group, shard))
 

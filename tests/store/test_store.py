@@ -204,6 +204,43 @@ def test_verify_finds_what_is_missing(made: Path) -> None:
     assert "2: not extracted yet" in found
 
 
+def test_verify_finds_other_image_ids(made: Path) -> None:
+    zarr.open_group(made, mode="r+")["image_ids"][3] = 7  # type: ignore[index]
+    with pytest.raises(StoreError, match="image_ids: not those that were written"):
+        faults(made)
+
+
+def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.zarr", "b.zarr", "c.zarr")]
+    for path in paths:
+        fill(path, layout())
+    shard = Shard.empty(layout(), 2)
+    for row in shard.rows:
+        shard.fail(row, "gone")
+    write_shard(paths[1], layout(), shard)
+    shutil.rmtree(paths[2])
+    prepare(paths[2], layout(), {**MADE, "weights": "others"}, IDS, SIZES)
+    fill(paths[2], layout(), [0, 1, 2])
+    first, failed, other = (FeatureStore(path).identity for path in paths)
+    assert len({first, failed, other}) == 3
+    fill(tmp_path / "again.zarr", layout("zstd"))
+    assert FeatureStore(tmp_path / "again.zarr").identity == first
+
+
+def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
+    sizes = Layout(11, 2, 4, shard_images=11, dtype="float32")
+    prepare(tmp_path / "s.zarr", sizes, MADE, IDS, SIZES)
+    values = np.random.default_rng(0).standard_normal((11, 2, 4), dtype=np.float32) * 1e6
+    shard = Shard.empty(sizes, 0)
+    for row in shard.rows:
+        shard.fill(row, values[row], (1, 1), {}, int(SIZES[row]))
+    write_shard(tmp_path / "s.zarr", sizes, shard)
+    read, _ = FeatureStore(tmp_path / "s.zarr").read(np.arange(11))
+    assert read.dtype == np.float32
+    assert np.array_equal(read, values)
+    assert faults(tmp_path / "s.zarr") == ""
+
+
 def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> None:
     """Checksums that agree are not enough: the values themselves are looked at."""
     group = zarr.open_group(made, mode="r+")
