@@ -117,6 +117,19 @@ class Settings(Section):
     run: Run
     sample: Sample
     features: dict[Feature, Engine]
+class Throughput(Section):
+    """What is timed, for the papers' #OIPs and the time of a query."""
+
+    device: str
+    batch_size: Count
+    items: Count
+    tokens: Count
+    candidates: Count
+    pools: Annotated[list[Count], Field(min_length=2)]
+    pairs: Count
+    repeats: Count
+
+
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
@@ -126,7 +139,9 @@ class Settings(Section):
 
     def recipe(self, name: str) -> Recipe:
         return _named(self.recipes, name, "recipes")
+    throughput: Throughput
 
+    figures: list[str]
     def training_of(self, dataset: str) -> Training:
         return _named(self.training, dataset, "training")
 

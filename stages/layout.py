@@ -32,8 +32,20 @@ class Layout:
         return self.root / "results" / "metrics.json"
 
     @property
+    def throughput(self) -> Path:
+        return self.root / "results" / "throughput.json"
+
+    @property
     def tables(self) -> Path:
         return self.root / "results" / "tables"
+
+    @property
+    def figures(self) -> Path:
+        return self.root / "results" / "figures"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "results" / "report.html"
 
 
 def system(recipe: str, feature: str, text: str, seed: int) -> str:

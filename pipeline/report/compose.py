@@ -36,7 +36,7 @@ class Draft:
         published: its published rows; doubts: the notes that they carry.
         rule: what is bold.
         place: where a measured system stands, None for not in this table.
-        throughput: items a second by recipe, for a layout with ratios.
+        throughput: items a second by recipe (or recipe-text), for a layout with ratios; method: how they were timed.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Draft:
     rule: Rule
     place: Callable[[Measured], Place | None]
     throughput: Mapping[str, float] = field(default_factory=dict)
+    method: str = ""
 
 
 def compose(draft: Draft, measured: Sequence[Measured], delta: bool = False) -> Table:
@@ -69,7 +70,7 @@ def _main_panel(draft: Draft, here: Sequence[Measured], delta: bool) -> Panel:
         *_groups(draft.published, draft.layout, draft.rule, bases={} if delta else None),
         *_groups(measured, draft.layout, draft.rule, bases=bases if delta else None, lead="Measured here"),
     ]
-    notes = (*draft.doubts, *remarks(here, draft.layout, draft.throughput, delta))
+    notes = (*draft.doubts, *remarks(here, draft.layout, draft.throughput, draft.method, delta))
     return Panel(draft.layout.columns(delta), tuple(groups), notes=notes)
 
 
@@ -85,7 +86,7 @@ def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
         measured_entries(systems, draft.place, draft.throughput, test_set=title), draft.published
     )
     groups = _groups(measured, layout, draft.rule, bases=None)
-    notes = remarks(systems, layout, draft.throughput, delta=False)
+    notes = remarks(systems, layout, draft.throughput, draft.method, delta=False)
     return Panel(layout.columns(delta=False), tuple(groups), title, notes)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pipeline.report.layout import Key
 from pipeline.report.measured import Measured, Origin
 from pipeline.report.networks import STAND_IN, stand_ins
-from pipeline.report.numerals import Number, rounded
+from pipeline.report.numerals import Number, rounded, significant
 from pipeline.report.published import COLUMNS, Inconsistency, PublishedRow
 from pipeline.report.table import Note
 
@@ -91,7 +91,7 @@ def measured_entries(
             numbers=entry.numbers | {(data, column): _number(system, column) for column in COLUMNS},
             sources=(*entry.sources, *system.systems),
             marks=(STAND_IN,) if stand_ins(system) else (),
-            ratio=ratios.get(origin.recipe, ""),
+            ratio=ratios.get(f"{origin.recipe}-{origin.text}") or ratios.get(origin.recipe, ""),
         )
     return _told_apart(found)
 
@@ -129,6 +129,6 @@ def _doubt(doubt: Inconsistency) -> str:
 
 
 def _ratios(throughput: Mapping[str, float]) -> dict[str, str]:
-    """Items a second by system -> how many times the slowest of them, e.g. 4.9×."""
+    """Items a second by system -> how many times the slowest of them, e.g. 4.9× or 147,000×."""
     slowest = min(throughput.values(), default=1.0)
-    return {name: f"{rounded(rate / slowest)}×" for name, rate in throughput.items()}
+    return {name: f"{significant(rate / slowest)}×" for name, rate in throughput.items()}

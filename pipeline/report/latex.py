@@ -108,9 +108,22 @@ def to_latex(table: Table) -> str:
     return "% Needs \\usepackage{booktabs,xcolor,graphicx}.\n" + "\n".join(floats)
 
 
-def preview(tables: Iterable[Table]) -> str:
-    """A document of its own that shows `tables`, one a page."""
-    return PREAMBLE + "\\clearpage\n".join(to_latex(table) for table in tables) + "\\end{document}\n"
+def figure(name: str, caption: str, wide: bool) -> str:
+    """A float for NAME.pdf, which stands beside the file; `wide` ones span both columns. Label `fig:{name}`."""
+    kind = "figure*" if wide else "figure"
+    return rf"""% Needs \usepackage{{graphicx}}; where NAME.pdf lies elsewhere, \graphicspath{{{{folder/}}}}.
+\begin{{{kind}}}[tp]
+\centering
+\includegraphics[width=\linewidth]{{{name}.pdf}}
+\caption{{{escape(caption)}}}\label{{fig:{name.replace("_", "-")}}}
+\end{{{kind}}}
+"""
+
+
+def preview(floats: Iterable[str], columns: int = 1) -> str:
+    """A document of its own that shows tables or figures, one a page."""
+    start = PREAMBLE.replace("{article}", "[twocolumn]{article}") if columns == 2 else PREAMBLE
+    return start + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
 def _float(panel: Panel, caption: str) -> str:

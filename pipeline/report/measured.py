@@ -76,12 +76,13 @@ class Results:
 
     Attributes:
         systems: what was evaluated.
-        throughput: items a second by recipe, where that was timed.
+        throughput: items a second by recipe (or recipe-text), where that was timed; method: how.
         synthetic: errors on synthetic pooling patterns, with the columns of `vse_infty_table11.csv`.
     """
 
     systems: tuple[Measured, ...]
     throughput: Mapping[str, float]
+    method: str = ""
     synthetic: Sequence[Mapping[str, Any]] = ()
 
 

@@ -15,12 +15,14 @@ PAPERS = {"region": {"BUTD"}, "grid": {"BUTD", "WSL", "IN-R152"}, "patch": {"ViT
 
 def networks(system: Measured) -> dict[str, str]:
     """Feature -> the papers' network that made it, or `OTHER`: another network, or one that is untrained."""
-    found = {}
-    for feature, engine in system.origin.features:
-        network = next((name for spelling, name in SPELLINGS.items() if spelling in engine.lower()), OTHER)
-        trusted = network in PAPERS[feature] and feature not in system.origin.untrained
-        found[feature] = network if trusted else OTHER
-    return found
+    untrained = system.origin.untrained
+    return {feature: network(feature, engine, feature not in untrained) for feature, engine in system.origin.features}
+
+
+def network(feature: str, engine: str, trained: bool) -> str:
+    """The papers' network behind one feature, by the name of its engine's recipe, or `OTHER`."""
+    name = next((name for spelling, name in SPELLINGS.items() if spelling in engine.lower()), OTHER)
+    return name if trained and name in PAPERS[feature] else OTHER
 
 
 def backbone(system: Measured) -> str:
@@ -33,9 +35,13 @@ def backbone(system: Measured) -> str:
 def stand_ins(system: Measured) -> list[str]:
     """What made those of its features that do not come from the papers' networks, e.g. `patch (vit_tiny,
     untrained)`."""
-    made_by, untrained = dict(system.origin.features), system.origin.untrained
-    return [
-        f"{feature} ({made_by[feature]}{', untrained' if feature in untrained else ''})"
-        for feature, network in networks(system).items()
-        if network == OTHER
-    ]
+    untrained = system.origin.untrained
+    every = (stand_in(feature, engine, feature not in untrained) for feature, engine in system.origin.features)
+    return [told for told in every if told]
+
+
+def stand_in(feature: str, engine: str, trained: bool) -> str:
+    """What made one feature if that is not the papers' network, else ''."""
+    if network(feature, engine, trained) != OTHER:
+        return ""
+    return f"{feature} ({engine}{'' if trained else ', untrained'})"

@@ -25,6 +25,14 @@ def rounded(value: float, places: int = 1) -> Decimal:
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
+def significant(value: float) -> str:
+    """A ratio: one decimal below 100, else three significant digits: 4.9, 147, 147,000."""
+    if value < 99.95:
+        return str(rounded(value))
+    digits = max(0, len(str(round(value))) - 3)
+    return f"{round(value, -digits):,.0f}"
+
+
 def signed(value: Decimal) -> str:
     """A difference with its sign: +1.5, −0.3, 0.0 (never −0.0)."""
     if value == 0:

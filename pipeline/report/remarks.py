@@ -11,7 +11,7 @@ from pipeline.report.table import Note
 
 
 def remarks(
-    measured: Sequence[Measured], layout: Layout, throughput: Mapping[str, float], delta: bool
+    measured: Sequence[Measured], layout: Layout, throughput: Mapping[str, float], method: str, delta: bool
 ) -> tuple[Note, ...]:
     """What a reader must know of the measured rows: stand-ins, seeds, what throughput and differences refer
     to."""
@@ -19,7 +19,7 @@ def remarks(
     if measured and layout.ratio and throughput:
         slowest = min(throughput, key=lambda recipe: throughput[recipe])
         notes.append(
-            Note(f"{layout.ratio} measured here: a multiple of the slowest that was timed, {slowest}.")
+            Note(f"{layout.ratio} measured here: a multiple of the slowest that was timed, {slowest}. {method}".strip())
         )
     if delta:
         what = "RSUM" if layout.rsum else "the sum of the recalls shown"

@@ -109,7 +109,7 @@ def test_sources_of_a_measured_row_are_a_comment() -> None:
 def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
     """Parsed everywhere; compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
     drawn = [tables.build(name, everything(), delta=True) for name in tables.TABLES]
-    source = preview([*drawn, *(awkward(text) for text in AWKWARD)])
+    source = preview(map(to_latex, [*drawn, *(awkward(text) for text in AWKWARD)]))
     parses(source)
     assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
     if pdflatex := shutil.which("pdflatex"):

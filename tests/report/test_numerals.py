@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.numerals import rounded, signed
+from pipeline.report.numerals import rounded, signed, significant
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,13 @@ def test_an_exact_half_goes_to_the_even_digit(value: float, shown: str) -> None:
 
 def test_places() -> None:
     assert str(rounded(0.0125, places=3)) == "0.012"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0, "1.0"), (99.94, "99.9"), (99.96, "100"), (147.4, "147"), (147_384.0, "147,000")]
+)
+def test_ratios_keep_three_digits(value: float, shown: str) -> None:
+    assert significant(value) == shown
 
 
 @pytest.mark.parametrize(("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0")])

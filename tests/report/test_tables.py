@@ -145,15 +145,32 @@ def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
 def test_throughput_is_relative_to_the_slowest_timed() -> None:
     measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gcn")
     rates = {"vse2ad": 98.0, "vse2ad-gcn": 20.0, "vse2ad-lip": 40.0}
-    panel = tables.build("vse2ad_table4", measured, throughput=rates).panels[0]
+    timed = {"poolings": rates, "methods": {"poolings": "Forward pass."}}
+    panel = tables.build("vse2ad_table4", measured, throughput=timed).panels[0]
     assert {row[0]: row[-1] for row in texts(panel)[9:]} == {"AdPool": "4.9×", "GCN": "1.0×"}
-    assert any("vse2ad-gcn" in note.text for note in panel.notes)
+    assert panel.notes[-1].text == ("#OIPs measured here: a multiple of the slowest that was timed, vse2ad-gcn. "
+                                    "Forward pass.")
+
+
+def test_throughput_of_retrieval_is_by_recipe_and_text_encoder() -> None:
+    features = {"region": "butd", "grid": "butd", "patch": "vit_base_patch16_224"}
+    measured = system("coco", "coco_5k", ensemble="RGP", features=features)
+    measured |= system("coco", "coco_5k", ensemble="RGP", features=features, text="bert")
+    timed = {"retrieval": {"vse2ad-bigru": 147_384.0, "cross-encoder": 1.0}, "methods": {"retrieval": "One query."}}
+    panel = tables.build("vse2ad_table2", measured, throughput=timed).panels[0]
+    assert {row[0]: row[-1] for row in texts(panel)[7:]} == {"VSE+2AD (BiGRU)": "147,000×", "VSE+2AD": "-"}
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
 def test_impossible_throughput_is_refused(rate: float) -> None:
     with pytest.raises(InputError, match="throughput of 'vse2ad'"):
-        tables.build("vse2ad_table4", {}, throughput={"vse2ad": rate})
+        tables.build("vse2ad_table4", {}, throughput={"poolings": {"vse2ad": rate}, "methods": {"poolings": ""}})
+
+
+@pytest.mark.parametrize("timed", [{"poolings": {}}, {"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])
+def test_throughput_that_cannot_be_read_is_refused(timed: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="run `pipeline throughput` again"):
+        tables.build("vse2ad_table4", {}, throughput=timed)
 
 
 def test_unknown_table_is_refused_with_the_known_ones() -> None:

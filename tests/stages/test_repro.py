@@ -30,6 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings["features"] = {
         "region": {"engine": "pyramid", **TINY, "image_size": 128}, "grid": {"engine": "grid", **TINY, "grid": 2},
         "patch": {"engine": "patch", "network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}}
+    settings["throughput"].update(batch_size=4, candidates=50, pools=[20, 200], pairs=1, repeats=1)
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
     (copy / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     dvc(copy, "init", "--no-scm")
@@ -90,5 +91,5 @@ def test_one_parameter_reruns_only_what_depends_on_it(project: Path) -> None:
     (project / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     ran = stages_run(dvc(project, "repro"))
     assert ran == {"extract@grid", "train@vse2ad-grid-bigru-0", "score@vse2ad-grid-bigru-0",
-                   "ensemble-RG@vse2ad-bigru-0", "ensemble-RGP@vse2ad-bigru-0", "evaluate", "tables"}
+                   "ensemble-RG@vse2ad-bigru-0", "ensemble-RGP@vse2ad-bigru-0", "evaluate", "tables", "figures"}
     assert stages_run(dvc(project, "repro")) == set()

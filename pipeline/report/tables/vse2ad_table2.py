@@ -35,6 +35,7 @@ def build(results: Results, delta: bool) -> Table:
         emphasis.best_of_columns,
         _measured,
         results.throughput,
+        results.method,
     )
     return compose(draft, results.systems, delta)
 

@@ -21,8 +21,8 @@ CAPTION = (
 def build(results: Results, delta: bool) -> Table:
     """Published rows, and every measured recipe that departs from vse2ad in its aggregator alone."""
     rows, doubts = published_entries(published.load("vse2ad_table4"), _published, LAYOUT.shown())
-    place, timed = region_bigru(aggregator), results.throughput
-    draft = Draft("vse2ad_table4", CAPTION, LAYOUT, rows, doubts, emphasis.best_of_columns, place, timed)
+    place, timed = region_bigru(aggregator), (results.throughput, results.method)
+    draft = Draft("vse2ad_table4", CAPTION, LAYOUT, rows, doubts, emphasis.best_of_columns, place, *timed)
     return compose(draft, results.systems, delta)
 
 

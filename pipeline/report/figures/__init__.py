@@ -1,0 +1,50 @@
+"""One file a figure. A new figure is a new file with a `draw`, and a line in `FIGURES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipeline.errors import InputError
+from pipeline.report import markdown
+from pipeline.report.figures import (
+    kmax_grid,
+    negatives,
+    pooling_coefficients,
+    retrieval_time,
+    retrieved_captions,
+    retrieved_images,
+    training_curve,
+)
+from pipeline.report.figures.drawing import Drawing, Lacking, look, save
+from pipeline.report.figures.evidence import Evidence
+
+__all__ = ["FIGURES", "Drawing", "Evidence", "Lacking", "draw", "index", "save"]
+
+FIGURES: dict[str, Callable[[Evidence], Drawing]] = {
+    "training_curve": training_curve.draw,
+    "negatives": negatives.draw,
+    "pooling_coefficients": pooling_coefficients.draw,
+    "kmax_grid": kmax_grid.draw,
+    "retrieval_time": retrieval_time.draw,
+    "retrieved_images": retrieved_images.draw,
+    "retrieved_captions": retrieved_captions.draw,
+}
+
+
+def draw(name: str, evidence: Evidence) -> Drawing:
+    """The figure `name`.
+
+    Raises InputError for an unknown name, Lacking where its inputs are not there.
+    """
+    if name not in FIGURES:
+        raise InputError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}")
+    with look():
+        return FIGURES[name](evidence)
+
+
+def index(drawn: Mapping[str, Drawing], lacking: Mapping[str, str]) -> str:
+    """A Markdown page of the figures that were drawn, and of what the others lack."""
+    parts = [f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
+             f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n" for name, drawing in drawn.items()]
+    left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(lack)}" for name, lack in lacking.items()]
+    return "\n".join(["# Figures\n", *parts, *(["## Left out\n", *left_out, ""] if left_out else [])])

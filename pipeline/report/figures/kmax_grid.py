@@ -1,0 +1,89 @@
+"""VSE∞ figure 6: a grid search over K of k-max pooling, for images and captions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from pipeline.heads.pooling.kmax import KMaxPool
+from pipeline.report.figures.drawing import COLUMN, Drawing, Lacking, blank
+from pipeline.report.figures.evidence import Evidence
+from pipeline.report.heads import TrainedHead
+
+
+def draw(evidence: Evidence) -> Drawing:
+    """A heat map of RSUM on val by K of images and K of captions, the mean over seeds; the best is framed.
+
+    A head's place follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all).
+    Raises Lacking without four heads that differ in nothing else.
+    """
+    heads = _largest(evidence.heads)
+    rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
+        "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
+    table = pd.DataFrame(rows)
+    grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
+        axis=0).sort_index(axis=1)
+    figure = blank(COLUMN, 0.9 + 0.32 * len(grid))
+    axes = figure.subplots()
+    values = np.ma.masked_invalid(grid.to_numpy())
+    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
+    axes.set_facecolor("#eeeeee")
+    axes.grid(visible=False)
+    axes.set(xlabel="K of captions", ylabel="K of images", xticks=range(grid.shape[1]), yticks=range(grid.shape[0]),
+             xticklabels=[_shown(k) for k in grid.columns.astype(float)],
+             yticklabels=[_shown(k) for k in grid.index.astype(float)])
+    _write_values(axes, values)
+    figure.colorbar(image, label="RSUM on val", shrink=0.9)
+    first = heads[0]
+    caption = (f"RSUM on the val split of {evidence.title} with k-max pooling, by K of either side, after Figure 6 of "
+               f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best; grey: not trained). "
+               f"{first.feature.capitalize()} features, {first.text}, objective "
+               f"{first.setting('objective')['name']}.{evidence.stand_ins([first.feature])}")
+    return Drawing(figure, caption, table.replace({math.inf: "all"}))
+
+
+def _largest(heads: Sequence[TrainedHead]) -> list[TrainedHead]:
+    """The largest set of heads that differ in K alone."""
+    sets: dict[str, list[TrainedHead]] = {}
+    for head in heads:
+        if None not in (_k(head.setting("image_pooling")), _k(head.setting("text_pooling"))):
+            sets.setdefault(head.alike("image_pooling", "text_pooling"), []).append(head)
+    largest = max(sets.values(), key=len, default=[])
+    if len({(str(head.setting("image_pooling")), str(head.setting("text_pooling"))) for head in largest}) < 4:
+        raise Lacking("four or more heads that differ in K of their kmax poolings alone: train recipes kmax-I-T with "
+                      "image_pooling {name: kmax, k: I} and text_pooling {name: kmax, k: T}")
+    return largest
+
+
+def _k(pooling: Mapping[str, Any]) -> float | None:
+    """K of a pooling: 1 for max, infinity for mean; None for any but these and kmax."""
+    match pooling:
+        case {"name": "kmax", **options}:
+            return float(KMaxPool(1, **options).k)
+        case {"name": "max" | "mean" as name}:
+            return 1.0 if name == "max" else math.inf
+    return None
+
+
+def _shown(k: float) -> str:
+    return "all" if k == math.inf else f"{k:.0f}"
+
+
+def _write_values(axes: Axes, values: np.ma.MaskedArray) -> None:
+    """Every cell's value, light on dark and dark on light; a frame around the best."""
+    dark_below = (values.min() + values.max()) / 2
+    for (row, column), value in np.ndenumerate(values):
+        if value is np.ma.masked or np.isnan(value):
+            continue
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=7,
+                  color="white" if value < dark_below else "black")
+    row, column = np.unravel_index(values.argmax(), values.shape)
+    for colour, width in (("white", 3.0), ("black", 1.4)):
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=width,
+                                 clip_on=False))

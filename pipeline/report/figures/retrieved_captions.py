@@ -1,0 +1,59 @@
+"""VSE+2AD figure 4 (a): the captions that images retrieve."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import partial
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from pipeline.report.examples import RULE, TEXTS, Example, Gallery, examples
+from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE, Drawing, Lacking, blank, printable
+from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.thumbnails import mark, place, show, write
+
+EACH, SHOWN, LETTERS = 2, 5, 95
+
+
+def draw(evidence: Evidence) -> Drawing:
+    """Two successes and two failures, a row each: the image, its five first captions, its own marked.
+
+    Raises Lacking without a scored system and its photographs.
+    """
+    gallery = evidence.gallery
+    if gallery is None:
+        raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
+    successes, failures = examples(gallery, "i2t", EACH, SHOWN)
+    chosen = [*successes, *failures]
+    figure = blank(PAGE, 1.05 * len(chosen))
+    rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE - 1])
+    for (photograph, text), example in zip(rows, chosen, strict=True):
+        _row(photograph, text, gallery, example)
+    rule = RULE.format(what=TEXTS["i2t"])
+    caption = (f"Top-{SHOWN} caption retrieval of {gallery.system} on {evidence.title}, {len(gallery.captions):,} "
+               f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. Not picked by "
+               f"hand: the first {len(successes)} images with one of their own captions first, and the first "
+               f"{len(failures)} with none among the first {SHOWN}, {rule}.{evidence.stand_ins(gallery.features)}")
+    table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
+              "caption": gallery.captions[caption_], "right": gallery.caption_image[caption_] == example.query}
+             for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
+    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+
+
+def _row(photograph: Axes, text: Axes, gallery: Gallery, example: Example) -> None:
+    show(photograph, partial(gallery.open, example.query), None)
+    missed = not set(example.shown) & set(gallery.right("i2t", example.query).tolist())
+    text.set(xlim=(0, 1), ylim=(SHOWN + missed, 0))
+    text.axis("off")
+    for number, caption in enumerate(example.shown):
+        right = bool(gallery.caption_image[caption] == example.query)
+        weight = "bold" if right else "normal"
+        write(text, 0, number + 0.5, mark(right), color=GREEN if right else ORANGE, fontsize=9, fontweight=weight)
+        write(text, 0.03, number + 0.5, _short(gallery.captions[caption]), fontweight=weight)
+    if missed:
+        write(text, 0.03, SHOWN + 0.5, f"the best of its own has {place(example.rank)}", color=GREY, fontsize=7)
+
+
+def _short(caption: str) -> str:
+    return textwrap.shorten(printable(caption), LETTERS, placeholder=" …")

@@ -1,0 +1,59 @@
+"""VSE+2AD figure 4 (b): the images that captions retrieve."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from pipeline.report.examples import RULE, TEXTS, Example, Gallery, examples
+from pipeline.report.figures.drawing import PAGE, Drawing, Lacking, blank, printable
+from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.thumbnails import place, show, write
+
+EACH, SHOWN = 2, 5
+
+
+def draw(evidence: Evidence) -> Drawing:
+    """Two successes and two failures, a row each: the caption, its five first images, the right one marked.
+
+    Raises Lacking without a scored system and its photographs.
+    """
+    gallery = evidence.gallery
+    if gallery is None:
+        raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
+    successes, failures = examples(gallery, "t2i", EACH, SHOWN)
+    chosen = [*successes, *failures]
+    figure = blank(PAGE, 1.0 * len(chosen))
+    rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
+    for axes, example in zip(rows, chosen, strict=True):
+        _row(axes, gallery, example)
+    rule = RULE.format(what=TEXTS["t2i"])
+    caption = (f"Top-{SHOWN} image retrieval of {gallery.system} on {evidence.title}, {len(gallery.files):,} images, "
+               f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
+               f"first {SHOWN} it stands apart with its rank. Not picked by hand: the first {len(successes)} captions "
+               f"whose image comes first, and the first {len(failures)} whose image is not among the first {SHOWN}, "
+               f"{rule}.{evidence.stand_ins(gallery.features)}")
+    table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
+              "file": gallery.files[image], "right": image == gallery.caption_image[example.query]}
+             for example in chosen for number, image in enumerate(example.shown, start=1)]
+    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+
+
+def _row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
+    text, *photographs = axes
+    text.axis("off")
+    lines = textwrap.wrap(printable(gallery.captions[example.query]), 25, max_lines=6, placeholder=" …")
+    write(text, 0, 0.5, "\n".join(lines))
+    right = int(gallery.caption_image[example.query])
+    for photograph, image in zip(photographs, example.shown, strict=False):
+        show(photograph, partial(gallery.open, image), image == right)
+    for photograph in photographs[len(example.shown):]:
+        photograph.axis("off")
+    if right not in example.shown:
+        photographs[-1].axis("on")
+        show(photographs[-1], partial(gallery.open, right), True)
+        photographs[-1].set_title(place(example.rank), fontsize=7, pad=2)

@@ -1,0 +1,56 @@
+"""VSE+2AD figure A.2-1: RSUM over the epochs, trained with and without AdOpt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank
+from pipeline.report.figures.evidence import Evidence
+from pipeline.report.heads import TrainedHead
+
+OBJECTIVES = {"adopt": "with AdOpt", "triplet": "without AdOpt (hard triplet)"}
+
+
+def draw(evidence: Evidence) -> Drawing:
+    """One line an objective: the mean over the seeds, and the range from the lowest to the highest.
+
+    Raises Lacking unless heads of both are there that differ in nothing but objective and seed.
+    """
+    pair = _pair(evidence.heads)
+    figure = blank(COLUMN, 2.2)
+    axes = figure.subplots()
+    for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
+        _plot(axes, heads, OBJECTIVES[objective], line)
+    axes.set(xlabel="epochs trained", ylabel="RSUM on val")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    first, seeds = pair["adopt"][0], max(map(len, pair.values()))
+    spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
+    caption = (f"RSUM on the val split of {evidence.title} over the epochs, with AdOpt and with the hard triplet loss "
+               f"in its place, after Figure A.2-1 of VSE+2AD. Recipe {first.recipe}, {first.feature} features, "
+               f"{first.text}.{spread}{evidence.stand_ins([first.feature])}")
+    rows = [{"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
+             "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
+    return Drawing(figure, caption, pd.DataFrame(rows))
+
+
+def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
+    """Heads by objective, all else but the seed being equal; the first of such pairs."""
+    for anchor in heads:
+        alike = [head for head in heads if head.alike("objective") == anchor.alike("objective")]
+        by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(alike)}
+        if by_name.keys() >= OBJECTIVES.keys():
+            return {name: [head for head in alike if head.setting("objective") == by_name[name]] for name in OBJECTIVES}
+    raise Lacking("two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
+                  "vse2ad-noadopt on one feature")
+
+
+def _plot(axes: Axes, heads: Sequence[TrainedHead], label: str, line: dict[str, object]) -> None:
+    table = pd.DataFrame([{int(row["epoch"]) + 1: row["rsum"] for row in head.history} for head in heads])
+    axes.plot(table.columns, table.mean(), label=label, **line)  # type: ignore[arg-type]
+    if len(heads) > 1:
+        axes.fill_between(table.columns, table.min(), table.max(), color=line["color"], alpha=0.2, linewidth=0)

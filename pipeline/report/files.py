@@ -1,0 +1,36 @@
+"""Results are read with a clear refusal, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+
+
+def read_json(path: Path, command: str) -> dict[str, Any]:
+    """A file of results. Raises InputError that names the `command` that makes it where it cannot be read."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(tree, dict):
+            raise ValueError
+        return tree
+    except FileNotFoundError:
+        raise InputError(f"{path}: not there; make it with `pipeline {command}`") from None
+    except ValueError:
+        raise InputError(f"{path}: not JSON; make it again with `pipeline {command}`") from None
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `folder` at the end; if something is raised, nothing changes."""
+    making = folder.with_name(f"{folder.name}.creating")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
+    yield making
+    shutil.rmtree(folder, ignore_errors=True)
+    making.rename(folder)

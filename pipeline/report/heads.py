@@ -1,0 +1,87 @@
+"""Trained heads as a report sees them: what they are, and how their training went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.training.checkpoint import describe
+
+FEATURES = ("region", "grid", "patch")
+
+
+@dataclass(frozen=True)
+class TrainedHead:
+    """One finished head.
+
+    name: its folder's name. description: head.json. history: a row an epoch, as in history.csv.
+    """
+
+    folder: Path
+    description: Mapping[str, Any]
+    history: tuple[Mapping[str, float], ...]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def recipe(self) -> str:
+        return str(self.description["recipe"])
+
+    @property
+    def feature(self) -> str:
+        return str(self.description["feature"])
+
+    @property
+    def text(self) -> str:
+        return str(self.description["text"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.description["seed"])
+
+    @property
+    def best(self) -> float:
+        """RSUM on val of the epoch that was kept."""
+        return max(row["rsum"] for row in self.history)
+
+    def setting(self, name: str) -> Mapping[str, Any]:
+        """A pooling or the objective of its recipe: {name, and its options}."""
+        value: Mapping[str, Any] = self.description["recipe_settings"][name]
+        return value
+
+    def alike(self, *but: str) -> str:
+        """A key that heads share if they differ in nothing but their seed and the recipe's settings `but`."""
+        recipe = {key: value for key, value in self.description["recipe_settings"].items() if key not in but}
+        rest = [self.description[key] for key in ("dataset", "manifest", "store", "feature", "text", "training")]
+        return json.dumps([recipe, *rest], sort_keys=True)
+
+
+def read_heads(folder: Path) -> tuple[TrainedHead, ...]:
+    """The finished heads in a folder of heads, regions first, by name; none where there is no such folder.
+
+    A head that is still training is left out. Raises InputError for one that cannot be read.
+    """
+    found = (_read(file.parent) for file in sorted(folder.glob("*/head.json")))
+    finished = [head for head in found if len(head.history) >= head.description["training"]["epochs"]]
+    return tuple(sorted(finished, key=lambda head: (FEATURES.index(head.feature), head.name)))
+
+
+def _read(folder: Path) -> TrainedHead:
+    description, file = describe(folder), folder / "history.csv"
+    try:
+        rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+        head = TrainedHead(folder, description, tuple(rows))  # type: ignore[arg-type]
+        known = head.feature in FEATURES and all({"epoch", "rsum"} <= row.keys() for row in rows)
+        if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
+            raise KeyError("what a head says of itself")
+        return head
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{folder}: not a head of this version; train it again, or move it away") from None

@@ -1,0 +1,38 @@
+"""Time poolings and retrieval on this machine."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from tqdm import tqdm
+
+from pipeline import throughput
+from pipeline.settings import Settings
+from stages.layout import Layout
+from stages.options import with_settings
+
+
+@click.command
+@with_settings
+def command(layout: Layout, settings: Settings) -> None:
+    """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
+
+    The tables' #OIPs and the figure of retrieval times come from it. Run it on an idle machine.
+
+    Example: pipeline throughput
+    """
+    with tqdm(unit="step", desc="throughput") as bar:
+        def on_step(what: str) -> None:
+            bar.set_postfix_str(what)
+            bar.update()
+
+        measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
+                                      settings.throughput, on_step)
+    layout.throughput.parent.mkdir(parents=True, exist_ok=True)
+    partial = layout.throughput.with_suffix(".partial")
+    partial.write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    partial.replace(layout.throughput)
+    for kind, unit in (("poolings", "images a second pooled"), ("retrieval", "candidates a second")):
+        for name, rate in measured[kind].items():
+            click.echo(f"{name}: {rate:,.0f} {unit}")

@@ -1,0 +1,51 @@
+"""Invented heads on disk: what training leaves, with numbers of the test's choosing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from safetensors.torch import save_file
+
+from pipeline.heads import pooling
+
+ADOPT, TRIPLET = {"name": "adopt"}, {"name": "triplet"}
+
+
+def head(
+    folder: Path,
+    name: str,
+    rsums: list[float],
+    *,
+    recipe: str = "vse2ad",
+    feature: str = "region",
+    seed: int = 0,
+    objective: dict[str, Any] = ADOPT,
+    image: dict[str, Any] | None = None,
+    text: dict[str, Any] | None = None,
+    epochs: int | None = None,
+    trained: bool = True,
+) -> Path:
+    """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as many."""
+    poolings = {"image_pooling": image or {"name": "adpool"}, "text_pooling": text or {"name": "adpool"}}
+    place = folder / name
+    place.mkdir(parents=True)
+    description = {
+        "dataset": "sample", "feature": feature, "text": "bigru", "recipe": recipe, "seed": seed,
+        "recipe_settings": {**poolings, "objective": objective, "learning_rate": 5e-4},
+        "training": {"dimension": 8, "batch_size": 64, "epochs": epochs or len(rsums)},
+        "manifest": "m", "store": f"s-{feature}", "width": 16, "vocabulary": "v",
+        "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
+    }  # fmt: skip
+    (place / "head.json").write_text(json.dumps(description))
+    rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "rsum": rsum} for e, rsum in enumerate(rsums)]
+    pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
+    tensors = {}
+    for side, setting in poolings.items():
+        options = {key: value for key, value in setting.items() if key != "name"}
+        module = pooling.build(setting["name"], 8, **options)
+        tensors |= {f"{side}.{key}": value for key, value in module.state_dict().items()}
+    save_file(tensors, place / "best.safetensors", metadata={"epoch": "0"})
+    return place

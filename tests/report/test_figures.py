@@ -1,0 +1,180 @@
+"""Figures: drawn from what is there, whole in their numbers, left out with a reason where something lacks."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from heads_invented import ADOPT, TRIPLET, head
+from PIL import Image
+from safetensors.torch import load_file
+
+from pipeline.errors import InputError
+from pipeline.heads import pooling
+from pipeline.images import ImageError
+from pipeline.report import figures
+from pipeline.report.examples import Gallery
+from pipeline.report.figures.drawing import printable
+from pipeline.report.heads import read_heads
+from pipeline.retrieval import as_similarity
+
+
+def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
+    items = {"region": 36, "grid": 64, "patch": 197}
+    return figures.draw(name, figures.Evidence("Invented", read_heads(folder), items, **more))
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+def test_a_figure_without_inputs_says_what_it_needs(name: str, tmp_path: Path) -> None:
+    with pytest.raises(figures.Lacking, match=r"train|pipeline"):
+        draw(name, tmp_path)
+
+
+def test_unknown_figure_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="training_curve, negatives"):
+        draw("pie", tmp_path)
+
+
+def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_path: Path) -> None:
+    head(tmp_path, "a0", [10, 20], objective=ADOPT, seed=0)
+    head(tmp_path, "a1", [20, 40], objective=ADOPT, seed=1)
+    head(tmp_path, "other-pooling", [5, 6], objective=TRIPLET, image={"name": "mean"})
+    with pytest.raises(figures.Lacking):
+        draw("training_curve", tmp_path)
+    head(tmp_path, "t0", [7, 8], objective=TRIPLET, recipe="vse2ad-noadopt")
+    head(tmp_path, "unfinished", [1], objective=TRIPLET, epochs=2)
+    drawing = draw("training_curve", tmp_path)
+    (axes,) = drawing.figure.axes
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[15, 30], [7, 8]]
+    assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 2], [1, 2]]
+    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0"}
+    assert "up to 2 seeds" in drawing.caption
+
+
+def test_negatives_are_those_of_the_history(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1, 2, 3])
+    head(tmp_path, "g", [1, 2], feature="grid")
+    head(tmp_path, "t", [1, 2], feature="patch", objective=TRIPLET)
+    drawing = draw("negatives", tmp_path)
+    assert drawing.numbers.groupby("head")["negatives"].apply(list).to_dict() == {"a": [63, 62, 61], "g": [63, 62]}
+
+
+@pytest.mark.parametrize("options", [{}, {"generator": "mlp"}])
+def test_pooling_coefficients_are_those_of_the_checkpoint(tmp_path: Path, options: dict[str, Any]) -> None:
+    gpo = {"name": "gpo", **options}
+    place = head(tmp_path, "gpo", [1], recipe="vse_infty", image=gpo, text=gpo, trained=False)
+    drawing = draw("pooling_coefficients", tmp_path)
+    shown = drawing.numbers[drawing.numbers["side"] == "image"]["coefficient"].to_numpy()
+    module = pooling.build("gpo", 8, **options)
+    module.load_state_dict({key.removeprefix("image_pooling."): value for key, value in load_file(
+        place / "best.safetensors").items() if key.startswith("image_pooling.")})
+    # Pooling one-hot columns gives the coefficients themselves: item k is 1 in dimension 0 if it is among the k first.
+    steps = torch.tril(torch.ones(36, 36)).T[:, :, None].expand(36, 36, 8)
+    sums = module(steps.transpose(0, 1).contiguous(), torch.full((36,), 36))[:, 0].detach().numpy()
+    np.testing.assert_allclose(np.sort(np.cumsum(shown)), np.sort(sums), atol=1e-5)
+    assert shown.sum() == pytest.approx(1)
+    assert "† Not the papers' networks; stand-ins made these features: region (region-butd, untrained)." \
+        in drawing.caption
+
+
+def test_data_dependent_coefficients_are_not_drawn(tmp_path: Path) -> None:
+    gpo = {"name": "gpo", "data_dependent": True}
+    head(tmp_path, "gpo", [1], image=gpo, text=gpo)
+    with pytest.raises(figures.Lacking):
+        draw("pooling_coefficients", tmp_path)
+
+
+def test_kmax_grid_places_heads_by_their_settings(tmp_path: Path) -> None:
+    def kmax(k: int) -> dict[str, Any]:
+        return {"name": "kmax", "k": k}
+
+    values = {(1, 1): 10.0, (1, 5): 40.0, (5, 1): 20.0}
+    for number, ((image, text), rsum) in enumerate(values.items()):
+        head(tmp_path, f"h{number}", [rsum, 1], image=kmax(image), text=kmax(text))
+    head(tmp_path, "patch", [9.0], feature="patch", image=kmax(5), text=kmax(5))
+    with pytest.raises(figures.Lacking):
+        draw("kmax_grid", tmp_path)
+    head(tmp_path, "mean", [30.0, 2], image={"name": "mean"}, text={"name": "max"})
+    drawing = draw("kmax_grid", tmp_path)
+    axes = drawing.figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "5", "all"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "5"]
+    shown = {text.get_position()[::-1]: text.get_text() for text in axes.texts}
+    assert shown == {(0, 0): "10.0", (0, 1): "40.0", (1, 0): "20.0", (2, 0): "30.0"}
+
+
+def test_retrieval_time_draws_what_was_timed(tmp_path: Path) -> None:
+    pools = [{"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2} for n in (100, 1000)]
+    drawing = draw("retrieval_time", tmp_path, throughput={"pools": pools, "methods": {"pools": "As stated."}})
+    assert drawing.caption.endswith("As stated.")
+    pd.testing.assert_frame_equal(drawing.numbers, pd.DataFrame(pools))
+
+
+def gallery(opened: Any = None) -> Gallery:
+    """Three images of two captions each; the captions 0 to 3 find their image first, 4 and 5 last."""
+    scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
+    captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
+    return Gallery("invented", as_similarity(scores), np.array([0, 0, 1, 1, 2, 2]), captions, ["x", "y", "z"],
+                   opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")), ("region",))
+
+
+def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.report.figures.retrieved_images.SHOWN", 2)
+    head(tmp_path, "a", [1], trained=False)
+    drawing = draw("retrieved_images", tmp_path, gallery=gallery())
+    table = drawing.numbers
+    assert table.groupby("caption", sort=False)["right"].apply(list).tolist() == [[True, False]] * 2 + [[False] * 2] * 2
+    assert table["ground_truth_rank"].tolist() == [1, 1, 1, 1, 3, 3, 3, 3]
+    assert set(table["caption"][4:]) == {"中文 caption", "f"}
+    assert "the first 2 captions" in drawing.caption
+    assert "SHA-256 digest of the caption" in drawing.caption
+    figures.save(drawing, tmp_path, "retrieved")
+
+
+def test_retrieved_captions_mark_the_images_own(tmp_path: Path) -> None:
+    drawing = draw("retrieved_captions", tmp_path, gallery=gallery())
+    by_digest = sorted("xyz", key=lambda name: hashlib.sha256(name.encode()).digest())
+    assert drawing.numbers["file"].unique().tolist() == by_digest[:2]  # all three have one of their own first
+    assert drawing.numbers.groupby("file")["right"].sum().tolist() == [2, 2]
+
+
+def test_a_photograph_that_is_gone_is_said_in_its_place(tmp_path: Path) -> None:
+    def gone(row: int) -> Image.Image:
+        raise ImageError("no such file")
+
+    drawing = draw("retrieved_images", tmp_path, gallery=gallery(gone))
+    assert any("such file" in text.get_text() for axes in drawing.figure.axes for text in axes.texts)
+
+
+def test_saved_files_are_the_same_every_time(tmp_path: Path) -> None:
+    head(tmp_path / "heads", "a", [1, 2])
+    written = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        figures.save(draw("negatives", tmp_path / "heads"), tmp_path / name, "negatives")
+        written.append({file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())})
+    assert written[0] == written[1]
+    assert list(written[0]) == ["negatives.csv", "negatives.pdf", "negatives.png", "negatives.svg"]
+    assert b"/Type3" not in written[0]["negatives.pdf"]
+
+
+@pytest.mark.parametrize(("text", "shown"), [("a\tb\n", "a b"), ("中", "�"), ("é ∞ ✓", "é ∞ ✓"), ("\x07", "�")])
+def test_what_the_font_cannot_show_is_replaced(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_index_names_what_was_left_out() -> None:
+    text = figures.index({}, {"kmax_grid": "heads <script>"})
+    assert "- kmax\\_grid: needs heads &lt;script&gt;" in text
+
+
+@pytest.mark.parametrize("broken", ["[]", "{", '{"feature": "sound", "training": {}}'])
+def test_a_broken_head_is_refused_by_name(tmp_path: Path, broken: str) -> None:
+    (head(tmp_path, "a", [1]) / "head.json").write_text(broken)
+    with pytest.raises(InputError, match="/a"):
+        read_heads(tmp_path)
