@@ -13,6 +13,7 @@ from pipeline import lineage, manifest, retrieval
 from pipeline.errors import InputError
 from pipeline.pool import Columns, Pool
 from pipeline.retrieval import Protocol, Ties, summary
+from pipeline.retrieval.extended import EXTENDED
 from pipeline.settings import Evaluate, Settings
 from pipeline.similarity_store import SimilarityStore
 from stages import measuring, options
@@ -26,10 +27,12 @@ from stages.layout import ENSEMBLES, Layout, system
               help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
 @measuring.columns
 @measuring.protocol
+@click.option("--extended", type=click.Choice(list(EXTENDED)),
+              help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) and CxC.")
 @measuring.output
 @options.with_settings
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
-            columns: Columns, rules: Protocol | None, ties: Ties, output: str) -> None:
+            columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None, output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
 
     Every recall and RSUM has a 95 % interval, by a bootstrap over images (settings' section `evaluate`).
@@ -38,12 +41,12 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     """
     pool = _pool(similarity, embeddings, columns)
     if pool is not None:
-        numbers = _measure(pool, rules or "all", ties, settings.evaluate)
+        numbers = _measure(pool, rules or "all", ties, settings.evaluate) | _extend(pool, extended, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written({"": numbers}, output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
-    results = _measure_run(layout, settings, ties)
+    results = _measure_run(layout, settings, ties, extended)
     _write(layout.metrics, results)
     if output == "json":
         click.echo(layout.metrics.read_text(encoding="utf-8"))
@@ -72,7 +75,7 @@ def _write(path: Path, results: dict[str, Any]) -> None:
     partial.replace(path)
 
 
-def _measure_run(layout: Layout, settings: Settings, ties: Ties) -> dict[str, Any]:
+def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None) -> dict[str, Any]:
     """Every head and ensemble of the run's axes, each by its data set's protocols, with what made it."""
     run = settings.run
     names = [system(recipe, visual, text, seed) for recipe in run.recipes for text in run.texts for seed in run.seeds
@@ -84,8 +87,9 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties) -> dict[str, An
     for name, store in stores.items():
         protocols = manifest.dataset(run.dataset).protocols if store.made_from["split"] == "test" else ["all"]
         pool = Pool.of_store(store)
+        beyond = _extend(pool, extended, settings.evaluate)
         results[name] = {"made_from": store.made_from} | {
-            protocol: _measure(pool, protocol, ties, settings.evaluate) for protocol in protocols}
+            protocol: _measure(pool, protocol, ties, settings.evaluate) | beyond for protocol in protocols}
     return results
 
 
@@ -95,3 +99,13 @@ def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) 
         metrics = retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.block_megabytes,
                                      lambda done: bar.update(done - bar.n))
     return metrics.as_dict() | {"interval": retrieval.interval(metrics, settings.resamples, settings.seed)}
+
+
+def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:
+    """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
+    if name is None:
+        return {}
+    images, captions = pool.require_ids()
+    with tqdm(unit="query", desc=f"{name} {pool.name}", leave=False) as bar:
+        return {"extended": EXTENDED[name](pool.scores, images, captions, pool.caption_image, settings.seed,
+                                           settings.block_megabytes, lambda done: bar.update(max(0, done - bar.n)))}

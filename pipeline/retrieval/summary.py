@@ -61,9 +61,11 @@ def ranged(value: float, interval: Iterable[float] | None) -> str:
 
 
 def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
-    for extension, measured in numbers.get("extended", {}).items():
-        for measure, ways in measured.items():
-            yield f"{extension} {measure}: " + ", ".join(f"{DIRECTIONS[way]} {ways[way]:.1f}" for way in DIRECTIONS)
+    for measured_by, measures in numbers.get("extended", {}).items():
+        for measure, ways in measures.items():
+            yield f"{measured_by} {measure}: " + ", ".join(
+                f"{title} {ways[way]:.1f}" if isinstance(ways[way], float) else f"{title} {ways[way]}"
+                for way, title in DIRECTIONS.items())
 
 
 def _with_intervals(results: Results) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from scored import score
 
 from pipeline import retrieval
+from pipeline.retrieval.extended import EXTENDED
 from pipeline.similarity_store import SimilarityStore
 
 RUN = ("-S", "run.features=[region, grid]")
@@ -118,3 +120,26 @@ def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
     assert "--split goes with --manifest" in refused("evaluate", "--similarity", "s.npy", "--split", "val")
     assert "--ties" not in refused("evaluate", "--ties", "pessimistic", *RUN)  # of use for a run as well
+
+
+def test_extended_measures_need_cocos_ids_and_their_package(refused: Callable[..., str],
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    extended = ("--extended", "eccv_caption")
+    np.save("s.npy", np.eye(5, 25, dtype=np.float32))
+    assert "name its --manifest" in refused("evaluate", "--similarity", "s.npy", *extended)
+    path = score("region")
+    assert "5000 of the 5000 images of ECCV Caption" in refused("evaluate", "--similarity", path, *extended)
+    monkeypatch.setitem(sys.modules, "eccv_caption", None)
+    assert "pip install 'vse-pipeline[eccv]'" in refused("evaluate", "--similarity", path, *extended)
+
+
+def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {"eccv": {"mAP@R": {"i2t": 23.94, "t2i": 31.9}}, "both": {"tied queries": {"i2t": 0, "t2i": 3}}}
+    monkeypatch.setitem(EXTENDED, "eccv_caption", lambda *given: measured)
+    path = score("region")
+    out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--json")[1]
+    assert json.loads(out)["extended"] == measured
+    for output in ("text", "markdown"):
+        out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--format", output)[1]
+        assert "eccv mAP@R: image → caption 23.9, caption → image 31.9" in out
+        assert "tied queries: image → caption 0, caption → image 3" in out

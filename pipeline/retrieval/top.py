@@ -1,0 +1,46 @@
+"""The best candidates of each query, ties broken at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+
+
+class Top(NamedTuple):
+    """The k best candidates of each query, best first: their places int64 [Q, k]; and of the first k + 1 candidates,
+    whether any two are equally similar: bool [Q].
+    """
+
+    places: Ids
+    tied: np.ndarray
+
+
+def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,
+        block_megabytes: float = 64, progress: Callable[[int], object] = lambda queries: None) -> Top:
+    """The k best captions of every image ("i2t") or images of every caption ("t2i"); k at most their number.
+
+    Equally similar candidates come in a random order, so that none profits from its place; the order depends on
+    `generator` alone. progress: called with the number of queries finished.
+    """
+    block_bytes = int(block_megabytes * 1e6)
+    if isinstance(source, PerDirection):
+        source = source.direction(direction, block_bytes)
+    queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
+    at_once = max(1, block_bytes // (8 * candidates))
+    places, tied = np.empty((queries, k), np.int64), np.empty(queries, bool)
+    for start in range(0, queries, at_once):
+        part, everything = slice(start, min(start + at_once, queries)), slice(0, candidates)
+        scores = source.block(part, everything) if direction == "i2t" else source.block(everything, part).T
+        # Whatever order the search gives to equals, it is one of their places, and these are shuffled.
+        order = generator.permutation(candidates)
+        best = scores[:, torch.from_numpy(order)].topk(min(k + 1, candidates), dim=1)
+        places[part] = order[best.indices[:, :k].numpy()]
+        tied[part] = (best.values[:, 1:] == best.values[:, :-1]).any(1).numpy()
+        progress(part.stop)
+    return Top(places, tied)
