@@ -17,6 +17,7 @@ import torch
 from pipeline import extractors, images
 from pipeline.errors import InputError
 from pipeline.extraction.job import Description, Engine, OnImages, Task
+from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 
 DECODERS = 2  # threads
@@ -133,6 +134,8 @@ def decode(path: Path, size: int, engine: Engine) -> Decoded:
     except OSError:
         raise InputError(f"{path}: no such image, though the manifest names it; give the folder with --images, or make "
                          "the manifest anew") from None
+    if size == NO_FILE:
+        raise InputError(f"{path}: the manifest was made without images; make it anew with them")
     if there != size:
         raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest anew")
     try:

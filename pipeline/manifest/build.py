@@ -10,14 +10,16 @@ from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline.errors import InputError
 from pipeline.manifest import captions_csv, karpathy
-from pipeline.manifest.table import COLUMNS, SPLITS, Manifest
+from pipeline.manifest.table import COLUMNS, NO_FILE, SPLITS, Manifest
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS = {".json": karpathy.read, ".csv": captions_csv.read}
 
 
-def build(dataset: str, images: Path, annotations: Path) -> Manifest:
+def build(dataset: str, images: Path | None, annotations: Path) -> Manifest:
     """Read annotations (Karpathy's .json, or .csv with image, caption, split), check them against the folder.
+
+    images: None where there are features to import but no photographs; the files are then not looked at.
 
     Raises InputError, in one line, for: a missing or unreadable annotation file or image; a file named twice;
     a caption without image or image without caption (with a .csv also an image of the folder that it does not
@@ -27,17 +29,19 @@ def build(dataset: str, images: Path, annotations: Path) -> Manifest:
     reader = READERS.get(annotations.suffix.lower())
     if reader is None:
         raise InputError(f"{annotations}: expected a .json (Karpathy's layout) or .csv (image,caption,split) file")
-    if not images.is_dir():
+    if images is not None and not images.is_dir():
         raise InputError(f"{images}: no such folder of images; name it with --images")
     table = reader(_text(annotations))
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
     _check_rows(table, annotations)
-    if reader is captions_csv.read:
+    if images is not None and reader is captions_csv.read:
         _check_all_told(images, set(table["file"]), annotations)
-    sizes = {file: _size(images, file, annotations) for file in table["file"].unique()}
+    for file in table["file"].unique():
+        _check_path(file, annotations)
+    sizes = {file: _size(images, file, annotations) if images else NO_FILE for file in table["file"].unique()}
     table.insert(2, "bytes", table["file"].map(sizes))
-    return Manifest(table.astype(COLUMNS).reset_index(drop=True), dataset, images)
+    return Manifest(table.astype(COLUMNS).reset_index(drop=True), dataset, images or Path())
 
 
 def _text(path: Path) -> str:
@@ -80,13 +84,16 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
             raise InputError(f"{source}: the {what} {value!r} stands for two images or in two splits")
 
 
-def _size(folder: Path, file: str, source: Path) -> int:
+def _check_path(file: str, source: Path) -> None:
     path = PurePosixPath(file)
     if path.as_posix() != file:
         raise InputError(f"{source}: write the path {file!r} as {path.as_posix()!r}, so that no file has two names")
     if path.is_absolute() or ".." in path.parts or "\\" in file or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
-    place = folder / path
+
+
+def _size(folder: Path, file: str, source: Path) -> int:
+    place = folder / file
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         inside = place.resolve().is_relative_to(folder.resolve()) or not place.is_symlink()
         size = place.stat().st_size if place.is_file() else -1

@@ -19,6 +19,7 @@ import pandas as pd
 from pipeline.errors import InputError
 
 SPLITS = ("train", "val", "test")
+NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
 
@@ -27,8 +28,8 @@ COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str",
 class Manifest:
     """Images, captions, and which caption tells of which image.
 
-    table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk), split,
-    caption_id, caption; the rows of an image stand together, images in the annotation file's order.
+    table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
+    split, caption_id, caption; the rows of an image stand together, images in the annotation file's order.
     dataset: the data set's name. images_folder: where the files lie (as given; not part of any digest).
     """
 

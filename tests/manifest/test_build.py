@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,10 @@ def test_digests_tell_what_changed(folder: Path) -> None:
     assert one.digest != captioned.digest
     assert one.images_digest == captioned.images_digest  # features need not be extracted anew
     picture(folder / "1.png").write_bytes((folder / "0.png").read_bytes() + b"more")
-    assert build(folder, [entry(0), entry(1)]).images_digest != one.images_digest
+    another = build(folder, [entry(0), entry(1)])
+    assert another.digest != one.digest
+    assert another.images_digest == one.images_digest  # stores hold each file's size beside its features
+    assert build(folder, [entry(1), entry(0)]).images_digest != one.images_digest
 
 
 @pytest.mark.parametrize(("images", "said"), [
@@ -153,6 +157,18 @@ def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
         manifest.build("mine", folder, folder / "nowhere.json")
     with pytest.raises(InputError, match="no such folder"):
         manifest.build("mine", folder / "nowhere", folder.parent / "a.json")
+
+
+def test_without_images(folder: Path) -> None:
+    whole = build(folder, [entry(0), entry(1)])
+    shutil.rmtree(folder)
+    bare = manifest.build("mine", None, folder.parent / "dataset.json")
+    assert bare.images["bytes"].tolist() == [-1, -1]
+    assert bare.images_digest == whole.images_digest  # features of the one serve the other
+    assert bare.digest != whole.digest
+    (folder.parent / "bad.json").write_text(json.dumps({"images": [entry(0, filename="../0.png")]}))
+    with pytest.raises(InputError, match="leaves the image folder"):
+        manifest.build("mine", None, folder.parent / "bad.json")
 
 
 def test_unknown_split(scenes: Manifest) -> None:
