@@ -59,11 +59,16 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
         return path, None
     path = _package_file(known) if known.package else Path(known.file or "")
     if not path.is_file():
-        raise InputError(f"weights {name!r} ({known.title}; licence {known.licence}; trained on {known.trained_on}; "
-                         f"overlap with test data: {known.overlaps}) are not here. To get them: {known.get}")
+        raise missing(name, known)
     if known.sha256 and sha256(path) != known.sha256:
         raise InputError(f"weights {name!r}: {path} has another sha256 than {known.sha256}; get it again: {known.get}")
     return path, known
+
+
+def missing(name: str, known: Checkpoint) -> InputError:
+    """All that a user must know to get a named checkpoint, in one line."""
+    return InputError(f"weights {name!r} ({known.title}; licence {known.licence}; trained on {known.trained_on}; "
+                      f"overlap with test data: {known.overlaps}) are not here. To get them: {known.get}")
 
 
 def _package_file(known: Checkpoint) -> Path:

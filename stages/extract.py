@@ -59,7 +59,7 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
         if dry_run:
             click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))
             return
-        with tqdm(unit="image", desc=feature, smoothing=0.1) as bar:
+        with tqdm(unit="image", desc=feature, smoothing=0.1, delay=0.5) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
                + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))

@@ -86,6 +86,8 @@ class Network:
 
 def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
     known = weights.checkpoints().get(weights_name)
+    if known is not None and known.timm and known.timm.split(".")[0] != name.split(".")[0]:
+        raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; name the two alike")
     try:
         if known is not None and known.timm:
             return timm.create_model(known.timm, pretrained=True, num_classes=0, **options)
@@ -95,7 +97,8 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.M
     except (RuntimeError, TypeError, AssertionError) as error:
         raise InputError(f"network {name!r}: {error}; `timm.list_models()` names them") from None
     except OSError:
-        raise InputError(f"weights {weights_name!r} could not be downloaded; {known.get if known else ''}") from None
+        assert known is not None  # nothing else is downloaded
+        raise weights.missing(weights_name, known) from None
     if weights_name != weights.UNTRAINED:
         path, checkpoint = weights.locate(weights_name)
         _load(model, weights.read(path), str(path), checkpoint is not None and checkpoint.layout == "ordered")

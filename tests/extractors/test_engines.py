@@ -106,6 +106,7 @@ def test_lower_precision_is_close() -> None:
     ("grid", {**CNN, "network": "no_such_net"}, "no_such_net"),
     ("grid", {**CNN, "network": "test_vit", "image_size": 160, "grid": 2}, "choose a CNN"),
     ("patch", {**VIT, "network": "test_efficientnet"}, "network|choose a ViT"),
+    ("grid", {**CNN, "weights": "resnet152-in1k"}, "weights 'resnet152-in1k' are of resnet152.tv_in1k, the network is"),
     ("grid", {**CNN, "weights": "nowhere.pth"}, "neither a file nor a name of manifests/weights.yaml"),
 ])
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
@@ -174,6 +175,15 @@ def test_the_samples_weights_are_the_known_ones_and_fit() -> None:
     options = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 64, "grid": 2}
     engine = extractors.build("grid", options, Runtime())
     assert (engine.trained, engine.dimension) == (True, 1280)
+
+
+def test_a_download_that_fails_says_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network(*arguments: Any, **options: Any) -> None:
+        raise ConnectionError("Name or service not known")
+
+    monkeypatch.setattr("timm.create_model", no_network)
+    with pytest.raises(InputError, match=r"licence Apache-2\.0; trained on ImageNet-21k.*huggingface"):
+        extractors.build("patch", {}, Runtime())
 
 
 def test_a_missing_checkpoint_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
