@@ -120,8 +120,8 @@ def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, r
         for name in files:
             partial[name].replace(files[name])
     finally:
-        for file in partial.values():
-            file.unlink(missing_ok=True)
+        for rest in partial.values():
+            rest.unlink(missing_ok=True)
 
 
 def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images: OnImages) -> None:

@@ -49,9 +49,10 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> TsvSo
             places.append((number, place))
             on_found(1)
     columns, images = scans[0].columns, len(manifest.images)
-    stored = [tsv_row.EXTRAS[name][0] for name in columns if name in tsv_row.EXTRAS]
-    source = TsvSource(np.zeros(images, np.int64), scans[0].dimension, [scan.path for scan in scans],
-                       {name: EXTRAS[name] for name in stored}, columns=columns, places=np.full((images, 4), -1))
+    beside = {name for column, (name, _, _) in tsv_row.EXTRAS.items() if column in columns}
+    extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
+    source = TsvSource(np.zeros(images, np.int64), scans[0].dimension, [scan.path for scan in scans], extras,
+                       columns=columns, places=np.full((images, 4), -1))
     rows = ids.rows_of(texts, manifest, source.files[0])
     for text, row, (number, place) in zip(texts, rows, places, strict=True):
         if row is not None:

@@ -68,7 +68,8 @@ def _look(source: FolderSource, row: int) -> None:
     try:
         items, dimension = array_files.shape(file)
         if not source.dimension:
-            source.extras = {name: EXTRAS[name] for name in array_files.load(file).extras}
+            beside = array_files.load(file).extras
+            source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
             source.dimension = dimension
         if dimension != source.dimension:
             raise Unusable(f"expected {source.dimension} values an item, as in the first file, got {dimension}")
