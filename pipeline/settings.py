@@ -113,10 +113,6 @@ class Evaluate(Section):
     block_megabytes: Annotated[float, Field(gt=0)]
 
 
-class Settings(Section):
-    run: Run
-    sample: Sample
-    features: dict[Feature, Engine]
 class Throughput(Section):
     """What is timed, for the papers' #OIPs and the time of a query."""
 
@@ -130,18 +126,22 @@ class Throughput(Section):
     repeats: Count
 
 
+class Settings(Section):
+    run: Run
+    sample: Sample
+    features: dict[Feature, Engine]
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
     score: Score
     evaluate: Evaluate
+    throughput: Throughput
     tables: list[str]
+    figures: list[str]
 
     def recipe(self, name: str) -> Recipe:
         return _named(self.recipes, name, "recipes")
-    throughput: Throughput
 
-    figures: list[str]
     def training_of(self, dataset: str) -> Training:
         return _named(self.training, dataset, "training")
 
