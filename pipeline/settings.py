@@ -82,6 +82,7 @@ class Recipe(Section):
     optimizer: Literal["adam", "adamw"]
     weight_decay: Annotated[float, Field(ge=0)]
     learning_rate: Annotated[float, Field(gt=0)]
+    warmup_epoch: Annotated[int, Field(ge=0)] | None
     gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
@@ -97,7 +98,10 @@ class Training(Section):
     epochs: Count
     decay_epoch: Count
     minimum_count: Count
+    precision: Literal["fp32", "bf16", "fp16"]
     device: str
+    pieces: Count
+    processes: Count
 
 
 class Score(Section):

@@ -47,6 +47,8 @@ recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, def
                        help="Which recipe of the settings' section `recipes`; give several for one after another.")
 seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
                      show_default=True, help="Give several for one after another.")
+device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device",
+                      help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do where something made otherwise is in the way.")
 

@@ -27,9 +27,10 @@ from stages.layout import Layout, system
 @options.seeds
 @click.option("--head", "folder", type=click.Path(path_type=Path),
               help="A head's folder, for one that was trained with --out. The matrix bears its name.")
+@options.device
 @options.with_settings
 def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None) -> None:
+            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, device: str | None) -> None:
     """Write heads' similarity matrices, embeddings and ids for the split score.split.
 
     Example: pipeline score --feature region
@@ -46,13 +47,13 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
     for one in folders:
-        _score(layout, settings, manifest, one)
+        _score(layout, settings, manifest, one, device or settings.training_of(manifest.dataset).device)
 
 
-def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path) -> None:
+def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, device: str) -> None:
     feature = training.describe(folder)["feature"]
     store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    head = training.load_head(folder, manifest, store)
+    head = training.load_head(folder, manifest, store, device)
     split = training.usable(store, manifest.split(settings.score.split))
     images, captions = training.embed(head.model, store, split, head.vocabulary, settings.score.batch_size)
     described = head.description

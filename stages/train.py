@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,11 +35,14 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @options.seeds
 @click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
               help="The head's folder.")
+@options.device
+@click.option("--processes", type=click.IntRange(min=1), show_default="training.DATASET.processes",
+              help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, if_changed: str, name: str | None,
-            **varied: str | None) -> None:
+            recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, device: str | None,
+            processes: int | None, if_changed: str, name: str | None, **varied: str | None) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
     Example: pipeline train --feature region --recipe vse2ad
@@ -52,11 +56,20 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    for called, recipe in chosen.items():
-        for seed in seeds:
-            folder = out or layout.head(manifest.dataset, system(called, feature, text, seed))
-            _train(training.Job(manifest, store, feature, text, called, recipe,
-                                settings.training_of(manifest.dataset), seed, folder, if_changed))
+    machine = {"device": device, "processes": processes}
+    how = settings.training_of(manifest.dataset).model_copy(
+        update={key: value for key, value in machine.items() if value is not None})
+    together = training.launch(how.processes, how.device)
+    try:
+        for called, recipe in chosen.items():
+            for seed in seeds:
+                folder = out or layout.head(manifest.dataset, system(called, feature, text, seed))
+                _train(training.Job(manifest, store, feature, text, called, recipe, how, seed, folder, if_changed,
+                                    together))
+    except InputError:
+        if together.rank == 0:
+            raise
+        sys.exit(2)  # the first process says why
 
 
 def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Variation,
@@ -74,7 +87,8 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Varia
 
 
 def _train(job: training.Job) -> None:
-    with tqdm(unit="step", desc=job.folder.name) as bar:
+    first = job.processes.rank == 0
+    with tqdm(unit="step", desc=job.folder.name, disable=not first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
             bar.update()
             bar.set_postfix_str(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
@@ -84,5 +98,6 @@ def _train(job: training.Job) -> None:
                        f"val RSUM {row['rsum']:.1f}")
 
         state = training.train(job, on_step, on_epoch)
-    best = state.history[state.best]
-    click.echo(f"{job.folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")
+    if first:
+        best = state.history[state.best]
+        click.echo(f"{job.folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")

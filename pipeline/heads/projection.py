@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from pipeline.errors import InputError
+from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.pooling.mask import valid_mask
 
 
@@ -34,13 +35,24 @@ class ResidualProjection(nn.Module):
         super().__init__()
         hidden = max(1, dimension // 2)
         self.linear = LinearProjection(width, dimension)
-        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(),
-                                 nn.Linear(hidden, dimension))
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), ItemNorm(hidden), nn.ReLU(), nn.Linear(hidden, dimension))
+
+    @property
+    def norm(self) -> ItemNorm:
+        """What normalises the hidden layer."""
+        norm = self.mlp[1]
+        assert isinstance(norm, ItemNorm)
+        return norm
+
+    def hidden(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """The hidden layer of the valid items before it is normalised: [M, dimension / 2]. Arguments as below."""
+        return self.mlp[0](items[valid_mask(items, counts)])
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """items [B, N, width], counts [B]. Returns [B, N, dimension]; padding is zero."""
         valid = valid_mask(items, counts)
-        projected = self.linear(items[valid], counts) + self.mlp(items[valid])
+        present = items[valid]
+        projected = self.linear(present, counts) + self.mlp(present)
         out = projected.new_zeros(*items.shape[:2], projected.shape[-1])
         out[valid] = projected
         return out

@@ -7,6 +7,8 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import pooling, projection
+from pipeline.heads.batch_norm import ItemNorm
+from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training
 from pipeline.text.bigru import BiGRU
 
@@ -27,9 +29,22 @@ class TwoTower(nn.Module):
 
     def embed_images(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """items [B, N, width] of any float type, counts [B] int64. Returns unit vectors [B, d]."""
-        projected = self.projection(items.to(next(self.parameters()).dtype), counts)
+        projected = self.projection(self._in_own_dtype(items), counts)
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """tokens [B, T] int64, lengths [B] int64. Returns unit vectors [B, d]."""
         return normalize(self.text_pooling(self.text(tokens, lengths), lengths), dim=-1)
+
+    @property
+    def norm(self) -> ItemNorm | None:
+        """The BatchNorm over the items of a batch; None for a projection without."""
+        return self.projection.norm if isinstance(self.projection, ResidualProjection) else None
+
+    def before_norm(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """What `norm` sees of a batch: [M, hidden], M valid items. Arguments as for `embed_images`."""
+        assert isinstance(self.projection, ResidualProjection)
+        return self.projection.hidden(self._in_own_dtype(items), counts)
+
+    def _in_own_dtype(self, items: torch.Tensor) -> torch.Tensor:
+        return items.to(next(self.parameters()).dtype)

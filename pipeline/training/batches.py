@@ -8,11 +8,12 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
+from pipeline.errors import InputError
 from pipeline.manifest import Split
 from pipeline.store import FeatureStore
 from pipeline.text.augment import augment
@@ -23,7 +24,10 @@ AHEAD = 2  # batches read while one is trained on
 
 @dataclass(frozen=True)
 class Batch:
-    """items float16 [B, N, D] and counts [B]; tokens int64 [B, T] and lengths [B]; image_ids [B] int64."""
+    """A batch, or a process's or a piece's share of it: b of its B pairs.
+
+    items float16 [b, N, D] and counts [b]; tokens int64 [b, T] and lengths [b]; image_ids int64 [B], the whole batch's.
+    """
 
     items: torch.Tensor
     counts: torch.Tensor
@@ -34,6 +38,20 @@ class Batch:
     def same_image(self) -> torch.Tensor:
         """bool [B, B]: image of the row and caption of the column are of one image, the diagonal included."""
         return self.image_ids[:, None] == self.image_ids[None, :]
+
+    def split(self, pieces: int) -> list[Batch]:
+        """Its pairs in order, in at most so many pieces of equal size but for the last."""
+        return [self._with(*parts) for parts in zip(*(own.chunk(pieces) for own in self._own()), strict=True)]
+
+    def to(self, device: torch.device) -> Batch:
+        """With everything but image_ids there."""
+        return self._with(*(own.to(device, non_blocking=True) for own in self._own()))
+
+    def _own(self) -> tuple[torch.Tensor, ...]:
+        return self.items, self.counts, self.tokens, self.lengths
+
+    def _with(self, *own: torch.Tensor) -> Batch:
+        return replace(self, **dict(zip(("items", "counts", "tokens", "lengths"), own, strict=True)))
 
 
 def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -48,45 +66,54 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 class TrainingBatches:
     """Every caption with its image once an epoch, shuffled, the last incomplete batch left out.
 
-    drop_items, drop_tokens: shares of size and caption augmentation (VSE-infinity section 3.4).
+    drop_items, drop_tokens: shares of size and caption augmentation (VSE-infinity section 3.4). share: (rank, count) of
+    the processes that each hold an equal part of every batch; together they see what one process would.
+
+    Raises InputError where a batch cannot be shared equally.
     """
 
     def __init__(self, store: FeatureStore, split: Split, vocabulary: Vocabulary, batch_size: int, seed: int,
-                 drop_items: float, drop_tokens: float) -> None:
+                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1)) -> None:
         self.store, self.split, self.vocabulary = store, split, vocabulary
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens = drop_items, drop_tokens
-        self.captions = [vocabulary.encode(caption) for caption in split.captions]
+        rank, count = share
+        if self.batch_size % count:
+            raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
+                             "training.NAME.batch_size to a multiple")
+        self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
 
     def __len__(self) -> int:
-        return len(self.captions) // self.batch_size
+        return len(self.split.captions) // self.batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of an epoch, read ahead in a thread."""
-        order = np.random.default_rng((self.seed, number)).permutation(len(self.captions))
+        order = np.random.default_rng((self.seed, number)).permutation(len(self.split.captions))
         return _ahead(self._batch(number, step, order[step * self.batch_size:(step + 1) * self.batch_size])
                       for step in range(len(self)))
 
     def _batch(self, epoch: int, step: int, captions: np.ndarray) -> Batch:
+        """This process's part. Draws are made for the whole batch, so that they do not depend on who holds it."""
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
-        items, counts = self.store.read(self.split.store_rows[images])
-        items, counts = drop(items, counts, self.drop_items, rng)
-        numbers = [augment(self.captions[caption], self.drop_tokens, self.vocabulary.number(MASK), len(SPECIAL),
-                           len(self.vocabulary), rng) for caption in captions]
-        return Batch(torch.from_numpy(items), torch.from_numpy(counts), *pad(numbers),
+        chances = rng.random((len(captions), self.store.layout.items))
+        numbers = [augment(self.vocabulary.encode(self.split.captions[caption]), self.drop_tokens,
+                           self.vocabulary.number(MASK), len(SPECIAL), len(self.vocabulary), rng)
+                   for caption in captions]
+        items, counts = self.store.read(self.split.store_rows[images[self.own]])
+        items, counts = drop(items, counts, chances[self.own] < self.drop_items)
+        return Batch(torch.from_numpy(items), torch.from_numpy(counts), *pad(numbers[self.own]),
                      torch.from_numpy(self.split.image_ids[images]))
 
 
-def drop(items: np.ndarray, counts: np.ndarray, share: float,
-         rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out `share` of each image's items at random, at least one stays (size augmentation).
+def drop(items: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out the chosen ones of each image's items, at least one stays (size augmentation).
 
-    items [B, N, D], counts [B]. Returns the kept ones in their order, [B, N', D], padding zero, and their counts.
+    items [B, N, D], counts [B], chosen bool [B, N]. Returns the kept ones in their order, [B, N', D], padding zero, and
+    their counts.
     """
     slots = np.arange(items.shape[1])
-    valid = slots < counts[:, None]
-    keep = valid & (rng.random(valid.shape) >= share)
+    keep = (slots < counts[:, None]) & ~chosen
     keep[~keep.any(axis=1), 0] = True
     kept = keep.sum(axis=1)
     order = np.argsort(~keep, axis=1, kind="stable")[:, :kept.max()]

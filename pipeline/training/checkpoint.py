@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,19 @@ from safetensors.torch import save_file
 from pipeline.errors import InputError
 
 Tensors = dict[str, torch.Tensor]
+FILES = ("last.safetensors", "best.safetensors", "history.csv", "head.json")
 
 
 @dataclass
 class State:
-    """Where training stands: epochs finished, and a row of the history for each."""
+    """Where training stands.
+
+    history: a row for each finished epoch. stuck: as `divergence.Watch` has it. scaler: as `Precision` has it.
+    """
 
     history: list[dict[str, float]] = field(default_factory=list)
+    stuck: int = 0
+    scaler: dict[str, Any] = field(default_factory=dict)
 
     @property
     def epochs(self) -> int:
@@ -45,21 +52,40 @@ class State:
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step."""
     partial = path.with_name(path.name + ".partial")
+    # Under one key: safetensors writes several in no order, and equal heads are to be equal files.
     save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
-              metadata={name: json.dumps(value) for name, value in metadata.items()})
+              metadata={"json": json.dumps(dict(metadata))})
     partial.replace(path)
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
     """Read what `save_tensors` wrote. Raises InputError for a missing or damaged file."""
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
+
+
+def state(folder: Path) -> State:
+    """Where the training of a folder's head stands; its tensors are not read. Raises InputError for a damaged file."""
+    if not (folder / "last.safetensors").exists():
+        return State()
+    with _opened(folder / "last.safetensors") as file:
+        return State(**_metadata(file))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = {name: json.loads(value) for name, value in (file.metadata() or {}).items()}
-            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118 (not a dict)
+            yield file
     except FileNotFoundError:
         raise InputError(f"{path}: no checkpoint there; train the head with `pipeline train`") from None
-    except (SafetensorError, ValueError, OSError) as error:
+    except (SafetensorError, ValueError, TypeError, OSError) as error:
         raise InputError(f"{path}: not a readable checkpoint: {error}; delete its folder and train again") from None
+
+
+def _metadata(file: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((file.metadata() or {}).get("json", "{}"))
+    return found
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
@@ -80,6 +106,27 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     optimizer.load_state_dict({**whole, "state": state})
 
 
+def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, reached: State) -> None:
+    """Keep what an epoch made: best before last, so that, cut between the two, the epoch makes the same best again."""
+    weights = model.state_dict()
+    if reached.best == reached.epochs - 1:
+        save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
+    tensors = {f"model.{name}": value for name, value in weights.items()}
+    save_tensors(folder / "last.safetensors", tensors | optimizer_tensors(optimizer), asdict(reached))
+    write_history(folder, reached)
+
+
+def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> State:
+    """Put back what the last finished epoch left, if any."""
+    if not (folder / "last.safetensors").exists():
+        return State()
+    tensors, _ = load_tensors(folder / "last.safetensors")
+    model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()
+                           if name.startswith("model.")})
+    restore_optimizer(optimizer, tensors)
+    return state(folder)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a small text file whole."""
     partial = path.with_name(path.name + ".partial")
@@ -87,9 +134,9 @@ def write_text(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def write_history(folder: Path, state: State) -> None:
+def write_history(folder: Path, reached: State) -> None:
     """history.csv: what DVC plots."""
-    write_text(folder / "history.csv", pd.DataFrame(state.history).to_csv(index=False))
+    write_text(folder / "history.csv", pd.DataFrame(reached.history).to_csv(index=False))
 
 
 def describe(folder: Path) -> dict[str, Any]:

@@ -26,8 +26,8 @@ class Head:
     checkpoint: str
 
 
-def load(folder: Path, manifest: Manifest, store: FeatureStore) -> Head:
-    """Open a head with the manifest and store it was trained on.
+def load(folder: Path, manifest: Manifest, store: FeatureStore, device: str = "cpu") -> Head:
+    """Open a head with the manifest and store it was trained on; on any device, wherever it was trained.
 
     Raises InputError where it is not finished, or was trained on another manifest or store.
     """
@@ -37,14 +37,13 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore) -> Head:
             raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
     try:
         recipe = Recipe.model_validate(description["recipe_settings"])
-        training = Training.model_validate(description["training"])
+        training = Training.model_validate(description["training"] | description["machine"])
         vocabulary = Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
     except (KeyError, ValueError, OSError):
         raise InputError(f"{folder}: not a head of this version; train it again") from None
     if vocabulary.digest != description.get("vocabulary"):
         raise InputError(f"{folder}/vocabulary.json: is not the vocabulary that the head was trained with")
-    _, state = checkpoint.load_tensors(folder / "last.safetensors")
-    if len(state.get("history", [])) < training.epochs:
+    if checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
     model = TwoTower(description["feature"], store.layout.dimension, len(vocabulary), recipe, training)
     tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
@@ -52,4 +51,12 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore) -> Head:
         model.load_state_dict(tensors)
     except RuntimeError:
         raise InputError(f"{folder}/best.safetensors: does not fit the head's settings; train it again") from None
-    return Head(model.to(training.device).eval(), vocabulary, description, sha256(folder / "best.safetensors"))
+    return Head(to_device(model, device).eval(), vocabulary, description, sha256(folder / "best.safetensors"))
+
+
+def to_device(model: TwoTower, device: str) -> TwoTower:
+    """The model there. Raises InputError where this machine has no such device."""
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError, ValueError):
+        raise InputError(f"device {device!r} is not here; cpu always is") from None

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from folders import tree
 
 from pipeline.manifest import Manifest
 from pipeline.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
+from pipeline.training import checkpoint
 
+ROOT = Path(__file__).parents[2]
 SMALL = [part for change in ("dimension=8", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1")
          for part in ("-S", f"training.sample.{change}")]
 
@@ -83,3 +92,25 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
     assert "--recipe goes without --head" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
     assert "score needs --feature" in refused("score")
     assert "no head there" in refused("score", "--feature", "region")
+
+
+def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]]) -> None:
+    arguments = ["--recipe", "vse_infty", *SMALL, "-S", "training.sample.epochs=12"]
+    command = [sys.executable, "-m", "stages.cli", "train", "--feature", "region",
+               "--params", str(ROOT / "params.yaml"), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+    def begin(folder: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--out", folder], env=environment, stderr=subprocess.DEVNULL)
+
+    assert begin("whole").wait(timeout=300) == 0
+    cut = begin("cut")
+    while not Path("cut/last.safetensors").exists():
+        time.sleep(0.01)
+    cut.kill()
+    assert cut.wait() == -signal.SIGKILL
+    assert 1 <= checkpoint.state(Path("cut")).epochs < 12
+    assert len(pd.read_csv("whole/history.csv")) == 12
+    assert begin("cut").wait(timeout=300) == 0
+    assert {name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")} \
+        == tree(Path("whole"))

@@ -20,7 +20,6 @@ from pipeline.store import FeatureStore
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint
 from pipeline.training.batches import TrainingBatches, drop
-from pipeline.training.loop import learning_rate
 
 SMALL = tuple(f"training.sample.{change}" for change in (
     "dimension=16", "word_dimension=8", "batch_size=16", "epochs=3", "decay_epoch=2", "minimum_count=1"))
@@ -44,8 +43,8 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, 
     seen: Counter[tuple[int, ...]] = Counter()
     expected: Counter[tuple[int, ...]] = Counter()
     split = scenes.split("train")
-    for caption, image in zip(source.captions, split.image_ids[split.caption_image], strict=True):
-        expected[int(image), *caption] += 1
+    for caption, image in zip(split.captions, split.image_ids[split.caption_image], strict=True):
+        expected[int(image), *source.vocabulary.encode(caption)] += 1
     for batch in source.epoch(0):
         for tokens, length, image, items in zip(batch.tokens, batch.lengths, batch.image_ids, batch.items, strict=True):
             seen[int(image), *tokens[:length].tolist()] += 1
@@ -75,15 +74,16 @@ def test_what_the_reading_thread_raises_is_raised(scenes: Manifest, store: Featu
 def test_dropped_items_leave_the_others_in_order() -> None:
     items = np.arange(2 * 50).reshape(2, 50, 1).astype(np.float16) + 1
     items[1, 30:] = 0
-    out, counts = drop(items, np.array([50, 30]), 0.2, np.random.default_rng(0))
+    chosen = np.random.default_rng(0).random((2, 50)) < 0.2
+    out, counts = drop(items, np.array([50, 30]), chosen)
     for row, (kept, count) in enumerate(zip(out[..., 0], counts, strict=True)):
         assert (np.diff(kept[:count]) > 0).all()
         assert set(kept[:count]) <= set(items[row, :, 0])
         assert (kept[count:] == 0).all()
     assert 30 < counts[0] < 50
     assert out.shape[1] == counts.max()
-    assert drop(items, np.array([50, 30]), 0.0, np.random.default_rng(0))[1].tolist() == [50, 30]
-    assert drop(items[:, :1], np.array([1, 1]), 0.99, np.random.default_rng(0))[1].tolist() == [1, 1]
+    assert drop(items, np.array([50, 30]), np.zeros((2, 50), bool))[1].tolist() == [50, 30]
+    assert drop(items, np.array([50, 30]), np.ones((2, 50), bool))[1].tolist() == [1, 1]
 
 
 def test_same_image_masks_the_other_captions_of_an_image(scenes: Manifest, store: FeatureStore) -> None:
@@ -92,11 +92,6 @@ def test_same_image_masks_the_other_captions_of_an_image(scenes: Manifest, store
     assert same.diagonal().all()
     assert same.sum() > len(same)  # 16 captions of 16 images: some image comes twice
     assert torch.equal(same, same.T)
-
-
-def test_learning_rate_decays_once() -> None:
-    rates = [learning_rate(SETTINGS.recipe("vse2ad"), SETTINGS.training_of("flickr30k"), e) for e in range(25)]
-    assert rates == pytest.approx([5e-4] * 15 + [5e-5] * 10)
 
 
 def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
@@ -149,6 +144,21 @@ def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job)
     assert tree(job.folder) == before
     training.train(replace(other, if_changed="redo"))
     assert json.loads((job.folder / "head.json").read_text())["recipe_settings"]["learning_rate"] == 0.001
+
+
+def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    training.train(replace(job, training=job.training.model_copy(update={"pieces": 2})))
+    before = tree(job.folder)
+    elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
+    assert training.train(replace(job, training=elsewhere)).epochs == 3  # it is finished: nothing is to be done there
+    assert tree(job.folder) == before
+    described = json.loads((job.folder / "head.json").read_text())
+    assert described["machine"] == {"device": "cpu", "pieces": 2, "processes": 1}
+    described["machine"]["device"] = "cuda"  # as a head from another machine
+    (job.folder / "head.json").write_text(json.dumps(described))
+    training.load_head(job.folder, scenes, store, "cpu")
+    with pytest.raises(InputError, match="device 'nowhere' is not here"):
+        training.load_head(job.folder, scenes, store, "nowhere")
 
 
 def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Notice that training has gone wrong while it runs: a loss that is no number, or a model that tells nothing apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from pipeline.errors import InputError
+from pipeline.objectives import Objective
+
+WINDOW = 200
+"""Steps over which a state must last before it is called one; an epoch, where that is shorter."""
+ALIKE = 1e-4
+"""Similarities are all equal where the greatest is no more than this above the least."""
+APART = 0.005
+"""Pairs are not told apart where their mean similarity is no more than this above that of all others."""
+NEAR = 0.05
+"""A loss is at its collapsed value where it differs by no more than this share of it."""
+
+
+class Diverged(InputError):
+    """Training has gone wrong: the message says what happened and what to try."""
+
+
+class Watch:
+    """Sees every step's log, and raises Diverged in one line.
+
+    steps: of an epoch. stuck: how many windows running the loss has been at its collapsed value; a resumed run goes on
+    from the number it had.
+    """
+
+    def __init__(self, objective: Objective, batch: int, steps: int, stuck: int = 0) -> None:
+        self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck
+        self._seen: list[Mapping[str, float]] = []
+
+    def start_epoch(self) -> None:
+        """A window does not reach over epochs, so that a run that is cut and resumed sees the same ones."""
+        self._seen = []
+
+    def see(self, log: Mapping[str, float], where: str, precision: str) -> None:
+        """log: of a step, as `TrainingStep` returns it. where: for the message. Raises Diverged."""
+        half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
+        checked = ("loss", "similarity") if precision == "fp16" else ("loss", "similarity", "gradient")
+        for name in checked:
+            if not math.isfinite(log[name]):
+                raise Diverged(f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip")
+        self._seen.append(log)
+        if len(self._seen) == self.window:
+            self._judge(where, half)
+            self._seen = []
+
+    def _judge(self, where: str, half: str) -> None:
+        if not any(math.isfinite(log["gradient"]) for log in self._seen):
+            raise Diverged(f"{where}: gradients have overflowed for {self.window} steps; try {half}a lower "
+                           "learning_rate")
+        loss, similarity, separation, spread = (sum(log[name] for log in self._seen) / self.window
+                                                for name in ("loss", "similarity", "separation", "spread"))
+        if spread < ALIKE:
+            raise Diverged(f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
+                           "a lower learning_rate or another pooling, and see that the features are not all alike")
+        collapsed = self._collapsed(similarity)
+        near = abs(loss - collapsed) <= NEAR * abs(collapsed)
+        self.stuck = self.stuck + 1 if near and separation < APART else 0
+        if self.stuck > 1:
+            raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stood at {loss:.4g}, its value "
+                           f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "
+                           "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")
+
+    def _collapsed(self, similarity: float) -> float:
+        """The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE."""
+        log = self.objective.log
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            loss = float(self.objective(torch.full((self.batch, self.batch), similarity)))
+        self.objective.log = log
+        return loss

@@ -1,0 +1,135 @@
+"""One update of the weights from one batch, whose other pairs are all negatives, wherever they are embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pipeline.heads.batch_norm import Moments
+from pipeline.heads.two_tower import TwoTower
+from pipeline.objectives import Objective
+from pipeline.training.batches import Batch
+from pipeline.training.optimizer import Precision
+from pipeline.training.processes import Processes
+
+Sides = tuple[Tensor, Tensor]
+
+
+@dataclass
+class TrainingStep:
+    """A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, but for rounding.
+
+    As in GradCache (Gao et al. 2021), the pieces are embedded without a graph; the objective and its gradient come from
+    all embeddings at once; and each piece is embedded once more, with the same draws of dropout, to carry that gradient
+    on. BatchNorm has the whole batch's moments, and gradients flow through them.
+    """
+
+    model: TwoTower
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    precision: Precision
+    processes: Processes
+    pieces: int
+    same_image_negatives: bool
+    gradient_clip: float
+
+    def __call__(self, batch: Batch) -> dict[str, float]:
+        """Move the weights. Returns what `gradients` returns, and "gradient", the gradients' norm before clipping."""
+        self.optimizer.zero_grad(set_to_none=True)
+        log = self.gradients(batch)
+        return {**log, "gradient": self.precision.move(self.model, self.optimizer, self.gradient_clip)}
+
+    def gradients(self, batch: Batch) -> dict[str, float]:
+        """Add the batch's gradients to the weights.
+
+        Returns the loss, the objective's log, and of the similarities: "similarity", their mean; "separation", the mean
+        over pairs less that over all others; "spread", the greatest less the least.
+        """
+        device = next(self.model.parameters()).device
+        pieces = [piece.to(device) for piece in batch.split(self.pieces)]
+        with self._whole_batch_moments(pieces):
+            states = []
+            parts: list[Sides] = []
+            for piece in pieces:
+                states.append(_draws(device))
+                with torch.set_grad_enabled(len(pieces) == 1):
+                    parts.append(self._embed(piece))
+            images, captions = (self.processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True))
+            log, gradients = self._objective(images, captions, batch)
+            start = self.processes.rank * sum(len(part[0]) for part in parts)
+            for piece, part, state in zip(pieces, parts, states, strict=True):
+                rows = slice(start, start := start + len(part[0]))
+                if len(pieces) > 1:
+                    with _same_draws(device, state):
+                        part = self._embed(piece)
+                torch.autograd.backward(part, [side[rows].to(own.dtype)
+                                               for side, own in zip(gradients, part, strict=True)])
+        self.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
+        return log
+
+    def _embed(self, piece: Batch) -> Sides:
+        with self.precision.autocast():
+            return (self.model.embed_images(piece.items, piece.counts),
+                    self.model.embed_captions(piece.tokens, piece.lengths))
+
+    def _objective(self, images: Tensor, captions: Tensor, batch: Batch) -> tuple[dict[str, float], list[Tensor]]:
+        """The log, and the gradients by all images' and captions' embeddings [B, d]."""
+        sides = [side.float().requires_grad_() for side in (images, captions)]
+        similarity = sides[0] @ sides[1].T
+        same = None if self.same_image_negatives else batch.same_image().to(similarity.device)
+        if self.processes.count > 1:  # what the objective draws, all must draw alike
+            torch.set_rng_state(self.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
+        loss = self.objective(similarity, same)
+        gradients = torch.autograd.grad(self.precision.scaled(loss), sides)
+        return {"loss": float(loss.detach()), **self.objective.log, **_state(similarity.detach())}, list(gradients)
+
+    @contextmanager
+    def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
+        """Within, BatchNorm has the moments of all pieces; at the end the gradients through them are carried on."""
+        norm = self.model.norm
+        if norm is None or len(pieces) * self.processes.count == 1:
+            yield
+            return
+        with torch.no_grad():
+            own = Moments.of_all(Moments.of(self._before_norm(piece)) for piece in pieces)
+        count, mean, squares = (self.processes.gather(torch.as_tensor(value, device=own.mean.device)[None])
+                                for value in (own.count, own.mean, own.squares))
+        whole = Moments.of_all(map(Moments, count.tolist(), mean, squares))
+        norm.give(whole)
+        yield
+        assert norm.given is not None
+        self.processes.add_up(moment.grad for moment in norm.given if moment.grad is not None)
+        for piece in pieces:
+            norm.through_moments(self._before_norm(piece).float(), whole.count).backward()
+        norm.given = None
+
+    def _before_norm(self, piece: Batch) -> Tensor:
+        with self.precision.autocast():
+            return self.model.before_norm(piece.items, piece.counts)
+
+
+def _state(similarity: Tensor) -> dict[str, float]:
+    batch = len(similarity)
+    positive = similarity.diagonal().mean()
+    negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)
+    state = similarity.mean(), positive - negative, similarity.max() - similarity.min()
+    return dict(zip(("similarity", "separation", "spread"), torch.stack(state).tolist(), strict=True))
+
+
+def _draws(device: torch.device) -> list[Tensor]:
+    """The state of what draws random numbers: the CPU's generator and, on a GPU, its own."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+@contextmanager
+def _same_draws(device: torch.device, state: list[Tensor]) -> Iterator[None]:
+    """Draw as from `state` within, and go on after it as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.set_rng_state(state[0])
+        for gpu in state[1:]:
+            torch.cuda.set_rng_state(gpu, device)
+        yield

@@ -1,0 +1,88 @@
+"""Divergence: what happened and what to try, in one line; and healthy training is left alone."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from pipeline import objectives
+from pipeline.training.divergence import Diverged, Watch
+
+BATCH = 128
+HEALTHY = {"loss": 3.0, "gradient": 1.0, "similarity": 0.3, "separation": 0.2, "spread": 1.0}
+COLLAPSED = {"gradient": 0.1, "similarity": 0.9, "separation": 0.001, "spread": 0.05}
+
+
+def watch(name: str = "infonce", steps: int = 50, stuck: int = 0) -> Watch:
+    return Watch(objectives.build(name), BATCH, steps, stuck)
+
+
+def see(by: Watch, steps: int, precision: str = "fp32", **log: float) -> None:
+    for step in range(steps):
+        by.see({**HEALTHY, **log}, f"head: epoch 1, step {step}", precision)
+
+
+@pytest.mark.parametrize(("log", "precision", "said"), [
+    ({"loss": math.nan}, "fp32", "epoch 1, step 0: the loss is nan; try a lower learning_rate or gradient_clip"),
+    ({"loss": math.inf}, "bf16", "the loss is inf; try precision fp32 instead of bf16, a lower"),
+    ({"gradient": math.inf}, "fp32", "the gradient is inf"),
+    ({"similarity": math.nan}, "fp16", "the similarity is nan"),
+])
+def test_what_is_no_number(log: dict[str, float], precision: str, said: str) -> None:
+    with pytest.raises(Diverged, match=re.escape(said)):
+        see(watch(), 1, precision, **log)
+
+
+def test_fp16_may_overflow_now_and_then_but_not_always() -> None:
+    by = watch()
+    see(by, 49, "fp16", gradient=math.inf)
+    see(by, 1, "fp16")
+    with pytest.raises(Diverged, match="gradients have overflowed for 50 steps; try precision fp32"):
+        see(by, 50, "fp16", gradient=math.inf)
+
+
+def test_similarities_that_are_all_equal() -> None:
+    with pytest.raises(Diverged, match=r"step 49: all similarities have been equal.*see that the features"):
+        see(watch(), 50, spread=1e-6)
+
+
+@pytest.mark.parametrize(("objective", "expected"), [
+    ("triplet", 2 * 0.2 * BATCH), ("infonce", 2 * math.log(BATCH)), ("adopt", 2 * math.log(21))])
+def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: float) -> None:
+    """AdOpt on similarities that are all 0.9 uses K = ⌊128 cos(1.8 π / 4)⌋ = 20 negatives."""
+    by = watch(objective)
+    see(by, 99, **COLLAPSED, loss=expected * 1.01)
+    with pytest.raises(Diverged, match=rf"for 100 steps the loss has stood at .*\({expected:.4g}\)"):
+        see(by, 1, **COLLAPSED, loss=expected * 1.01)
+
+
+@pytest.mark.parametrize("change", [{"separation": 0.1}, {"loss": 5.0}])
+def test_a_loss_near_it_that_still_tells_pairs_apart_or_moves_is_none(change: dict[str, float]) -> None:
+    see(watch(), 500, **{**COLLAPSED, "loss": 2 * math.log(BATCH), **change})
+
+
+def test_one_bad_window_between_good_ones_is_none() -> None:
+    by, bad = watch(), {**COLLAPSED, "loss": 2 * math.log(BATCH)}
+    for _ in range(3):
+        see(by, 50, **bad)
+        see(by, 50)
+
+
+def test_a_resumed_run_goes_on_counting() -> None:
+    bad = {**COLLAPSED, "loss": 2 * math.log(BATCH)}
+    first = watch()
+    see(first, 50, **bad)
+    assert first.stuck == 1
+    with pytest.raises(Diverged, match="for 100 steps"):
+        see(watch(stuck=first.stuck), 50, **bad)
+
+
+def test_a_window_ends_with_its_epoch() -> None:
+    by = watch(steps=50)
+    see(by, 30, spread=0.0)
+    by.start_epoch()
+    see(by, 49, spread=0.0)
+    with pytest.raises(Diverged):
+        see(by, 1, spread=0.0)

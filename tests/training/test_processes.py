@@ -1,0 +1,113 @@
+"""Two processes that share a batch are one that holds it whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from lightning_fabric import Fabric
+from test_step import PAIRS, batch, gradients, step
+
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+from pipeline.training.batches import Batch, TrainingBatches
+from pipeline.training.processes import Several, launch
+
+ROOT = Path(__file__).parents[2]
+
+
+def half(rank: int) -> Batch:
+    """A process's part of the batch, padded no further than its own captions need."""
+    whole, rows = batch(), slice(rank * PAIRS // 2, (rank + 1) * PAIRS // 2)
+    lengths = whole.lengths[rows]
+    return replace(whole, items=whole.items[rows], counts=whole.counts[rows], lengths=lengths,
+                   tokens=whole.tokens[rows, :int(lengths.max())])
+
+
+def in_each(fabric: Any, folder: Path) -> None:
+    """What each process does: the gradients and statistics of its share, for each way to embed and draw."""
+    torch.set_num_threads(1)
+    processes = Several(fabric)
+    for pieces in (1, 2):
+        for objective in ("triplet", "random_k"):
+            one = step("region", objective, pieces)
+            one.processes = processes
+            torch.manual_seed(7 + processes.rank)  # as if dropout had drawn differently
+            loss = one.gradients(half(processes.rank))["loss"]
+            found = {**gradients(one), **dict(one.model.named_buffers()), "loss": torch.tensor(loss)}
+            torch.save(found, folder / f"{objective}-{pieces}-{processes.rank}.pt")
+    processes.wait()
+
+
+def test_gradients_are_those_of_one_process(tmp_path: Path) -> None:
+    Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn").launch(in_each, tmp_path)
+    for objective in ("triplet", "random_k"):
+        alone = step("region", objective)
+        torch.manual_seed(7)
+        loss = alone.gradients(batch())["loss"]
+        expected = {**gradients(alone), **dict(alone.model.named_buffers()), "loss": torch.tensor(loss)}
+        for file in tmp_path.glob(f"{objective}-*.pt"):
+            found = torch.load(file)
+            assert found.keys() == expected.keys()
+            for name, value in found.items():
+                torch.testing.assert_close(value, expected[name], rtol=1e-5, atol=1e-6,
+                                           msg=lambda text, at=f"{file.name} {name}": f"{at}: {text}")
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    """The command as a user types it, with --processes 2 and without."""
+    scenes.save(tmp_path / "data" / "sample.parquet")
+    (tmp_path / "features" / "sample").mkdir(parents=True)
+    (tmp_path / "features" / "sample" / "region.zarr").symlink_to(store.path)
+    small = [f"-Straining.sample.{change}" for change in ("dimension=8", "word_dimension=4", "batch_size=16",
+                                                          "epochs=2", "decay_epoch=1")]
+    command = [sys.executable, "-m", "stages.cli", "train", "--feature", "region", "--root", str(tmp_path),
+               "--params", str(ROOT / "params.yaml"), *small]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    histories = []
+    for count in ("1", "2"):
+        ran = subprocess.run([*command, "--processes", count, "--out", str(tmp_path / count)], cwd=ROOT, text=True,
+                             env=environment, capture_output=True, check=False, timeout=300)
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.count("best epoch") == 1
+        histories.append(pd.read_csv(tmp_path / count / "history.csv"))
+    pd.testing.assert_frame_equal(*histories, rtol=1e-4)
+    refused = subprocess.run([*command, "--processes", "2", "--out", str(tmp_path / "1"), "--seed", "5"], cwd=ROOT,
+                             text=True, env=environment, capture_output=True, check=False, timeout=300)
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
+    assert refused.stderr.count("trained otherwise (seed)") == 1
+
+
+def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: FeatureStore) -> None:
+    from pipeline.text.vocabulary import Vocabulary
+
+    split = scenes.split("train")
+    with pytest.raises(InputError, match="a batch of 16 pairs cannot be shared by 3"):
+        TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2, share=(0, 3))
+    whole = next(iter(TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2).epoch(1)))
+    for rank in (0, 1):
+        own = next(iter(TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2,
+                                        share=(rank, 2)).epoch(1)))
+        rows = slice(rank * 8, rank * 8 + 8)
+        assert torch.equal(own.image_ids, whole.image_ids)
+        assert torch.equal(own.counts, whole.counts[rows])
+        assert torch.equal(own.items, whole.items[rows, :own.items.shape[1]])
+        assert torch.equal(own.tokens, whole.tokens[rows, :own.tokens.shape[1]])
+
+
+def test_gpus_that_are_not_there_are_refused() -> None:
+    assert launch(1, "cpu").count == 1
+    with pytest.raises(InputError, match="training on 99 GPUs"):
+        launch(99, "cuda")
+
+

@@ -1,0 +1,139 @@
+"""A training step: the whole batch's gradients, however the batch is cut; precisions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pipeline import objectives, settings
+from pipeline.heads.two_tower import TwoTower
+from pipeline.training import optimizer
+from pipeline.training.batches import Batch
+from pipeline.training.optimizer import Precision
+from pipeline.training.processes import Alone
+from pipeline.training.step import TrainingStep
+
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
+                         ("training.sample.dimension=16", "training.sample.word_dimension=8"))
+PAIRS, ITEMS, WIDTH, WORDS = 12, 5, 6, 20
+
+
+def batch(dtype: torch.dtype = torch.float64) -> Batch:
+    generator = torch.Generator().manual_seed(1)
+    counts = torch.randint(1, ITEMS + 1, (PAIRS,), generator=generator)
+    return Batch(torch.randn(PAIRS, ITEMS, WIDTH, generator=generator, dtype=dtype), counts,
+                 torch.randint(1, WORDS, (PAIRS, 7), generator=generator),
+                 torch.randint(2, 8, (PAIRS,), generator=generator), torch.arange(PAIRS) // 2)
+
+
+def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, precision: str = "fp32",
+         dtype: torch.dtype = torch.float64) -> TrainingStep:
+    torch.manual_seed(0)
+    recipe = SETTINGS.recipe("vse_infty")
+    model = TwoTower(feature, WIDTH, WORDS, recipe, SETTINGS.training_of("sample")).to(dtype).train()
+    return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe), Precision(precision, "cpu"),
+                        Alone(), pieces, same_image_negatives=False, gradient_clip=2.0)
+
+
+def gradients(of: TrainingStep) -> dict[str, Tensor]:
+    return {name: weight.grad for name, weight in of.model.named_parameters() if weight.grad is not None}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor], **tolerance: float) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name], msg=lambda text, name=name: f"{name}: {text}", **tolerance)
+
+
+def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
+    """The loss and gradients of the whole batch in one graph, as anybody would write it."""
+    images = of.model.embed_images(data.items, data.counts)
+    captions = of.model.embed_captions(data.tokens, data.lengths)
+    loss = of.objective(images @ captions.T, data.same_image())
+    loss.backward()
+    return float(loss.detach()), gradients(of)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5, 12])
+@pytest.mark.parametrize("feature", ["region", "grid"])
+@pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce"])
+def test_a_batch_in_pieces_has_the_gradients_of_the_whole(feature: str, objective: str, pieces: int) -> None:
+    whole, cut = step(feature, objective), step(feature, objective, pieces)
+    loss, expected = plain(whole, batch())
+    assert cut.gradients(batch())["loss"] == pytest.approx(loss, rel=1e-6)
+    # Similarities and their gradients are float32 in a step, so this is where float64 ends.
+    same(gradients(cut), expected, rtol=1e-5, atol=1e-6)
+    same(dict(cut.model.named_buffers()), dict(whole.model.named_buffers()), rtol=1e-9, atol=1e-9)
+
+
+class Dropped(nn.Module):
+    """A text encoder with dropout, and one word's vector for every token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, 16)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        out: Tensor = self.dropout(self.embedding(tokens))
+        return out
+
+
+def test_dropout_repeats_its_draws() -> None:
+    cut = step("grid", pieces=3)
+    cut.model.text = Dropped().double()  # type: ignore[assignment]
+    data = batch()
+    torch.manual_seed(5)
+    embedded = [(cut.model.embed_images(piece.items, piece.counts),
+                 cut.model.embed_captions(piece.tokens, piece.lengths)) for piece in data.split(3)]
+    after = torch.rand(1)
+    images, captions = (torch.cat(side) for side in zip(*embedded, strict=True))
+    cut.objective(images @ captions.T, data.same_image()).backward()
+    expected = {name: value.clone() for name, value in gradients(cut).items()}
+    cut.model.zero_grad()
+    torch.manual_seed(5)
+    cut.gradients(data)
+    same(gradients(cut), expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(torch.rand(1), after)  # embedding again leaves the generator where it was
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pieces: int) -> None:
+    mixed, exact = step(precision=precision, pieces=pieces, dtype=torch.float32), step(dtype=torch.float32)
+    log, expected = mixed(batch(torch.float32)), exact(batch(torch.float32))
+    while not math.isfinite(log["gradient"]):  # fp16 starts with a scale that overflows, and finds one that does not
+        log = mixed(batch(torch.float32))
+    assert log["loss"] == pytest.approx(expected["loss"], rel=0.02)
+    assert log["loss"] != expected["loss"]
+    assert log["gradient"] == pytest.approx(expected["gradient"], rel=0.1)
+    assert {weight.dtype for weight in mixed.model.parameters()} == {torch.float32}
+
+
+def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
+    half = step(precision="fp16", dtype=torch.float32)
+    before = {name: value.clone() for name, value in half.model.state_dict().items() if "embedding" in name}
+    scale = half.precision.state()["scale"]
+    data = batch(torch.float32)
+    log = half(replace(data, items=data.items * 1e30))
+    assert not math.isfinite(log["gradient"])
+    assert half.precision.state()["scale"] < scale
+    same({name: value for name, value in half.model.state_dict().items() if name in before}, before)
+
+
+def test_the_log_tells_how_far_pairs_are_apart() -> None:
+    one = step()
+    images, captions = (one.model.embed_images(batch().items, batch().counts),
+                        one.model.embed_captions(batch().tokens, batch().lengths))
+    similarity = (images @ captions.T).detach()
+    off: Any = similarity[~torch.eye(PAIRS, dtype=torch.bool)]
+    log = step().gradients(batch())
+    assert log["separation"] == pytest.approx(float(similarity.diagonal().mean() - off.mean()), abs=1e-5)
+    assert log["spread"] == pytest.approx(float(similarity.max() - similarity.min()), abs=1e-5)
+    assert log["similarity"] == pytest.approx(float(similarity.mean()), abs=1e-5)
