@@ -1,0 +1,90 @@
+"""`pipeline import` and `pipeline export` as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import foreign
+import numpy as np
+import pytest
+
+from pipeline.store import FeatureStore
+
+Cli = Callable[..., tuple[int, str, str]]
+TABLE = foreign.manifest(8, captions=6)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> list[foreign.Picture]:
+    """A manifest at its usual place, and a TSV of its images."""
+    TABLE.save(tmp_path / "data" / "coco.parquet")
+    images = foreign.pictures(TABLE, [2, 3] * 4, 5)
+    foreign.lxmert_tsv(tmp_path, images)
+    return images
+
+
+def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
+    code, out, err = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
+                              "--recipe", "butd-2-3", "--dtype", "float32")
+    assert code == 0
+    assert out == "features/coco/region.zarr: 8 images imported, reported as butd-2-3\n"
+    assert "8/8" in err
+    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--recipe",
+                            "butd-2-3", "--dtype", "float32", "--out", "features/coco/region.zarr")
+    assert (code, out) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3\n")
+    code, out, _ = pipeline("verify", "features/coco/region.zarr")
+    assert code == 0
+    for again in ("", ", there already"):
+        code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "train", "--out", "precomp")
+        assert code == 0
+        assert out.splitlines() == [
+            f"precomp/train_ims.npy: 4 images x 3 items x 5, 20 captions of train{again}",
+            "  images have 2 to 3 items: shorter ones are padded with zeros, which older code takes for items; "
+            "train_counts.npy holds how many are valid",
+            "  4 captions after an image's fifth are left out"]
+    array = np.load(tmp_path / "precomp" / "train_ims.npy")
+    assert array[0, :2].tobytes() == there[0].features.tobytes()
+    code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "test", "--out", "precomp",
+                            "--manifest", "data/coco.parquet")
+    assert out.startswith("precomp/testall_ims.npy: 2 images")
+
+
+def test_without_a_recipe_and_with_the_settings_dtype(pipeline: Cli, there: list[foreign.Picture]) -> None:
+    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    assert (code, out) == (0, "s.zarr: 8 images imported, reported as butd-tsv-2-3x5\n")
+    assert FeatureStore(Path("s.zarr")).layout.dtype == "float16"
+
+
+def test_failures_are_told(pipeline: Cli, refused: Callable[..., str], there: list[foreign.Picture],
+                           tmp_path: Path) -> None:
+    rows = (tmp_path / "obj36.tsv").read_text().split("\n")
+    gone = rows[0].split("\t")[0]
+    (tmp_path / "obj36.tsv").write_text("\n".join([*rows[1:], rows[0].replace(gone, "COCO_val2014_000000099999")]))
+    place = ("--manifest", "data/coco.parquet", "--out", "s.zarr")
+    assert f"1 of 8 images cannot be had, the first val2014/{gone}.jpg" in refused(
+        "import", "butd-tsv", "obj36.tsv", *place)
+    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip")
+    assert (code, out.splitlines()) == (0, [
+        "s.zarr: 8 images imported, reported as butd-tsv-2-3x5", "  1 failed, see s.zarr/failures.csv",
+        "  1 of 8 rows are of no image of coco"])
+    split = next(image.split for image in there if image.stem == gone)
+    code, out, _ = pipeline("export", "s.zarr", "--split", split, "--out", "precomp")
+    assert f"  1 failed images are left out with their captions: val2014/{gone}.jpg" in out.splitlines()
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco"), "give --feature, or the store with --out"),
+    (("import", "scan", ".", "--dataset", "coco", "--feature", "grid", "--out", "s.zarr"), "give --feature, or"),
+    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--manifest", "m", "--out", "s"), "leave out --dataset"),
+    (("import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"), "Missing argument 'SOURCE...'"),
+    (("import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"), "'hdf5' is not one of 'scan', 'butd-tsv'"),
+    (("import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"), "nowhere: expected one folder with SCAN's"),
+    (("import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "m.parquet: no manifest there"),
+    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: is there and is not a"),
+    (("export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
+    (("export", "nowhere.zarr", "--split", "dev", "--out", "precomp"), "'dev' is not one of 'train', 'val', 'test'"),
+])
+def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[..., str],
+                   there: list[foreign.Picture]) -> None:
+    assert said in refused(*arguments)
