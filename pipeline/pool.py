@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings, PerDirection, Similarity, as_similarity, consecutive_captions
+from pipeline.retrieval.enlarged import Enlarged
 from pipeline.similarity_store import Ids, SimilarityStore
 
 
@@ -74,8 +77,28 @@ class Pool:
         scores = Embeddings(images, captions)
         return cls(images.stem, scores, *columns.of(scores.shape))
 
+    @classmethod
+    def of_enlarged(cls, store: EmbeddingStore, distractors: Sequence[EmbeddingStore]) -> Pool:
+        """A head's queries among their own images and captions and all those of the distractors, from embeddings.
+
+        Raises InputError where a store is of another head, or holds images that are in the pool already.
+        """
+        held = {(store.made_from["dataset"], image) for image in store.image_ids.tolist()}
+        for each in distractors:
+            if each.checkpoints != store.checkpoints:
+                raise InputError(f"{each.path}: holds the vectors of another head than {store.path.name}; embed these "
+                                 "images with the same head, see `pipeline embed`")
+            more = {(each.made_from["dataset"], image) for image in each.image_ids.tolist()}
+            if held & more:
+                raise InputError(f"{each.path}: {len(held & more)} of its images are in the pool already, "
+                                 f"{min(held & more)[1]} for one")
+            held |= more
+        scores = Enlarged(store.embeddings(), [each.embeddings() for each in distractors])
+        return cls(store.path.stem, scores, scores.caption_image(store.caption_image), made_from=store.made_from)
+
     def require_ids(self) -> tuple[Ids, Ids]:
         """Image ids [I] and caption ids [C]. Raises InputError where they are not known."""
         if self.image_ids is None or self.caption_ids is None:
             raise InputError(f"{self.name}: which images and captions it is of is not known; name its --manifest")
         return np.asarray(self.image_ids), np.asarray(self.caption_ids)
+

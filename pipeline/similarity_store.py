@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import zarr
 
+from pipeline.embedding_store import EmbeddingStore, Ids
 from pipeline.errors import InputError
 from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, cut
@@ -33,7 +34,6 @@ from pipeline.retrieval.blocks import TILE_WIDTH, cut
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
 
-Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Progress: TypeAlias = Callable[[int], object]
 
 
@@ -95,19 +95,7 @@ class SimilarityStore:
 
     def embeddings(self) -> Embeddings:
         """The unit vectors of its images and captions, memory-mapped. Raises InputError for an ensemble."""
-        return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
-                          self._mapped("caption_embeddings", len(self.caption_ids)))
-
-    def _mapped(self, name: str, length: int) -> np.ndarray:
-        """An array by memory map: one chunk without a codec is the array's bytes as they are."""
-        try:
-            array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
-            if array.shape[0] != length:
-                raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; score again")
-            return np.memmap(self.path / name / "c" / "0" / "0", array.dtype, "c", shape=array.shape)
-        except (FileNotFoundError, ValueError):
-            raise InputError(f"{self.path}: holds no embeddings; those of a single head do, see `pipeline score`"
-                             ) from None
+        return EmbeddingStore.open(self.path).embeddings()
 
 
 def _array(group: zarr.Group, name: str) -> zarr.Array:

@@ -10,6 +10,7 @@ import click
 from tqdm import tqdm
 
 from pipeline import lineage, manifest, retrieval
+from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
 from pipeline.pool import Columns, Pool
 from pipeline.retrieval import Protocol, Ties, summary
@@ -25,6 +26,9 @@ from stages.layout import ENSEMBLES, Layout, system
               help="Measure this images x captions matrix (.npy, zarr, or a similarity store) alone and print it.")
 @click.option("--embeddings", type=click.Path(path_type=Path), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
+@click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
+              help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
+              "pipeline embed), which are candidates and no queries. May be given several times.")
 @measuring.columns
 @measuring.protocol
 @click.option("--extended", type=click.Choice(list(EXTENDED)),
@@ -32,14 +36,18 @@ from stages.layout import ENSEMBLES, Layout, system
 @measuring.output
 @options.with_settings
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
-            columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None, output: str) -> None:
+            distractors: tuple[Path, ...], columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None,
+            output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
 
     Every recall and RSUM has a 95 % interval, by a bootstrap over images (settings' section `evaluate`).
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
-    pool = _pool(similarity, embeddings, columns)
+    if distractors:
+        pool, rules = _enlarged(similarity, distractors), rules or Protocol("enlarged")
+    else:
+        pool = _pool(similarity, embeddings, columns)  # type: ignore[assignment]
     if pool is not None:
         numbers = _measure(pool, rules or "all", ties, settings.evaluate) | _extend(pool, extended, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written({"": numbers}, output))
@@ -62,6 +70,14 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns
     if embeddings is not None:
         return Pool.of_embeddings(embeddings[0], embeddings[1], columns)
     return None if similarity is None else Pool.of_matrix(similarity, columns)
+
+
+def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
+    options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
+                   why="goes without --distractors, which enlarge the pool of a head's own store")
+    if similarity is None:
+        raise InputError("--distractors go with --similarity and a head's similarity store")
+    return Pool.of_enlarged(EmbeddingStore.open(similarity), [EmbeddingStore.open(path) for path in distractors])
 
 
 def _written(results: dict[str, dict[str, Any]], output: str) -> str:

@@ -8,7 +8,7 @@ ECCV Caption (Chun et al., ECCV 2022) adds pairs that people confirmed, of 1,261
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from pipeline.retrieval.top import top
 
 def eccv_caption(scores: Similarity | PerDirection, image_ids: Ids, caption_ids: Ids, caption_image: Ids, seed: int = 0,
                  block_megabytes: float = 64, progress: Callable[[int], object] = lambda queries: None,
-                 truth: Any = None) -> dict[str, dict[str, dict[str, float]]]:
+                 truth: Any = None) -> dict[str, dict[str, Mapping[str, float]]]:
     """mAP@R, R-Precision and R@1 of ECCV Caption, and R@1, 5, 10 of CxC: {set: {measure: {i2t, t2i}}} in percent.
 
     scores: [I, C]; image_ids [I], caption_ids [C]: COCO's own. The pool is the package's 5,000 images and 25,000

@@ -42,11 +42,12 @@ def rank(
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     block_bytes = max(1, int(block_megabytes * 1e6))
     if isinstance(source, PerDirection):
-        report = _Rows(progress, source.shape, passes=2)
+        report = _Rows(progress, source.shape, 2 * source.shape[0] * source.shape[1])
         i2t = _count(source.direction("i2t", block_bytes), owner, block_bytes, report, ("i2t",))["i2t"]
         t2i = _count(source.direction("t2i", block_bytes), owner, block_bytes, report, ("t2i",))["t2i"]
     else:
-        counts = _count(source, owner, block_bytes, _Rows(progress, source.shape), ("i2t", "t2i"))
+        cells = getattr(source, "cells", source.shape[0] * source.shape[1])
+        counts = _count(source, owner, block_bytes, _Rows(progress, source.shape, cells), ("i2t", "t2i"))
         i2t, t2i = counts["i2t"], counts["t2i"]
     return Ranks(i2t, t2i, source.shape, owner)
 
@@ -71,15 +72,15 @@ def check_caption_image(caption_image: object, shape: tuple[int, int]) -> Ids:
 
 
 class _Rows:
-    """Tells progress in whole image rows, whatever the order of the blocks."""
+    """Tells progress in whole image rows, whatever the order of the blocks; `cells` are all that are visited."""
 
-    def __init__(self, progress: Progress | None, shape: tuple[int, int], passes: int = 1) -> None:
-        self.progress, self.cells_a_row, self.cells = progress, shape[1] * passes, 0
+    def __init__(self, progress: Progress | None, shape: tuple[int, int], cells: int) -> None:
+        self.progress, self.rows, self.all_cells, self.cells = progress, shape[0], cells, 0
 
     def finished(self, cells: int) -> None:
         self.cells += cells
         if self.progress is not None:
-            self.progress(self.cells // self.cells_a_row)
+            self.progress(self.cells * self.rows // self.all_cells)
 
 
 def _count(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
@@ -38,3 +41,24 @@ def refused(pipeline: Cli) -> Callable[..., str]:
         assert code == 2, err
         return err.strip().splitlines()[-1]
     return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, scenes: Manifest, store: FeatureStore) -> Path:
+    """A root with a manifest, region features, a tiny head trained on them, and its scores."""
+    root = tmp_path_factory.mktemp("trained")
+    scenes.save(root / "data" / "sample.parquet")
+    shutil.copytree(store.path, root / "features" / "sample" / "region.zarr")
+    tiny = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+    changes = [word for change in tiny for word in ("-S", f"training.sample.{change}")]
+    for command in ("train", "score"):
+        arguments = [command, "--feature", "region", "--root", str(root), "--params", PARAMS, *changes]
+        cli.cli.main(arguments, standalone_mode=False)
+    return root
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it, the working directory of the test."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    return tmp_path

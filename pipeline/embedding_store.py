@@ -1,0 +1,110 @@
+"""Embeddings on disk: unit vectors of images and captions, whose they are, and which head made them.
+
+    NAME.zarr/
+      zarr.json             attributes: made_from, as in similarity stores
+      image_ids/            [I] int64
+      caption_ids/          [C] int64
+      caption_image/        [C] int64, each caption's image as a row of the image embeddings
+      image_embeddings/     [I, d] float32, in one chunk without a codec: a memory map reads it
+      caption_embeddings/   [C, d] float32, the same
+
+A head's similarity store holds the same arrays beside its matrix, and is read here as well.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import zarr
+
+from pipeline.errors import InputError
+from pipeline.retrieval import Embeddings
+
+Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+IDS = ("image_ids", "caption_ids", "caption_image")
+
+
+@dataclass(frozen=True)
+class EmbeddingStore:
+    """Embeddings, open for reading: ids in memory, vectors by memory map."""
+
+    path: Path
+    image_ids: Ids
+    caption_ids: Ids
+    caption_image: Ids
+    made_from: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> EmbeddingStore:
+        """Raises InputError where there is none."""
+        try:
+            group = zarr.open_group(path, mode="r", zarr_format=3)
+            ids = [np.asarray(group[name][:]) for name in IDS]  # type: ignore[index]
+            return cls(path, ids[0], ids[1], ids[2], dict(group.attrs["made_from"]))  # type: ignore[arg-type]
+        except (FileNotFoundError, KeyError, ValueError, TypeError):
+            raise InputError(f"{path}: no embeddings there; make them with `pipeline score` or `pipeline embed`"
+                             ) from None
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """SHA-256 of the head's checkpoint: embeddings of one head lie in one space."""
+        return [member["checkpoint"] for member in self.made_from["members"]]
+
+    def embeddings(self) -> Embeddings:
+        """All vectors. Raises InputError where the store is an ensemble's, which has none, or is cut short."""
+        return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
+                          self._mapped("caption_embeddings", len(self.caption_ids)))
+
+    def _mapped(self, name: str, length: int) -> np.ndarray:
+        try:
+            array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
+            if array.shape[0] != length:
+                raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
+            return np.memmap(_bytes_of(self.path / name), array.dtype, "c", shape=array.shape)
+        except (FileNotFoundError, ValueError):
+            raise InputError(f"{self.path}: holds no embeddings; those of a single head do, see `pipeline score`"
+                             ) from None
+
+
+@contextmanager
+def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
+            made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Memory maps [I, d] and [C, d] to be filled; the store appears whole when the block ends well, or not at all.
+
+    It replaces an older one. Raises InputError where something else is in the way.
+    """
+    if path.exists() and not (path / "image_embeddings").is_dir():
+        raise InputError(f"{path}: is there and holds no embeddings; move it, or write elsewhere")
+    making = path.with_name(path.name + ".creating")
+    shutil.rmtree(making, ignore_errors=True)
+    making.parent.mkdir(parents=True, exist_ok=True)
+    group = zarr.create_group(making, zarr_format=3, attributes={"made_from": dict(made_from)})
+    for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
+        array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
+                                   filters=None)
+        array[:] = values
+    maps = [_map(group, making, name, (length, dimension))
+            for name, length in (("image_embeddings", len(image_ids)), ("caption_embeddings", len(caption_ids)))]
+    yield maps[0], maps[1]
+    for each in maps:
+        each.flush()
+    shutil.rmtree(path, ignore_errors=True)
+    making.rename(path)
+
+
+def _map(group: zarr.Group, folder: Path, name: str, shape: tuple[int, int]) -> np.memmap:
+    group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
+    file = _bytes_of(folder / name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def _bytes_of(array: Path) -> Path:
+    """The only chunk of a matrix: without a codec it is the array's bytes as they are."""
+    return array / "c" / "0" / "0"

@@ -1,0 +1,75 @@
+"""A page of thumbnails: one HTML file that needs no network. Whatever comes from data is escaped."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from pipeline import images
+
+SIDE = 320  # pixels, the longer side of a thumbnail
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 80rem; padding: 1rem; }
+ol { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); }
+ol { list-style: none; padding: 0; }
+li { border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
+img, .missing { aspect-ratio: 4 / 3; background: var(--line); display: block; object-fit: contain; width: 100%; }
+.missing { display: grid; padding: 1rem; place-items: center; box-sizing: border-box; }
+.query img { max-width: 20rem; }
+li div { padding: .5rem .75rem; overflow-wrap: anywhere; }
+p { margin: .25rem 0; }
+small { opacity: .75; }
+"""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result: rank from 1, similarity, the image's id, file and captions; found: the caption, if one was sought."""
+
+    rank: int
+    similarity: float
+    image_id: int
+    file: Path
+    captions: Sequence[str]
+    found: str | None = None
+
+
+def page(title: str, hits: Sequence[Hit], query_image: Path | None = None) -> str:
+    """The page of these results. title: what was searched, and where."""
+    shown = f'<figure class="query">{_picture(query_image, "The image that was searched with")}</figure>' \
+        if query_image else ""
+    items = "\n".join(_item(hit) for hit in hits)
+    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+            f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{shown}\n"
+            f"<ol>\n{items}\n</ol>\n</main>\n</body>\n</html>\n")
+
+
+def _item(hit: Hit) -> str:
+    others = "".join(f"<p>{escape(caption)}</p>" for caption in hit.captions if caption != hit.found)
+    found = f"<p><strong>{escape(hit.found)}</strong></p>" if hit.found is not None else ""
+    described = hit.found or next(iter(hit.captions), "") or f"Image {hit.image_id}"
+    return (f"<li>{_picture(hit.file, described)}<div><small>{hit.rank}. similarity {hit.similarity:.3f}, image "
+            f"{hit.image_id}, {escape(hit.file.name)}</small>{found}"
+            + (f"<details{'' if found else ' open'}><summary>Captions</summary>{others}</details>" if others else "")
+            + "</div></li>")
+
+
+def _picture(file: Path, described: str) -> str:
+    """The thumbnail within the page, or why there is none."""
+    try:
+        image = images.decode(file)
+    except images.ImageError as error:
+        reason = escape(f"{file.name}: {error}")
+        return f'<div class="missing" role="img" aria-label="{escape(described)}">{reason}</div>'
+    image.thumbnail((SIDE, SIDE))
+    packed = io.BytesIO()
+    image.save(packed, "JPEG", quality=85)
+    data = base64.b64encode(packed.getvalue()).decode("ascii")
+    return f'<img src="data:image/jpeg;base64,{data}" alt="{escape(described)}">'

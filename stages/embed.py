@@ -1,0 +1,96 @@
+"""Embed a data set's images and captions with a head that was trained on it or on another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from tqdm import tqdm
+
+from pipeline import embedding_store, training
+from pipeline.errors import InputError
+from pipeline.manifest import SPLITS, Manifest, Split
+from pipeline.settings import Settings
+from pipeline.store import FeatureStore
+from stages import options
+from stages.layout import Layout
+
+AT_ONCE = 2048  # images embedded before their vectors are written
+
+
+@click.command
+@click.argument("name")
+@click.option("--head", required=True, metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
+@click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
+@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True, show_default="all that there are",
+              help="Which images; may be given several times.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
+              help="The store.")
+@options.with_settings
+def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
+            out: Path | None) -> None:
+    """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
+
+    Its features must be there, made by the same engine with the same settings as those that the head was trained on.
+
+    Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
+    """
+    trained_on = Manifest.load(layout.manifest(dataset or settings.run.dataset))
+    folder = layout.head(trained_on.dataset, head)
+    feature = training.describe(folder)["feature"]
+    own = FeatureStore(layout.features(trained_on.dataset, feature)).require(trained_on)
+    trained = training.load_head(folder, trained_on, own)
+    manifest = Manifest.load(layout.manifest(name))
+    store = FeatureStore(layout.features(name, feature)).require(manifest)
+    _refuse_other_features(store, own)
+    parts = [training.usable(store, manifest.split(split))
+             for split in splits or [each for each in SPLITS if (manifest.images["split"] == each).any()]]
+    path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
+    made_from = _made_from(trained, folder, manifest, parts, store)
+    _embed(path, trained, store, parts, settings.score.batch_size, made_from)
+    images, captions = (sum(len(ids) for ids in every) for every in zip(
+        *((part.image_ids, part.caption_ids) for part in parts), strict=True))
+    click.echo(f"{path}: {images} images and {captions} captions of {name}")
+
+
+def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
+    for key in sorted(own.fingerprint.keys() | store.fingerprint.keys()):
+        if key not in ("dataset", "images") and store.fingerprint.get(key) != own.fingerprint.get(key):
+            raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
+                             f"{own.fingerprint.get(key)!r}; extract both alike")
+
+
+def _made_from(trained: training.Head, folder: Path, manifest: Manifest, parts: list[Split],
+               store: FeatureStore) -> dict[str, Any]:
+    head = trained.description
+    return {"dataset": manifest.dataset, "split": "+".join(part.name for part in parts), "recipe": head["recipe"],
+            "ensemble": None, "features": {head["feature"]: head["features"]["recipe"]}, "text": head["text"],
+            "seed": head["seed"], "untrained": [] if head["features"]["trained"] else [head["feature"]],
+            "manifest": manifest.digest, "trained_on": head["dataset"],
+            "members": [{"head": folder.name, "checkpoint": trained.checkpoint, "store": store.identity,
+                         "weights": head["features"]["weights"]}]}
+
+
+def _embed(path: Path, trained: training.Head, store: FeatureStore, parts: list[Split], batch_size: int,
+           made_from: Mapping[str, Any]) -> None:
+    firsts = np.cumsum([0, *(len(part.image_ids) for part in parts)])
+    owner = np.concatenate([part.caption_image + first for part, first in zip(parts, firsts, strict=False)])
+    ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
+    dimension = trained.description["training"]["dimension"]
+    row = column = 0
+    with tqdm(total=len(ids[0]), unit="image", desc=path.stem) as bar, \
+            embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
+        for piece in (piece for part in parts for piece in _pieces(part)):
+            vectors = training.embed(trained.model, store, piece, trained.vocabulary, batch_size)
+            images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors
+            row, column = row + len(vectors[0]), column + len(vectors[1])
+            bar.update(len(vectors[0]))
+
+
+def _pieces(part: Split) -> list[Split]:
+    """Images in order with their captions, which stand in the order of their images."""
+    number = np.arange(len(part.image_ids)) // AT_ONCE
+    return [part.only(number == each) for each in range(int(number[-1]) + 1)]

@@ -1,0 +1,120 @@
+"""Search a split, or any embedded folder, by a text or an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+import torch
+
+from pipeline import gallery, images, training
+from pipeline.embedding_store import EmbeddingStore
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest, Split
+from pipeline.nearest import nearest
+from pipeline.settings import Settings
+from pipeline.store import FeatureStore
+from stages import options
+from stages.layout import Layout, system
+
+
+@click.command
+@click.argument("text", required=False)
+@click.option("--image", type=click.Path(path_type=Path), help="Search with this image instead of a text.")
+@click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
+              show_default="images for a text, captions for an image")
+@click.option("--head", metavar="SYSTEM", show_default="the run's first", help="The head whose space is searched.")
+@options.dataset
+@click.option("--in", "where", type=click.Path(path_type=Path), show_default="the head's similarity store",
+              help="Search these embeddings of the same head, made by pipeline embed.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
+@options.with_settings
+def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, find: str | None,
+            head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None) -> None:
+    """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
+
+    Example: pipeline search "a red house by the sea"
+
+    Example: pipeline search --image photo.jpg --find images
+    """
+    if (text is None) == (image is None) or (text is not None and not text.strip()):
+        raise InputError("search needs a text, or an image with --image; one of them")
+    find = find or ("images" if image is None else "captions")
+    run = settings.run
+    manifest = Manifest.load(layout.manifest(dataset or run.dataset))
+    name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    trained, features = _open(layout, manifest, name)
+    store = EmbeddingStore.open(where or layout.similarity(manifest.dataset, name))
+    if store.checkpoints != [trained.checkpoint]:
+        raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
+                         "embed` again")
+    query = _embed_image(trained, features, image) if image else _embed_text(trained, features, text or "")
+    vectors = store.embeddings()
+    found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
+    hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
+    path = out or layout.root / "results" / "search.html"
+    _write(path, gallery.page(f"{find} nearest to {image or f'“{text}”'}, by {name}".capitalize(), hits, image))
+    for hit in hits:
+        shown = hit.found if hit.found is not None else next(iter(hit.captions), "")
+        click.echo(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {shown}")
+    click.echo(f"{path}: thumbnails of these")
+
+
+def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, FeatureStore]:
+    """A head by name, and the features that it was trained on."""
+    folder = layout.head(manifest.dataset, name)
+    feature = training.describe(folder)["feature"]
+    features = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
+    return training.load_head(folder, manifest, features), features
+
+
+def _embed_text(trained: training.Head, features: FeatureStore, text: str) -> np.ndarray:
+    """[d] float32. The text goes the way of a split's captions, whatever encodes them."""
+    row = np.flatnonzero(features.done)[:1]
+    query = Split("query", row, features.image_ids[row], np.zeros(1, np.int64), np.zeros(1, np.int64), [text])
+    return training.embed(trained.model, features, query, trained.vocabulary, 1)[1][0]
+
+
+@torch.inference_mode()
+def _embed_image(trained: training.Head, features: FeatureStore, path: Path) -> np.ndarray:
+    """[d] float32, of features made as the store's were."""
+    from pipeline.rebuild import extractor_of  # backbones take seconds to import
+
+    try:
+        image = images.decode(path)
+    except images.ImageError as error:
+        raise InputError(f"{path}: {error}") from None
+    extractor = extractor_of(features)
+    items = extractor.extract([extractor.prepare(image)], [image.size])[0].features
+    kept = torch.from_numpy(items.astype(features.layout.arrays()["features"][1]))[None]
+    device = next(trained.model.parameters()).device
+    counts = torch.tensor([kept.shape[1]], device=device)
+    return trained.model.embed_images(kept.to(device), counts)[0].float().cpu().numpy()
+
+
+def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:
+    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]))
+    if manifest.digest != store.made_from["manifest"]:
+        raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
+    return manifest
+
+
+def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.ndarray, products: np.ndarray
+          ) -> Iterator[gallery.Hit]:
+    """The images that were found, or whose captions were."""
+    for rank, (place, similarity) in enumerate(zip(places.tolist(), products.tolist(), strict=True), start=1):
+        image_id = int(store.image_ids[store.caption_image[place] if captions else place])
+        own = manifest.table[manifest.table["image_id"] == image_id]
+        found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
+        yield gallery.Hit(rank, similarity, image_id, manifest.images_folder / str(own["file"].iloc[0]),
+                          own["caption"].tolist(), found)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

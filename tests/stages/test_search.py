@@ -1,0 +1,128 @@
+"""`pipeline search` and `pipeline embed`, with a tiny head that is really trained."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from pipeline.embedding_store import EmbeddingStore
+from pipeline.manifest import Manifest
+from pipeline.similarity_store import SimilarityStore
+from pipeline.store.layout import digest
+
+HEAD = "vse2ad-region-bigru-s0"
+OWN = Path("similarities/sample", f"{HEAD}.zarr")
+
+
+def found(out: str) -> list[tuple[int, float, int, str]]:
+    """Rank, similarity, image id and file of each line of the table."""
+    lines = re.findall(r"^ +(\d+)  (-?\d\.\d+) +(\d+)  (\S+)", out, re.MULTILINE)
+    return [(int(rank), float(similarity), int(image), file) for rank, similarity, image, file in lines]
+
+
+def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipeline: Any, project: Path,
+                                                                           scenes: Manifest) -> None:
+    store = SimilarityStore.open(OWN)
+    column = 7
+    code, out, err = pipeline("search", scenes.split("test").captions[column], "--top", "3")
+    assert code == 0, err
+    similarity = store.similarity[:, column]
+    order = np.argsort(-similarity)[:3]
+    assert [image for _, _, image, _ in found(out)] == store.image_ids[order].tolist()
+    assert [close for _, close, _, _ in found(out)] == pytest.approx(similarity[order].tolist(), abs=6e-4)
+    html = Path("results/search.html").read_text(encoding="utf-8")
+    assert html.count("data:image/jpeg;base64,") == 3
+    assert scenes.split("test").captions[column] in html
+
+
+def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(pipeline: Any, project: Path,
+                                                                              scenes: Manifest) -> None:
+    store, row = SimilarityStore.open(OWN), 2
+    file = scenes.images_folder / scenes.images.set_index("image_id")["file"][store.image_ids[row]]
+    code, out, err = pipeline("search", "--image", file, "--top", "4", "--out", "page.html")
+    assert code == 0, err
+    order = np.argsort(-store.similarity[row])[:4]
+    assert [image for _, _, image, _ in found(out)] == store.image_ids[store.caption_image[order]].tolist()
+    captions = [scenes.split("test").captions[place] for place in order]
+    assert all(line.endswith(caption) for line, caption in zip(out.splitlines(), captions, strict=False))
+    html = Path("page.html").read_text(encoding="utf-8")
+    assert html.count("data:image/jpeg;base64,") == 5  # the query and four results
+    # Its own features, found among images, are nearest to themselves.
+    out = pipeline("search", "--image", file, "--find", "images", "--top", "1")[1]
+    assert found(out)[0][2] == store.image_ids[row]
+    assert found(out)[0][1] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.fixture
+def elsewhere(project: Path, scenes: Manifest) -> Path:
+    """The same images as another data set, with features made alike."""
+    other = Manifest(scenes.table, "other", scenes.images_folder)
+    other.save(Path("data/other.parquet"))
+    shutil.copytree("features/sample/region.zarr", "features/other/region.zarr")
+    return Path("embeddings/other", f"sample-{HEAD}.zarr")
+
+
+def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Path, scenes: Manifest) -> None:
+    code, out, err = pipeline("embed", "other", "--head", HEAD)
+    assert (code, f"{elsewhere}: 24 images and 120 captions of other" in out) == (0, True), err
+    store = EmbeddingStore.open(elsewhere)
+    assert (store.made_from["dataset"], store.made_from["split"]) == ("other", "train+val+test")
+    test = np.isin(store.image_ids, scenes.split("test").image_ids)
+    own = EmbeddingStore.open(OWN).embeddings()
+    np.testing.assert_allclose(store.embeddings().images[test], own.images, atol=1e-6)
+    np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
+    out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
+    assert sorted(image for _, _, image, _ in found(out)) == sorted(store.image_ids.tolist())
+
+
+def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Callable[..., str], elsewhere: Path
+                                                      ) -> None:
+    assert pipeline("embed", "other", "--head", HEAD, "--split", "train", "--split", "val")[0] == 0
+    alone = json.loads(pipeline("evaluate", "--similarity", OWN, "--json")[1])
+    enlarged = ("evaluate", "--similarity", OWN, "--distractors", elsewhere)
+    numbers = json.loads(pipeline(*enlarged, "--json")[1])
+    assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
+    assert numbers["queries"] == alone["queries"] == {"i2t": 4, "t2i": 20}
+    assert numbers["t2i"]["mean_rank"] > alone["t2i"]["mean_rank"]
+    assert numbers["rsum"] <= alone["rsum"]
+    assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
+    assert "--folds goes without --distractors" in refused(*enlarged, "--folds", "2")
+    assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)
+    change(elsewhere, "checkpoint")
+    assert "holds the vectors of another head" in refused(*enlarged)
+
+
+def change(store: Path, key: str) -> None:
+    """Let a store say something else of what made it."""
+    group = zarr.open_group(store, mode="r+")
+    made_from: Any = dict(group.attrs)["made_from"]
+    where = made_from["members"][0] if key == "checkpoint" else made_from
+    where[key] = "another"
+    group.attrs["made_from"] = made_from
+
+
+def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], pipeline: Any, elsewhere: Path) -> None:
+    assert "needs a text, or an image" in refused("search")
+    assert "needs a text, or an image" in refused("search", "a house", "--image", "photo.jpg")
+    assert "needs a text, or an image" in refused("search", " ")
+    assert "photo.jpg: no such file" in refused("search", "--image", "photo.jpg")
+    assert "no head there" in refused("search", "a house", "--head", "nothing")
+    assert "no embeddings there" in refused("search", "a house", "--in", "nothing.zarr")
+    change(OWN, "manifest")
+    assert "was made with another manifest" in refused("search", "a house")
+    change(OWN, "checkpoint")
+    assert "is of another head than" in refused("search", "a house")
+    store = Path("features/other/region.zarr/zarr.json")
+    tree = json.loads(store.read_text())
+    tree["attributes"]["fingerprint"]["precision"] = "bf16"
+    tree["attributes"]["fingerprint_digest"] = digest(tree["attributes"]["fingerprint"])
+    store.write_text(json.dumps(tree))
+    assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--head", HEAD)
