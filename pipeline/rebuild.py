@@ -11,9 +11,11 @@ from pipeline.store import FeatureStore
 def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
     """The store's engine with its settings, and the weights of that name as they are here now.
 
-    Raises InputError where these are not on this machine.
+    Raises InputError where these are not on this machine, or the features were imported.
     """
     made = store.fingerprint
+    if "settings" not in made:
+        raise InputError(f"{store.path}: was imported ({made['recipe']}); its network is not known here")
     return extractors.build(made["engine"], made["settings"], Runtime(device, made["precision"]))
 
 

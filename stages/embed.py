@@ -58,7 +58,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
 
 def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
     for key in sorted(own.fingerprint.keys() | store.fingerprint.keys()):
-        if key not in ("dataset", "images") and store.fingerprint.get(key) != own.fingerprint.get(key):
+        if key not in ("dataset", "images", "source") and store.fingerprint.get(key) != own.fingerprint.get(key):
             raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
                              f"{own.fingerprint.get(key)!r}; extract both alike")
 

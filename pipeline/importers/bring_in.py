@@ -60,8 +60,8 @@ def _check_whole(job: Import, source: Source) -> None:
         row, reason = min(source.faults.items())
         raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
                          f"cannot be had, the first {job.manifest.images['file'][row]} (id "
-                         f"{job.manifest.images['image_id'][row]}): {reason}; complete the source, or leave them out "
-                         "with --on-error skip")
+                         f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
+                         + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
 
 
 def _shards(job: Import, source: Source, layout: Layout, pending: list[int]) -> Iterator[Shard]:

@@ -8,7 +8,10 @@ from pathlib import Path
 import foreign
 import numpy as np
 import pytest
+from folders import tree
 
+from pipeline.errors import InputError
+from pipeline.rebuild import network_of
 from pipeline.store import FeatureStore
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -71,6 +74,27 @@ def test_failures_are_told(pipeline: Cli, refused: Callable[..., str], there: li
     split = next(image.split for image in there if image.stem == gone)
     code, out, _ = pipeline("export", "s.zarr", "--split", split, "--out", "precomp")
     assert f"  1 failed images are left out with their captions: val2014/{gone}.jpg" in out.splitlines()
+
+
+def test_a_damaged_import_is_repaired_by_importing_again(pipeline: Cli, refused: Callable[..., str],
+                                                         there: list[foreign.Picture]) -> None:
+    command = ("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr",
+               "-S", "extract.shard_images=3")
+    pipeline(*command)
+    whole = tree(Path("s.zarr"))
+    file = Path("s.zarr/boxes/c/1/0/0")
+    file.write_bytes(b"\1" + file.read_bytes()[1:])
+    assert "1 of 3 shards are damaged" in refused("verify", "s.zarr")
+    assert "was not extracted but imported; run the command that made the store" in refused("verify", "s.zarr",
+                                                                                            "--repair")
+    assert pipeline(*command)[1].startswith("s.zarr: 3 images imported")
+    assert tree(Path("s.zarr")) == whole
+
+
+def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
+    pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    with pytest.raises(InputError, match=r"s\.zarr: was imported \(butd-tsv-2-3x5\)"):
+        network_of(FeatureStore(Path("s.zarr")))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
