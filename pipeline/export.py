@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from pipeline.errors import InputError
-from pipeline.importers.scan import CAPTIONS
+from pipeline.importers.scan_text import CAPTIONS
 from pipeline.manifest import Manifest, Split, dataset
 from pipeline.store import FeatureStore, provenance
 

@@ -9,7 +9,7 @@ import click
 from tqdm import tqdm
 
 from pipeline.export import Exported, export
-from pipeline.importers.scan import CAPTIONS
+from pipeline.importers.scan_text import CAPTIONS
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore

@@ -21,7 +21,6 @@ from pipeline.importers import scan_text
 from pipeline.importers.base import Found, OnFound, Source
 from pipeline.manifest import Manifest
 
-CAPTIONS = 5  # an image
 # The manifest's split -> what SCAN calls it; the first that is there is read. COCO's `test` is the first 1,000 images
 # of its `testall`.
 NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
@@ -116,7 +115,7 @@ def _mapped(file: Path) -> np.ndarray:
 
 def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
     """Rows of the array an image: 1, or 5 where each caption has its own copy of the image."""
-    n, rest = divmod(captions, CAPTIONS)
+    n, rest = divmod(captions, scan_text.CAPTIONS)
     if rest or not n or len(array) not in (n, captions) or ids not in (n, captions):
         raise InputError(f"{file}: {len(array)} images, {ids} ids and {captions} captions do not fit; expected five "
                          "captions an image, and a row and an id for each image or for each caption")

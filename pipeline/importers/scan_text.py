@@ -11,6 +11,8 @@ from pipeline.errors import InputError
 from pipeline.importers import ids as image_ids
 from pipeline.manifest import Manifest
 
+CAPTIONS = 5  # an image
+
 
 def lines(path: Path) -> list[str]:
     """A text file's lines. Raises InputError where it is missing or not UTF-8."""
@@ -46,7 +48,7 @@ class Captions:
 
         ids: one an image, or one a caption. Raises InputError at the first id or caption that is not the manifest's.
         """
-        n = len(captions) // 5
+        n = len(captions) // CAPTIONS
         step = len(ids) // n
         rows = np.empty(n, np.int64)
         for image in range(n):
@@ -58,13 +60,14 @@ class Captions:
             if any(text != here[0] for text in here):
                 raise InputError(f"{ids_file}: has an id a caption, expected the lines {image * step + 1} to "
                                  f"{(image + 1) * step} to be equal, got {', '.join(here)}")
-            self._compare(captions_file, image * 5, captions[image * 5:(image + 1) * 5], row)
+            first = image * CAPTIONS
+            self._compare(captions_file, first, captions[first:first + CAPTIONS], row)
             rows[image] = row
-        first = dict(reversed([(row, image) for image, row in enumerate(rows.tolist())]))
-        twice = next((image for image, row in enumerate(rows.tolist()) if first[row] != image), None)
+        place = dict(reversed([(row, image) for image, row in enumerate(rows.tolist())]))
+        twice = next((image for image, row in enumerate(rows.tolist()) if place[row] != image), None)
         if twice is not None:
             raise InputError(f"{ids_file}, line {twice * step + 1}: the id {ids[twice * step]} stands in line "
-                             f"{first[rows[twice]] * step + 1} too; an image has one place")
+                             f"{place[rows[twice]] * step + 1} too; an image has one place")
         return rows
 
     def _compare(self, file: Path, line: int, captions: list[str], row: int) -> None:
