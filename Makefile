@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro setup test lint bench
+.PHONY: repro setup test browser-test lint bench
 
 repro: setup
 	dvc repro
@@ -28,6 +28,11 @@ setup: .venv/ready
 
 test: .venv/test-ready
 	python -m pytest
+
+# Debian: apt-get install chromium
+browser-test: setup
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[browser]'
+	python -m pytest -m browser tests/browser
 
 lint: setup
 	ruff check .

@@ -133,6 +133,14 @@ class Throughput(Section):
 class Settings(Section):
     run: Run
     sample: Sample
+class Report(Section):
+    """How much of the explorer fits into results/report.html."""
+
+    queries: Count
+    top: Count
+    thumbnail: Annotated[int, Field(ge=16, le=512)]
+
+
     features: dict[Feature, Engine]
     extract: Extract
     recipes: dict[Name, Recipe]
@@ -145,6 +153,7 @@ class Settings(Section):
 
     def recipe(self, name: str) -> Recipe:
         return _named(self.recipes, name, "recipes")
+    report: Report
 
     def training_of(self, dataset: str) -> Training:
         return _named(self.training, dataset, "training")

@@ -29,6 +29,7 @@ COMMANDS = {
     "search": "Search embedded images and captions by a text or an image.",
     "tables": "Write the papers' tables, published rows beside measured ones.",
     "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
+    "report": "Write one page of results, curves, queries and provenance.",
 }
 
 

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from pipeline import manifest
 from pipeline.manifest import Manifest
-from pipeline.report import figures, latex
+from pipeline.report import figures, latex, names
 from pipeline.report.examples import Gallery
 from pipeline.report.files import read_json, replacing
 from pipeline.report.heads import FEATURES, read_heads
@@ -57,7 +57,8 @@ def _gather(layout: Layout, settings: Settings, dataset: str, images: Path | Non
     stores = {feature: layout.features(dataset, feature) for feature in FEATURES}
     items = {feature: describe(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
-    return figures.Evidence(manifest.dataset(dataset).title, read_heads(layout.head(dataset, "")), items, timed,
+    title = names.DATASETS.get(dataset, manifest.dataset(dataset).title)
+    return figures.Evidence(title, read_heads(layout.head(dataset, "")), items, timed,
                             _gallery(layout, settings, dataset, images))
 
 

@@ -24,7 +24,7 @@ def command(layout: Layout, settings: Settings) -> None:
     """
     with tqdm(unit="step", desc="throughput") as bar:
         def on_step(what: str) -> None:
-            bar.set_postfix_str(what)
+            bar.set_postfix_str(what, refresh=False)
             bar.update()
 
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),

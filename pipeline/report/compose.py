@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import groupby
 
+from pipeline.report import names
 from pipeline.report.emphasis import Rule
 from pipeline.report.entries import Entry, Place, measured_entries
 from pipeline.report.layout import Key, Layout
@@ -18,13 +19,6 @@ from pipeline.report.measured import Measured, elsewhere
 from pipeline.report.numerals import signed
 from pipeline.report.remarks import remarks
 from pipeline.report.table import Cell, Colour, Note, Panel, Row, RowGroup, Table
-
-DATASETS = {
-    "coco": "MS-COCO",
-    "flickr30k": "Flickr30K",
-    "flickr8k": "Flickr8K",
-    "sample": "the sample of rendered scenes",
-}
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ def _main_panel(draft: Draft, here: Sequence[Measured], delta: bool) -> Panel:
 def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
     origin = systems[0].origin
     title = (
-        f"Measured here on {DATASETS.get(origin.dataset, origin.dataset)}: {origin.split} split, "
+        f"Measured here on {names.DATASETS.get(origin.dataset, origin.dataset)}: {origin.split} split, "
         f"{origin.images:,} images, {origin.captions:,} captions "
         f"(manifest {origin.manifest[:8]}, protocol {origin.protocol})"
     )
@@ -91,17 +85,13 @@ def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
 
 
 def _in_order(measured: Sequence[Entry], published: Sequence[Entry]) -> list[Entry]:
-    """Measured rows in the order of the paper's sections, groups and systems, those that it lacks at the
-    end."""
+    """Measured rows in the order of the paper's sections, groups and systems; those that it lacks at the end, in the
+    order in which they were measured."""
     ranks: dict[Hashable, int] = {}
-    for entry in published:
+    for entry in (*published, *measured):
         for part in _parts(entry.place):
             ranks.setdefault(part, len(ranks))
-
-    def rank(entry: Entry) -> list[tuple[int, str]]:
-        return [(ranks.get(part, len(ranks)), str(part)) for part in _parts(entry.place)]
-
-    return sorted(measured, key=rank)
+    return sorted(measured, key=lambda entry: [ranks[part] for part in _parts(entry.place)])
 
 
 def _parts(place: Place) -> tuple[Hashable, ...]:

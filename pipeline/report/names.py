@@ -4,6 +4,12 @@ from __future__ import annotations
 
 METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
+DATASETS = {
+    "coco": "MS-COCO",
+    "flickr30k": "Flickr30K",
+    "flickr8k": "Flickr8K",
+    "sample": "the sample of rendered scenes",
+}
 FEATURES = {"R": "Region", "G": "Grid", "P": "Patch"}
 
 

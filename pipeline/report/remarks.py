@@ -22,7 +22,7 @@ def remarks(
             Note(f"{layout.ratio} measured here: a multiple of the slowest that was timed, {slowest}. {method}".strip())
         )
     if delta:
-        what = "RSUM" if layout.rsum else "the sum of the recalls shown"
+        what = "RSUM" if layout.rsum else "sum of the recalls shown"
         notes.append(
             Note(f"Δ: measured minus published {what} of the same system, from the numbers as shown.")
         )

@@ -91,5 +91,6 @@ def test_one_parameter_reruns_only_what_depends_on_it(project: Path) -> None:
     (project / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     ran = stages_run(dvc(project, "repro"))
     assert ran == {"extract@grid", "train@vse2ad-grid-bigru-0", "score@vse2ad-grid-bigru-0",
-                   "ensemble-RG@vse2ad-bigru-0", "ensemble-RGP@vse2ad-bigru-0", "evaluate", "tables", "figures"}
+                   "ensemble-RG@vse2ad-bigru-0", "ensemble-RGP@vse2ad-bigru-0", "evaluate", "tables", "figures",
+                   "report"}
     assert stages_run(dvc(project, "repro")) == set()

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from pipeline.heads.pooling.kmax import KMaxPool
+from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, Drawing, Lacking, blank
 from pipeline.report.figures.evidence import Evidence
 from pipeline.report.heads import TrainedHead
@@ -43,7 +44,7 @@ def draw(evidence: Evidence) -> Drawing:
     first = heads[0]
     caption = (f"RSUM on the val split of {evidence.title} with k-max pooling, by K of either side, after Figure 6 of "
                f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best; grey: not trained). "
-               f"{first.feature.capitalize()} features, {first.text}, objective "
+               f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
                f"{first.setting('objective')['name']}.{evidence.stand_ins([first.feature])}")
     return Drawing(figure, caption, table.replace({math.inf: "all"}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
+from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank
 from pipeline.report.figures.evidence import Evidence
 
@@ -33,7 +34,8 @@ def draw(evidence: Evidence) -> Drawing:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower left")
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2: the mean over the "
-               f"steps of each epoch, on {evidence.title}. Recipe {first.recipe}, {first.text}, seed {first.seed}."
+               f"steps of each epoch, on {evidence.title}. {names.method(first.recipe)}, "
+               f"{names.encoder(first.text)}, seed {first.seed}."
                + evidence.stand_ins(head.feature for head in shown))
     rows = [{"head": head.name, "feature": head.feature, "epochs": int(row["epoch"]) + 1, "negatives": row["negatives"]}
             for head in shown for row in head.history]

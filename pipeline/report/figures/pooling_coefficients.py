@@ -11,6 +11,7 @@ import torch
 from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO
+from pipeline.report import names
 from pipeline.report.figures.drawing import LINES, PAGE, Drawing, Lacking, blank
 from pipeline.report.figures.evidence import Evidence
 from pipeline.report.heads import TrainedHead
@@ -42,7 +43,7 @@ def draw(evidence: Evidence) -> Drawing:
         axes.legend()
     caption = (f"Pooling coefficients that GPO learned on {evidence.title}, after Figure 5 of VSE∞: the weight of the "
                f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
-               f"tokens. Recipe {heads[0].recipe}, {heads[0].text}, seed {heads[0].seed}."
+               f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
                + evidence.stand_ins(head.feature for head in heads))
     return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
 

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank
 from pipeline.report.figures.evidence import Evidence
 from pipeline.report.heads import TrainedHead
@@ -31,16 +32,16 @@ def draw(evidence: Evidence) -> Drawing:
     first, seeds = pair["adopt"][0], max(map(len, pair.values()))
     spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
     caption = (f"RSUM on the val split of {evidence.title} over the epochs, with AdOpt and with the hard triplet loss "
-               f"in its place, after Figure A.2-1 of VSE+2AD. Recipe {first.recipe}, {first.feature} features, "
-               f"{first.text}.{spread}{evidence.stand_ins([first.feature])}")
+               f"in its place, after Figure A.2-1 of VSE+2AD. {names.method(first.recipe)}, {first.feature} features, "
+               f"{names.encoder(first.text)}.{spread}{evidence.stand_ins([first.feature])}")
     rows = [{"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
              "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
-    """Heads by objective, all else but the seed being equal; the first of such pairs."""
-    for anchor in heads:
+    """Heads by objective, all else but the seed being equal; the first of such pairs, with AdPool if there is one."""
+    for anchor in sorted(heads, key=lambda head: head.setting("image_pooling")["name"] != "adpool"):
         alike = [head for head in heads if head.alike("objective") == anchor.alike("objective")]
         by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(alike)}
         if by_name.keys() >= OBJECTIVES.keys():

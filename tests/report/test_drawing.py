@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from heads_invented import ADOPT, TRIPLET, head
+from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 from safetensors.torch import load_file
 

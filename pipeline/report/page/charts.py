@@ -1,0 +1,95 @@
+"""Learning curves as geometry: the template draws them as SVG, so that they follow the page's colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.report import names
+from pipeline.report.heads import FEATURES, TrainedHead
+
+WIDTH, HEIGHT = 360, 220
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
+
+
+@dataclass(frozen=True)
+class Line:
+    """One head's curve. kind: its feature, which decides colour, dash and marker. points: (x, y) on the drawing;
+    values: (epochs trained, RSUM)."""
+
+    label: str
+    kind: str
+    points: Sequence[tuple[float, float]]
+    values: Sequence[tuple[int, float]]
+    best: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A label on an axis, and where it stands."""
+
+    place: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """RSUM on val over the epochs, one line for each head of a recipe and text encoder."""
+
+    title: str
+    lines: Sequence[Line]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+    @property
+    def kinds(self) -> list[str]:
+        """The features in it, for its key."""
+        return [feature for feature in FEATURES if any(line.kind == feature for line in self.lines)]
+
+
+def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
+    """One chart for each recipe and text encoder, in the order of the heads."""
+    groups: dict[tuple[str, str], list[TrainedHead]] = {}
+    for head in heads:
+        groups.setdefault((head.recipe, head.text), []).append(head)
+    return [_chart(f"{names.method(recipe)}, {names.encoder(text)}", members)
+            for (recipe, text), members in groups.items()]
+
+
+def _chart(title: str, heads: Sequence[TrainedHead]) -> Chart:
+    epochs = max(len(head.history) for head in heads)
+    every = [row["rsum"] for head in heads for row in head.history]
+    ys = ticks(min(every), max(every), 5)
+    low, high = min(ys[0], *every), max(ys[-1], *every)
+
+    def x(epoch: float) -> float:
+        return round(LEFT + (epoch - 1) / max(1, epochs - 1) * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(rsum: float) -> float:
+        return round(HEIGHT - BOTTOM - (rsum - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM), 1)
+
+    lines = []
+    for head in heads:
+        values = [(int(row["epoch"]) + 1, row["rsum"]) for row in head.history]
+        best = max(range(len(values)), key=lambda index: (values[index][1], -index))
+        lines.append(Line(f"{head.feature}, seed {head.seed}", head.feature,
+                          [(x(epoch), y(rsum)) for epoch, rsum in values], values, best))
+    shown = [tick for tick in ticks(1, epochs, 8) if tick == int(tick) and 1 <= tick <= epochs] or [1]
+    return Chart(title, lines, [Tick(x(epoch), f"{epoch:.0f}") for epoch in shown],
+                 [Tick(y(tick), f"{tick:g}") for tick in ys])
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """At most `most` + 1 round numbers, 1, 2 or 5 times a power of ten apart, from below `low` to above `high`."""
+    rough = max(high - low, 1e-9) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first = math.floor(low / step)
+    return [round((first + index) * step, 10) for index in range(math.ceil(high / step - 1e-9) - first + 1)]

@@ -1,0 +1,99 @@
+"""What explorer.js lets a reader search: queries with their ranks and first candidates under several systems."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from pipeline.errors import InputError
+from pipeline.images import ImageError
+from pipeline.report.examples import Gallery, digest_order, expected, top
+from pipeline.retrieval import rank
+from pipeline.retrieval.similarity import Direction
+from pipeline.settings import Report
+
+QUALITY = 70  # of the thumbnails' WebP
+
+
+def gather(galleries: Mapping[str, Gallery], settings: Report,
+           progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
+    """JSON values: the chosen queries, and of images and captions only those that they need.
+
+    The first `settings.queries` images by the SHA-256 digest of their file names are queries, and so are all their
+    captions. `systems`: names. `images`: file, alt (its first caption), thumb (a data URI, or null). `captions`:
+    texts, each with its image. `t2i` and `i2t`: for each query its caption or image, by system the rank and the first
+    `settings.top` candidates; all by position in `images` and `captions`. progress: told before each thumbnail.
+    Raises InputError where the systems are not of the same images and captions.
+    """
+    first = _alike(galleries)
+    rows = np.array(digest_order(first.files, np.unique(first.caption_image))[:settings.queries], np.int64)
+    columns = np.flatnonzero(np.isin(first.caption_image, rows))
+    images, captions = Kept(), Kept()
+    ranks = [rank(each.scores, each.caption_image) for each in galleries.values()]
+    by_caption = _answers(galleries, "t2i", [expected(each.t2i) for each in ranks], columns, settings.top)
+    by_image = _answers(galleries, "i2t", [expected(each.i2t) for each in ranks], rows, settings.top)
+    t2i = [{"query": captions(query), "ranks": of, "top": [list(map(images, places)) for places in found]}
+           for query, of, found in by_caption]
+    i2t = [{"query": images(query), "ranks": of, "top": [list(map(captions, places)) for places in found]}
+           for query, of, found in by_image]
+    owners = [images(row) for row in first.caption_image[captions.kept]]
+    return {"systems": list(galleries), "total": {"images": len(first.files), "captions": len(first.captions)},
+            "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
+            "captions": [{"text": first.captions[column], "image": owner}
+                         for column, owner in zip(captions.kept, owners, strict=True)],
+            "t2i": t2i, "i2t": i2t}
+
+
+class Kept:
+    """Rows or columns that the page needs; calling it gives an index's position on the page."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, int] = {}
+
+    def __call__(self, index: int) -> int:
+        return self.places.setdefault(int(index), len(self.places))
+
+    @property
+    def kept(self) -> list[int]:
+        return list(self.places)
+
+
+def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
+    first, *others = galleries.values()
+    for other in others:
+        if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
+            raise InputError(f"{other.system}: is not of the images and captions that {first.system} is of; score both "
+                             "anew")
+    return first
+
+
+def _answers(galleries: Mapping[str, Gallery], way: Direction, ranks: Sequence[Mapping[int, float]],
+             queries: np.ndarray, count: int) -> list[tuple[int, list[float], list[list[int]]]]:
+    """Each query, its rank by system, and its first candidates by system."""
+    places = [top(each.scores, way, queries, count).tolist() for each in galleries.values()]
+    return [(query, [of[query] for of in ranks], [found[number] for found in places])
+            for number, query in enumerate(queries.tolist())]
+
+
+def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], object]) -> dict[str, Any]:
+    progress(gallery.files[row])
+    own = gallery.right("i2t", row)
+    alt = gallery.captions[int(own[0])] if len(own) else ""
+    return {"file": gallery.files[row], "alt": alt, "thumb": thumbnail(gallery, row, size)}
+
+
+def thumbnail(gallery: Gallery, row: int, size: int) -> str | None:
+    """The photograph, at most `size` pixels a side, as a data URI; None where it cannot be read any more."""
+    try:
+        image = gallery.open(row)
+    except ImageError:
+        return None
+    image.thumbnail((size, size), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    image.save(file, "WEBP", quality=QUALITY)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()

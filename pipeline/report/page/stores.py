@@ -1,0 +1,45 @@
+"""What the feature stores say of themselves: what made them, and which images failed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.store.layout import describe
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An image without features in one store: its row, file name, and why."""
+
+    store: str
+    row: int
+    file: str
+    reason: str
+
+
+def failures(stores: Mapping[str, Path]) -> list[Failure]:
+    """The rows of every store's failures.csv. Raises InputError where one cannot be read."""
+    found = []
+    for name, path in stores.items():
+        try:
+            with (path / "failures.csv").open(encoding="utf-8", newline="") as file:
+                found += [Failure(name, int(row["row"]), row["file"], row["reason"]) for row in csv.DictReader(file)]
+        except FileNotFoundError:
+            continue
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}/failures.csv: not readable; run `pipeline extract` again") from None
+    return found
+
+
+def made_from(path: Path) -> dict[str, Any]:
+    """A store's fingerprint, its digest, sizes, and the versions of the libraries that made it."""
+    describe(path)  # refuses what is no store, and fingerprints that were edited
+    attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+    return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
+            if key in attributes}

@@ -1,0 +1,88 @@
+"""A run on disk as `pipeline` leaves it, in a moment: manifest, photographs, stores, heads and scores, all invented.
+
+Its texts are hostile: a caption that is a script, file names that would be mark-up, a reason that would be a cell.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from invented_heads import head
+from PIL import Image
+
+from pipeline import similarity_store
+from pipeline.manifest import Manifest
+from pipeline.retrieval import Member, fuse
+from pipeline.similarity_store import SimilarityStore
+from pipeline.store.layout import Layout, create
+from pipeline.weights import sha256
+
+CAPTIONS = [
+    "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",
+    "a dog's \"quoted\" & ampersanded <b>bone</b>", "\u2028 line and \u2029 paragraph", "中文, עברית and \u202eturned",
+]  # fmt: skip
+FILES = ["plain.png", "<img src=x onerror=alert(1)>.png", "quote\"'&.png", "a b.png", "</script>.png", "é中.png"]
+FEATURES = ("region", "grid", "patch")
+EACH = 2  # captions an image
+
+
+def make(root: Path, images: int = 6) -> Manifest:
+    """Everything that `pipeline evaluate` and what follows it read, below a root; data set `sample`, split test."""
+    manifest = _manifest(root, images)
+    generator = np.random.default_rng(0)
+    owner = np.repeat(np.arange(images), EACH)
+    stores = {}
+    for number, feature in enumerate(FEATURES):
+        name = f"vse2ad-{feature}-bigru-s0"
+        rsums = [100.0, 200.0 + number]
+        folder = head(root / "heads" / "sample", name, rsums, feature=feature, trained=feature != "patch")
+        noise = generator.standard_normal((images, images * EACH))
+        scores = ((owner[None] == np.arange(images)[:, None]) + (0.3 + 0.4 * number) * noise).astype(np.float32)
+        member = {"head": name, "checkpoint": sha256(folder / "best.safetensors"), "store": "s", "weights": "w"}
+        stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: "butd"})
+        _features(root, manifest, feature)
+    for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():
+        parts = [SimilarityStore.open(stores[feature]) for feature in features]
+        fused = fuse([Member(part.path.stem, part.scores, part.image_ids, part.caption_ids) for part in parts])
+        members = [member for part in parts for member in part.made_from["members"]]
+        _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble, dict.fromkeys(features, "butd"))
+    return manifest
+
+
+def _manifest(root: Path, images: int) -> Manifest:
+    folder = root / "photographs"
+    folder.mkdir(parents=True)
+    files = [FILES[number] if number < len(FILES) else f"{number}.png" for number in range(images)]
+    for number, name in enumerate(files):
+        if "/" not in name:  # a slash is no file's: this photograph is one that is gone
+            Image.new("RGB", (60, 40), (40 * (number % 6), 90, 120)).save(folder / name)
+    texts = CAPTIONS + [f"caption number {number}" for number in range(len(CAPTIONS), images * EACH)]
+    rows = [{"image_id": 10 * image, "file": files[image], "bytes": 1, "split": "test", "caption_id": 100 + caption,
+             "caption": texts[caption]} for caption in range(images * EACH) for image in [caption // EACH]]
+    manifest = Manifest(pd.DataFrame(rows), "sample", folder)
+    manifest.save(root / "data" / "sample.parquet")
+    return manifest
+
+
+def _save(root: Path, manifest: Manifest, name: str, scores: object, members: list[dict[str, str]],
+          ensemble: str | None, features: dict[str, str]) -> Path:
+    split = manifest.split("test")
+    made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,
+                 "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
+                 "manifest": manifest.digest, "members": members}
+    path = root / "similarities" / "sample" / f"{name}.zarr"
+    similarity_store.save(path, [similarity_store.as_similarity(scores)], split.image_ids, split.caption_ids,
+                          split.caption_image, made_from)
+    return path
+
+
+def _features(root: Path, manifest: Manifest, feature: str) -> None:
+    """A store's description and its failures.csv, with no features in it."""
+    path = root / "features" / "sample" / f"{feature}.zarr"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ids = manifest.images["image_id"].to_numpy()
+    create(path, Layout(len(ids), 9, 4, 2), {"recipe": "butd", "images": manifest.images_digest}, ids)
+    failed = '4,"</script>.png","not an image <b>or</b> of an unknown format"\n' if feature == "grid" else ""
+    (path / "failures.csv").write_text("row,file,reason\n" + failed, encoding="utf-8")

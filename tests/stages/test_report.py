@@ -1,0 +1,156 @@
+"""results/report.html: valid, self-contained, hostile texts stay texts, its numbers are those of the results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import invented_run
+import pytest
+
+from pipeline import retrieval
+from pipeline.similarity_store import SimilarityStore
+
+NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
+
+
+@pytest.fixture
+def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str, Any, dict[str, Any]]]:
+    """The invented run, evaluated; then `pipeline report`: the page as text, parsed, and its data."""
+    invented_run.make(tmp_path)
+    assert pipeline("evaluate")[0] == 0
+
+    def report(*changes: str) -> tuple[str, Any, dict[str, Any]]:
+        code, out, err = pipeline("report", *changes)
+        assert code == 0, err
+        assert re.search(r"results/report.html: \d+\.\d MB", out)
+        text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+        tree = html5lib.HTMLParser(strict=True).parse(text)  # raises at the first thing that is not valid
+        return text, tree, json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+    return report
+
+
+def test_hostile_texts_stay_texts(run: Any) -> None:
+    _, tree, data = run()
+    assert len(tree.findall(".//h:script", NAMESPACE)) == 2
+    assert not tree.findall(".//h:img", NAMESPACE)
+    assert not [node for node in tree.iter() for name in node.attrib if str(name).startswith("on")]
+    assert {caption["text"] for caption in data["captions"]} >= set(invented_run.CAPTIONS)
+    assert {image["file"] for image in data["images"]} == set(invented_run.FILES)
+    cells = [bdi.text for bdi in tree.find(".//h:section[@id='failures']", NAMESPACE).iter(f"{{{NAMESPACE['h']}}}bdi")]
+    assert cells == ["</script>.png", "not an image <b>or</b> of an unknown format"]
+
+
+def test_nothing_is_fetched(run: Any) -> None:
+    text, tree, _ = run()
+    addresses = [value for node in tree.iter() for name, value in node.attrib.items()
+                 if name in ("src", "href", "action")]
+    assert addresses
+    assert all(value.startswith(("#", "data:")) for value in addresses)
+    assert not re.findall(r"@import|url\(|fetch\(|XMLHttpRequest|innerHTML|eval\(", text)
+    (policy,) = [node.attrib["content"] for node in tree.iter() if node.attrib.get("http-equiv")]
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
+    _, tree, _ = run()
+    ids = [node.attrib["id"] for node in tree.iter() if "id" in node.attrib]
+    assert len(ids) == len(set(ids))
+    named = [node.attrib[name] for node in tree.iter() for name in ("aria-labelledby", "for") if name in node.attrib]
+    assert set(named) <= set(ids)
+    assert {node.attrib["href"][1:] for node in tree.iter() if node.attrib.get("href", "").startswith("#")} <= set(ids)
+    levels = [int(node.tag[-1]) for node in tree.iter() if re.fullmatch(r".*}h[1-6]", str(node.tag))]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    for field in (*tree.iter(f"{{{NAMESPACE['h']}}}input"), *tree.iter(f"{{{NAMESPACE['h']}}}select")):
+        assert [label for label in tree.iter(f"{{{NAMESPACE['h']}}}label") if field in label.iter()]
+    for drawing in tree.iter(f"{{{NAMESPACE['s']}}}svg"):
+        assert drawing.attrib.get("aria-hidden") == "true" or drawing.find("s:title", NAMESPACE).text
+
+
+def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path) -> None:
+    _, tree, _ = run()
+    scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]
+    rows = tree.findall(".//h:section[@id='results']//h:tbody/h:tr", NAMESPACE)
+    assert len(rows) == 5  # R and the region head are one system
+    cells = [" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE)][:7]
+    wanted = [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")]
+    wanted.append((scores["rsum"], scores["interval"]["rsum"]))
+    assert cells == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
+    assert rows[-1].find("h:th/h:sup", NAMESPACE).text == "†"
+    assert rows[0].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
+
+
+def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) -> None:
+    _, _, data = run("-S", "report.top=3")
+    assert data["systems"] == ["R", "RG", "RGP"]
+    store = SimilarityStore.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
+    matrix, files, texts = store.similarity[:], invented_run.FILES, invented_run.CAPTIONS
+    for query in data["t2i"]:
+        text = data["captions"][query["query"]]["text"]
+        if text in texts:
+            column = texts.index(text)
+            order = sorted(range(6), key=lambda row: -matrix[row, column])
+            assert [data["images"][place]["file"] for place in query["top"][2]] == [files[row] for row in order[:3]]
+            assert query["ranks"][2] == order.index(column // 2) + 1
+    ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
+    found = {data["images"][query["query"]]["file"]: query["ranks"][2] for query in data["i2t"]}
+    assert found == dict(zip(files, ranks.tolist(), strict=True))
+
+
+def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
+    _, tree, _ = run()
+    tables = tree.findall(".//h:section[@id='members']//h:table", NAMESPACE)
+    assert len(tables) == 2
+    stores = [SimilarityStore.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
+              for feature in invented_run.FEATURES]
+    matrices = [store.similarity[:] for store in stores]
+    owner = stores[0].caption_image
+    without = retrieval.evaluate((matrices[0] + matrices[1]) / 2, owner).rsum
+    row = tables[1].findall("h:tbody/h:tr", NAMESPACE)[2]
+    cells = [" ".join("".join(cell.itertext()).split()) for cell in row]
+    assert cells[0] == "patch"
+    assert cells[1] == f"{retrieval.evaluate(matrices[2], owner).rsum:.1f}"
+    assert cells[2] == f"{without:.1f}"
+    assert cells[3].startswith(f"{retrieval.evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [")
+
+
+def test_curves_are_those_of_the_histories(run: Any) -> None:
+    _, tree, _ = run()
+    titles = [title.text for title in tree.findall(".//h:section[@id='curves']//s:g//s:title", NAMESPACE)]
+    assert titles == [f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}" for number, feature in enumerate(
+        invented_run.FEATURES) for epoch, rsum in ((1, 100), (2, 200 + number))]
+
+
+def test_size_is_bounded_by_the_settings(run: Any) -> None:
+    _, _, data = run("-S", "report.queries=2", "-S", "report.top=1", "-S", "report.thumbnail=16")
+    assert len(data["i2t"]) == 2
+    assert len(data["t2i"]) == 4
+    assert len(data["images"]) <= 2 + 4 * 3
+    assert all(len(image["thumb"]) < 2000 for image in data["images"] if image["thumb"])
+
+
+def test_photographs_that_are_gone_are_said_to_be(run: Any, tmp_path: Path) -> None:
+    for file in (tmp_path / "photographs").iterdir():
+        file.unlink()
+    _, _, data = run()
+    assert {image["thumb"] for image in data["images"]} == {None}
+
+
+def test_a_run_that_has_not_begun_has_a_page(pipeline: Callable[..., Any], tmp_path: Path) -> None:
+    assert pipeline("report")[0] == 0
+    text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    html5lib.HTMLParser(strict=True).parse(text)
+    for command in ("extract", "train", "score", "ensemble", "evaluate"):
+        assert f"<code>pipeline {command}</code>" in text
+
+
+def test_scores_of_another_head_are_refused(run: Any, refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").write_bytes(b"another")
+    assert "pipeline score" in refused("report")
