@@ -14,7 +14,7 @@ from pipeline import recipes
 from pipeline.errors import InputError
 
 Feature = Literal["region", "grid", "patch"]
-Text = Literal["bigru"]
+Text = Literal["bigru", "bert"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -83,6 +83,7 @@ class Recipe(Section):
     weight_decay: Annotated[float, Field(ge=0)]
     learning_rate: Annotated[float, Field(gt=0)]
     warmup_epoch: Annotated[int, Field(ge=0)] | None
+    text_multiplier: Annotated[float, Field(gt=0)]
     gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
@@ -98,6 +99,8 @@ class Training(Section):
     epochs: Count
     decay_epoch: Count
     minimum_count: Count
+    vocabulary: str | None
+    bert: str
     precision: Literal["fp32", "bf16", "fp16"]
     device: str
     pieces: Count

@@ -84,7 +84,7 @@ def _embed(path: Path, trained: training.Head, store: FeatureStore, parts: list[
     with tqdm(total=len(ids[0]), unit="image", desc=path.stem) as bar, \
             embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
         for piece in (piece for part in parts for piece in _pieces(part)):
-            vectors = training.embed(trained.model, store, piece, trained.vocabulary, batch_size)
+            vectors = training.embed(trained.model, store, piece, trained.text, batch_size)
             images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors
             row, column = row + len(vectors[0]), column + len(vectors[1])
             bar.update(len(vectors[0]))

@@ -38,7 +38,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
 feature = click.option("--feature", type=click.Choice(["region", "grid", "patch"]), required=True,
                        help="Which visual feature.")
-text = click.option("--text", type=click.Choice(["bigru"]), default="bigru", show_default=True,
+text = click.option("--text", type=click.Choice(["bigru", "bert"]), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
                       help="Which recipe of the settings' section `recipes`.")

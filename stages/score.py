@@ -55,7 +55,7 @@ def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path,
     store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
     head = training.load_head(folder, manifest, store, device)
     split = training.usable(store, manifest.split(settings.score.split))
-    images, captions = training.embed(head.model, store, split, head.vocabulary, settings.score.batch_size)
+    images, captions = training.embed(head.model, store, split, head.text, settings.score.batch_size)
     described = head.description
     made_from = {
         "dataset": manifest.dataset, "split": split.name, "recipe": described["recipe"], "ensemble": None,

@@ -75,7 +75,7 @@ def _embed_text(trained: training.Head, features: FeatureStore, text: str) -> np
     """[d] float32. The text goes the way of a split's captions, whatever encodes them."""
     row = np.flatnonzero(features.done)[:1]
     query = Split("query", row, features.image_ids[row], np.zeros(1, np.int64), np.zeros(1, np.int64), [text])
-    return training.embed(trained.model, features, query, trained.vocabulary, 1)[1][0]
+    return training.embed(trained.model, features, query, trained.text, 1)[1][0]
 
 
 @torch.inference_mode()

@@ -10,21 +10,21 @@ from pipeline.heads import pooling, projection
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training
-from pipeline.text.bigru import BiGRU
+from pipeline.text import Text
 
 
 class TwoTower(nn.Module):
     """VSE with a pooling on either side (VSE+2AD section 3.1). d = training.dimension.
 
-    feature: region, grid or patch. width: D of the stored features. words: size of the vocabulary.
+    feature: region, grid or patch. width: D of the stored features. text: whose encoder reads the captions.
     """
 
-    def __init__(self, feature: str, width: int, words: int, recipe: Recipe, training: Training) -> None:
+    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training) -> None:
         super().__init__()
         d = training.dimension
         self.projection = projection.build(feature, width, d)
         self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)
-        self.text = BiGRU(words, d, training.word_dimension)
+        self.text = text.encoder(d, training)
         self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
 
     def embed_images(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
@@ -35,6 +35,12 @@ class TwoTower(nn.Module):
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """tokens [B, T] int64, lengths [B] int64. Returns unit vectors [B, d]."""
         return normalize(self.text_pooling(self.text(tokens, lengths), lengths), dim=-1)
+
+    @property
+    def pretrained(self) -> dict[str, nn.Module]:
+        """The parts that were trained before, by the name of their multiplier: "text"."""
+        text = getattr(self.text, "pretrained", None)
+        return {"text": text} if isinstance(text, nn.Module) else {}
 
     @property
     def norm(self) -> ItemNorm | None:

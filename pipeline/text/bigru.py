@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 import torch
 from torch import nn
+
+from pipeline.errors import InputError
+from pipeline.settings import Training
+from pipeline.text.base import Words
+from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary
 
 
 class BiGRU(nn.Module):
@@ -14,6 +23,8 @@ class BiGRU(nn.Module):
     behind what is read, so it changes nothing, and this is several times faster on a CPU than packed sequences,
     whose backward pass fills a whole buffer for every step.
     """
+
+    pretrained = None
 
     def __init__(self, words: int, dimension: int, word_dimension: int = 300) -> None:
         super().__init__()
@@ -37,3 +48,44 @@ def _turn(lengths: torch.Tensor, steps: int) -> torch.Tensor:
     """int64 [B, T]: where each place's word comes from when a caption is turned round; padding stays in place."""
     places = torch.arange(steps, device=lengths.device).expand(len(lengths), steps)
     return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+
+
+class BiGRUText:
+    """Whole words, and a BiGRU that reads them. vocabulary: their numbers."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.start, self.end, self.mask = (vocabulary.number(word) for word in (START, END, MASK))
+        self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
+            else np.array([self.mask])
+        self.longest = 10**9
+
+    @classmethod
+    def learn(cls, captions: Sequence[str], training: Training) -> BiGRUText:
+        """The words of training.vocabulary, a file as SCAN's, or else those seen minimum_count times."""
+        if training.vocabulary:
+            return cls(Vocabulary.of_scan(Path(training.vocabulary)))
+        return cls(Vocabulary.of(captions, training.minimum_count))
+
+    @classmethod
+    def load(cls, folder: Path) -> BiGRUText:
+        """From vocabulary.json. Raises InputError where that is not there or damaged."""
+        try:
+            return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
+        except OSError:
+            raise InputError(f"{folder}/vocabulary.json: not there; train the head again") from None
+
+    def save(self, folder: Path) -> None:
+        """Leave vocabulary.json."""
+        (folder / "vocabulary.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
+
+    @property
+    def digest(self) -> str:
+        return self.vocabulary.digest
+
+    def split(self, captions: Sequence[str]) -> list[Words]:
+        """A word is one number."""
+        return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
+
+    def encoder(self, dimension: int, training: Training) -> BiGRU:
+        return BiGRU(len(self.vocabulary), dimension, training.word_dimension)

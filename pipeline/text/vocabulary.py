@@ -1,40 +1,58 @@
-"""Words and their numbers, learned from the training captions."""
+"""Words and their numbers, learned from the training captions, or from SCAN's vocabulary files."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.store.layout import digest
+from pipeline.text.splitting import SPLITTINGS, words
 
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
 SPECIAL = (PAD, START, END, UNKNOWN, MASK)
-_TOKEN = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
-
-
-def tokens(caption: str) -> list[str]:
-    """Lower-cased words, an apostrophe kept inside a word, and punctuation marks each on its own."""
-    return _TOKEN.findall(caption.lower())
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>."""
+    """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>.
+
+    splitting: how a caption is cut into words, a key of `SPLITTINGS`.
+    """
 
     words: tuple[str, ...]
+    splitting: str = "words"
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
         """The words that `captions` hold at least `minimum_count` times, the most frequent first."""
-        counts = Counter(token for caption in captions for token in tokens(caption))
+        counts = Counter(word for caption in captions for word in words(caption))
         kept = sorted((word for word, count in counts.items() if count >= minimum_count),
                       key=lambda word: (-counts[word], word))
         return cls((*SPECIAL, *kept))
+
+    @classmethod
+    def of_scan(cls, path: Path) -> Vocabulary:
+        """SCAN's `*_vocab.json`: {"word2idx": {word: number}, …}; its words in their order, cut as NLTK does.
+
+        <mask>, which those files lack, is added. Raises InputError where the file is not such a one.
+        """
+        try:
+            numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]
+            ordered = sorted(numbers, key=numbers.__getitem__)
+            if sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
+                raise ValueError
+        except FileNotFoundError:
+            raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON, or to "
+                             "null for the words of the training captions") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all '
+                             "numbers from 0") from None
+        return cls((*SPECIAL, *(word for word in ordered if word not in SPECIAL)), "treebank")
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -46,25 +64,28 @@ class Vocabulary:
     def number(self, word: str) -> int:
         return self._numbers.get(word, self._numbers[UNKNOWN])
 
-    def encode(self, caption: str) -> list[int]:
-        """<start>, the caption's words, <end>."""
-        return [self.number(START), *map(self.number, tokens(caption)), self.number(END)]
+    def split(self, caption: str) -> list[int]:
+        """The numbers of a caption's words."""
+        return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words in order; checkpoints carry it."""
-        return digest(list(self.words))
+        """SHA-256 over the words in order, and how captions are cut into them; checkpoints carry it."""
+        return digest([self.splitting, *self.words])
 
     def to_json(self) -> str:
-        return json.dumps(list(self.words), ensure_ascii=False)
+        return json.dumps({"splitting": self.splitting, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """Raises InputError unless it is a list of different words that begins with the special ones."""
+        """Raises InputError unless it holds different words that begin with the special ones."""
         try:
-            words = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"vocabulary: not JSON: {error}") from None
-        if not isinstance(words, list) or tuple(words[:len(SPECIAL)]) != SPECIAL or len(set(words)) != len(words):
-            raise InputError(f"vocabulary: expected a list of different words beginning with {', '.join(SPECIAL)}")
-        return cls(tuple(words))
+            tree = json.loads(text)
+            found, splitting = tree["words"], tree["splitting"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError("vocabulary: not JSON of words and their splitting") from None
+        if not isinstance(found, list) or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
+            raise InputError(f"vocabulary: expected different words that begin with {', '.join(SPECIAL)}")
+        if splitting not in SPLITTINGS:
+            raise InputError(f"vocabulary: splitting {splitting!r}, expected one of {', '.join(SPLITTINGS)}")
+        return cls(tuple(found), splitting)

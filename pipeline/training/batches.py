@@ -16,8 +16,9 @@ import torch
 from pipeline.errors import InputError
 from pipeline.manifest import Split
 from pipeline.store import FeatureStore
+from pipeline.text import Text
 from pipeline.text.augment import augment
-from pipeline.text.vocabulary import MASK, SPECIAL, Vocabulary
+from pipeline.text.base import assemble
 
 AHEAD = 2  # batches read while one is trained on
 
@@ -72,9 +73,9 @@ class TrainingBatches:
     Raises InputError where a batch cannot be shared equally.
     """
 
-    def __init__(self, store: FeatureStore, split: Split, vocabulary: Vocabulary, batch_size: int, seed: int,
+    def __init__(self, store: FeatureStore, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1)) -> None:
-        self.store, self.split, self.vocabulary = store, split, vocabulary
+        self.store, self.split, self.text = store, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens = drop_items, drop_tokens
         rank, count = share
@@ -97,9 +98,8 @@ class TrainingBatches:
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
         chances = rng.random((len(captions), self.store.layout.items))
-        numbers = [augment(self.vocabulary.encode(self.split.captions[caption]), self.drop_tokens,
-                           self.vocabulary.number(MASK), len(SPECIAL), len(self.vocabulary), rng)
-                   for caption in captions]
+        words = self.text.split([self.split.captions[caption] for caption in captions])
+        numbers = [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
         items, counts = self.store.read(self.split.store_rows[images[self.own]])
         items, counts = drop(items, counts, chances[self.own] < self.drop_items)
         return Batch(torch.from_numpy(items), torch.from_numpy(counts), *pad(numbers[self.own]),

@@ -2,7 +2,7 @@
 
     HEAD/
       head.json           what the head is: feature, settings, seed, and digests of all it was made from
-      vocabulary.json     the words it knows
+      text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
       history.csv         a row an epoch: loss, negatives, val recalls

@@ -8,12 +8,13 @@ import torch
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
 from pipeline.store import FeatureStore
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.text import Text
+from pipeline.text.base import encode
 from pipeline.training.batches import pad
 
 
 @torch.inference_mode()
-def embed(model: TwoTower, store: FeatureStore, split: Split, vocabulary: Vocabulary,
+def embed(model: TwoTower, store: FeatureStore, split: Split, text: Text,
           batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors of the split's images [I, d] and captions [C, d], float32, in the split's order."""
     model.eval()
@@ -23,13 +24,13 @@ def embed(model: TwoTower, store: FeatureStore, split: Split, vocabulary: Vocabu
         items, counts = store.read(split.store_rows[start:start + batch_size])
         items = items[:, :counts.max()]
         images.append(model.embed_images(torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device)))
-    captions = [vocabulary.encode(caption) for caption in split.captions]
+    captions = encode(text, split.captions)
     # Captions of like length go together: less padding. Their order is put back below.
     order = sorted(range(len(captions)), key=lambda caption: len(captions[caption]))
     vectors = []
     for start in range(0, len(order), batch_size):
         tokens, lengths = pad([captions[caption] for caption in order[start:start + batch_size]])
         vectors.append(model.embed_captions(tokens.to(device), lengths.to(device)))
-    text = torch.cat(vectors)
-    text[order] = text.clone()
-    return torch.cat(images).cpu().numpy(), text.cpu().numpy()
+    told = torch.cat(vectors)
+    told[order] = told.clone()
+    return torch.cat(images).cpu().numpy(), told.cpu().numpy()

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.weights import sha256
 
@@ -21,7 +22,7 @@ class Head:
     """The best epoch's network of a trained head. checkpoint: SHA-256 of its file."""
 
     model: TwoTower
-    vocabulary: Vocabulary
+    text: Text
     description: dict[str, Any]
     checkpoint: str
 
@@ -37,21 +38,22 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore, device: str = "c
             raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
     try:
         recipe = Recipe.model_validate(description["recipe_settings"])
-        training = Training.model_validate(description["training"] | description["machine"])
-        vocabulary = Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8"))
-    except (KeyError, ValueError, OSError):
+        training = Training.model_validate(description["training"] | description["aside"])
+        kind = texts.kind(description["text"])
+    except (KeyError, ValueError, TypeError):
         raise InputError(f"{folder}: not a head of this version; train it again") from None
-    if vocabulary.digest != description.get("vocabulary"):
-        raise InputError(f"{folder}/vocabulary.json: is not the vocabulary that the head was trained with")
+    text = kind.load(folder / "text")
+    if text.digest != description.get("vocabulary"):
+        raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
     if checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
-    model = TwoTower(description["feature"], store.layout.dimension, len(vocabulary), recipe, training)
+    model = TwoTower(description["feature"], store.layout.dimension, text, recipe, training)
     tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
     try:
         model.load_state_dict(tensors)
     except RuntimeError:
         raise InputError(f"{folder}/best.safetensors: does not fit the head's settings; train it again") from None
-    return Head(to_device(model, device).eval(), vocabulary, description, sha256(folder / "best.safetensors"))
+    return Head(to_device(model, device).eval(), text, description, sha256(folder / "best.safetensors"))
 
 
 def to_device(model: TwoTower, device: str) -> TwoTower:

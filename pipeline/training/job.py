@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore, provenance
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Alone, Processes
 
-MACHINE = {"device", "pieces", "processes"}
-"""Settings that say where a head is trained; what it is does not depend on them, but for rounding."""
+ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
+"""Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
+their digest tells."""
 
 
 @dataclass(frozen=True)
@@ -35,37 +37,41 @@ class Job:
     if_changed: str = "refuse"
     processes: Processes = field(default_factory=Alone)
 
-    def description(self, vocabulary: Vocabulary) -> dict[str, Any]:
+    def description(self, words: Text) -> dict[str, Any]:
         """head.json: all that the head depends on."""
         return {"dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
-                "training": self.training.model_dump(exclude=MACHINE), "seed": self.seed,
+                "training": self.training.model_dump(exclude=ASIDE), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.store.identity, "features": provenance(self.store),
-                "vocabulary": vocabulary.digest, "width": self.store.layout.dimension}
+                "vocabulary": words.digest, "width": self.store.layout.dimension}
 
-    def differs(self, vocabulary: Vocabulary) -> list[str]:
+    def differs(self, words: Text) -> list[str]:
         """In what the head that the folder holds is another one; nothing where it holds none."""
         if not (self.folder / "head.json").exists():
             return []
-        there, description = checkpoint.describe(self.folder), self.description(vocabulary)
+        there, description = checkpoint.describe(self.folder), self.description(words)
         return [key for key in description if there.get(key) != description[key]]
 
-    def check(self, vocabulary: Vocabulary) -> None:
+    def check(self, words: Text) -> None:
         """Raises InputError where the folder holds another head and if_changed is "refuse"."""
-        differs = self.differs(vocabulary)
+        differs = self.differs(words)
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head that was trained otherwise ({', '.join(differs)}); choose "
                              "another --out, or --if-changed redo to replace it")
 
-    def claim(self, vocabulary: Vocabulary) -> None:
+    def claim(self, words: Text) -> None:
         """Make the folder this head's, in place of another one that it holds."""
-        if self.differs(vocabulary):
-            for old in checkpoint.FILES:
-                (self.folder / old).unlink(missing_ok=True)
+        if self.differs(words):
+            for file in checkpoint.FILES:
+                (self.folder / file).unlink(missing_ok=True)
         if (self.folder / "head.json").exists():
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        checkpoint.write_text(self.folder / "vocabulary.json", vocabulary.to_json())
-        machine = {"machine": self.training.model_dump(include=MACHINE)}
+        making = self.folder / "text.creating"
+        for old in (making, self.folder / "text"):
+            shutil.rmtree(old, ignore_errors=True)
+        making.mkdir(parents=True)
+        words.save(making)
+        making.rename(self.folder / "text")
+        aside = {"aside": self.training.model_dump(include=ASIDE)}
         checkpoint.write_text(self.folder / "head.json",
-                              json.dumps(self.description(vocabulary) | machine, indent=1, ensure_ascii=False))
+                              json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))

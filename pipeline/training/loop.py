@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 import torch
 
 from pipeline import objectives, retrieval
+from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
 from pipeline.store import FeatureStore
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.text import Text
 from pipeline.training import checkpoint, optimizer
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
@@ -41,19 +42,19 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     """
     first = job.processes.rank == 0
     split, val = usable(job.store, job.manifest.split("train")), usable(job.store, job.manifest.split("val"))
-    vocabulary = Vocabulary.of(split.captions, job.training.minimum_count)
-    job.check(vocabulary)
+    text = texts.kind(job.text).learn(split.captions, job.training)
+    job.check(text)
     job.processes.wait()
     if first:
-        job.claim(vocabulary)
+        job.claim(text)
     job.processes.wait()
     state = checkpoint.state(job.folder)
     if state.epochs >= job.training.epochs:
         if first:
             checkpoint.write_history(job.folder, state)
         return state
-    step, state = _resume(job, vocabulary)
-    batches = TrainingBatches(job.store, split, vocabulary, job.training.batch_size, job.seed, job.recipe.drop_items,
+    step, state = _resume(job, text)
+    batches = TrainingBatches(job.store, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
                               job.recipe.drop_tokens, (job.processes.rank, job.processes.count))
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
@@ -62,7 +63,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
         state.stuck, state.scaler = watch.stuck, step.precision.state()
         state.history.append({"epoch": epoch, **log})
         if first:
-            images, captions = embed(step.model, job.store, val, vocabulary, job.training.batch_size)
+            images, captions = embed(step.model, job.store, val, text, job.training.batch_size)
             metrics = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
             state.history[-1] |= _row(metrics)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
@@ -79,9 +80,9 @@ def usable(store: FeatureStore, split: Split) -> Split:
     return left
 
 
-def _resume(job: Job, vocabulary: Vocabulary) -> tuple[TrainingStep, checkpoint.State]:
+def _resume(job: Job, text: Text) -> tuple[TrainingStep, checkpoint.State]:
     torch.manual_seed(job.seed)
-    model = TwoTower(job.feature, job.store.layout.dimension, len(vocabulary), job.recipe, job.training)
+    model = TwoTower(job.feature, job.store.layout.dimension, text, job.recipe, job.training)
     device = job.processes.device(job.training.device)
     to_device(model, device)
     step = TrainingStep(model, objectives.build(job.recipe.objective.name, **job.recipe.objective.options),
@@ -100,7 +101,8 @@ def _epoch(job: Job, step: TrainingStep, batches: TrainingBatches, watch: Watch,
     watch.start_epoch()
     totals: dict[str, float] = {}
     for number, batch in enumerate(batches.epoch(epoch)):
-        _set_rate(step, job, epoch, number, len(batches))
+        optimizer.set_rate(step.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
+                                                                   len(batches)))
         log = step(batch)
         watch.see(log, f"{job.folder}: epoch {epoch}, step {number}", job.training.precision)
         shown = {name: value for name, value in log.items() if name not in UNLOGGED}
@@ -108,12 +110,6 @@ def _epoch(job: Job, step: TrainingStep, batches: TrainingBatches, watch: Watch,
             totals[name] = totals.get(name, 0.0) + value
         on_step(epoch, number, shown)
     return {name: total / len(batches) for name, total in totals.items()}
-
-
-def _set_rate(step: TrainingStep, job: Job, epoch: int, number: int, steps: int) -> None:
-    rate = optimizer.learning_rate(job.recipe, job.training, epoch, number, steps)
-    for group in step.optimizer.param_groups:
-        group["lr"] = rate
 
 
 def _row(metrics: retrieval.Metrics) -> dict[str, float]:

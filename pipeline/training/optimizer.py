@@ -8,16 +8,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pipeline.heads.two_tower import TwoTower
 from pipeline.settings import Recipe, Training
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DECAY = 0.1
 
 
-def build(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The recipe's optimizer over all weights of the model."""
+def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
+    """The recipe's optimizer over all weights of the model, those of pretrained parts with multipliers of their own."""
+    multipliers = {"text": recipe.text_multiplier}
+    parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
+    apart = {weight for _, weights in parts for weight in weights}
+    groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
-    return kind(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    return kind([{"params": weights, "multiplier": multiplier} for multiplier, weights in groups],
+                lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Learn at this rate from now on, pretrained parts at their multiple of it."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["multiplier"]
 
 
 def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, steps: int) -> float:

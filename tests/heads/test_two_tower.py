@@ -11,14 +11,17 @@ from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads import projection
 from pipeline.heads.two_tower import TwoTower
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
 
+TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",))
 
 
 @pytest.mark.parametrize("feature", ["region", "grid", "patch"])
 def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     torch.manual_seed(0)
-    model = TwoTower(feature, 6, 20, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
+    model = TwoTower(feature, 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
     items, counts = torch.randn(5, 4, 6), torch.tensor([4, 1, 2, 3, 4])
     tokens, lengths = torch.randint(1, 20, (5, 7)), torch.tensor([7, 2, 3, 1, 5])
     images, captions = model.embed_images(items, counts), model.embed_captions(tokens, lengths)
@@ -42,5 +45,5 @@ def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
 
 
 def test_half_precision_features_are_taken() -> None:
-    model = TwoTower("grid", 6, 20, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
+    model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
     assert model.embed_images(torch.randn(2, 3, 6).half(), torch.tensor([3, 2])).dtype == torch.float32

@@ -2,49 +2,114 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
+from pipeline import settings
+from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.text.augment import augment
-from pipeline.text.bigru import BiGRU
-from pipeline.text.vocabulary import SPECIAL, Vocabulary, tokens
+from pipeline.text.base import encode
+from pipeline.text.bigru import BiGRU, BiGRUText
+from pipeline.text.splitting import treebank, words
+from pipeline.text.vocabulary import SPECIAL, Vocabulary
+
+TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
 
 
-def test_tokens() -> None:
-    assert tokens("A dog's ball, 2 RED  cats – naïve!") == ["a", "dog's", "ball", ",", "2", "red", "cats", "–",
-                                                           "naïve", "!"]
+def test_words() -> None:
+    assert words("A dog's ball, 2 RED  cats – naïve!") == ["a", "dog's", "ball", ",", "2", "red", "cats", "–",
+                                                          "naïve", "!"]
+
+
+@pytest.mark.parametrize(("caption", "expected"), [
+    ("The dog's ball.", "the dog 's ball ."),
+    ("He can't, I'm told; they'll go", "he ca n't , i 'm told ; they 'll go"),
+    ("A t-shirt at 7:30 o'clock...", "a t-shirt at 7 : 30 o'clock ..."),
+    ('A sign says "stop" ("go")', "a sign says `` stop '' ( `` go '' )"),
+    ("red, white and blue & yellow", "red , white and blue & yellow"),
+])
+def test_treebank(caption: str, expected: str) -> None:
+    """As NLTK's word_tokenize has it."""
+    assert treebank(caption) == expected.split()
 
 
 def test_vocabulary_counts_and_orders() -> None:
     vocabulary = Vocabulary.of(["b a a", "c a b"], minimum_count=2)
     assert vocabulary.words == (*SPECIAL, "a", "b")
-    assert vocabulary.encode("A c b") == [1, 5, 3, 6, 2]
-    assert Vocabulary.from_json(vocabulary.to_json()).digest == vocabulary.digest
+    assert vocabulary.split("A c b") == [5, 3, 6]
+    assert encode(BiGRUText(vocabulary), ["A c b"]) == [[1, 5, 3, 6, 2]]
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
     assert Vocabulary.of(["b b a"]).digest != vocabulary.digest
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '["a"]', '["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"]'])
+@pytest.mark.parametrize("text", [
+    "{", "[]", '{"words": ["a"], "splitting": "words"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "splitting": "words"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "splitting": "guess"}'])
 def test_not_a_vocabulary(text: str) -> None:
     with pytest.raises(InputError, match="vocabulary"):
         Vocabulary.from_json(text)
 
 
+def scan(folder: Path, tree: Any) -> Path:
+    (folder / "vocab.json").write_text(json.dumps(tree), encoding="utf-8")
+    return folder / "vocab.json"
+
+
+def test_scans_vocabulary_keeps_its_order(tmp_path: Path) -> None:
+    numbers = {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 3, "zebra": 4, "'s": 5, "a": 6}
+    file = scan(tmp_path, {"word2idx": numbers, "idx2word": {}, "idx": 7})
+    vocabulary = Vocabulary.of_scan(file)
+    assert vocabulary.words == (*SPECIAL, "zebra", "'s", "a")
+    assert vocabulary.split("A zebra's") == [7, 5, 6]
+    text = BiGRUText.learn(["other words"], TRAINING.model_copy(update={"vocabulary": str(file)}))
+    assert text.vocabulary == Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+    assert text.digest != BiGRUText(Vocabulary(vocabulary.words)).digest  # the same words, cut otherwise
+
+
+@pytest.mark.parametrize("tree", [[], {"idx": 3}, {"word2idx": ["a"]}, {"word2idx": {"<pad>": 0, "a": 1}},
+                                  {"word2idx": {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 5}}])
+def test_what_is_no_vocabulary_of_scans_is_refused(tmp_path: Path, tree: Any) -> None:
+    with pytest.raises(InputError, match="not a vocabulary as SCAN's"):
+        Vocabulary.of_scan(scan(tmp_path, tree))
+    with pytest.raises(InputError, match="no such file"):
+        Vocabulary.of_scan(tmp_path / "nowhere.json")
+
+
+def numbered(count: int) -> BiGRUText:
+    return BiGRUText(Vocabulary((*SPECIAL, *map(str, range(count)))))
+
+
 def test_augmentation_changes_the_share_it_is_told() -> None:
-    caption = [1, *range(10, 1010), 2]
-    rng = np.random.default_rng(0)
-    changed = augment(caption, 0.2, mask=4, first_word=5, words=10_000, rng=rng)
-    assert (changed[0], changed[-1]) == (1, 2)
-    inner = changed[1:-1]
-    assert len(inner) == pytest.approx(1000 - 0.4 * 200, abs=30)  # 40 % of the chosen are dropped
-    assert inner.count(4) == pytest.approx(0.5 * 200, abs=30)  # 50 % masked
-    kept = set(inner) & set(caption)
-    assert len(kept) == pytest.approx(800, abs=40)
-    assert augment(caption, 0.0, 4, 5, 10_000, rng) == caption
-    assert augment([1, 2], 0.9, 4, 5, 10, rng) == [1, 2]
+    text, rng = numbered(10_000), np.random.default_rng(0)
+    caption = [[number] for number in range(10, 1010)]
+    changed = augment(caption, 0.2, text, rng)
+    assert len(changed) == pytest.approx(1000 - 0.4 * 200, abs=30)  # 40 % of the chosen are dropped
+    assert changed.count([text.mask]) == pytest.approx(0.5 * 200, abs=30)  # 50 % masked
+    left = {number for [number] in changed} & {number for [number] in caption}
+    assert len(left) == pytest.approx(800, abs=40)
+    assert augment(caption, 0.0, text, rng) == caption
+    assert augment([], 0.9, text, rng) == []
     for _ in range(200):
-        assert len(augment([1, 7, 2], 0.99, 4, 5, 10, rng)) == 3  # a caption never becomes empty
+        assert len(augment([[7]], 0.99, text, rng)) == 1  # a caption never becomes empty
+
+
+def test_a_word_of_pieces_is_masked_dropped_and_replaced_as_one() -> None:
+    text, rng = numbered(1000), np.random.default_rng(0)
+    caption = [[900 + word] * 3 for word in range(50)]
+    seen = set()
+    for _ in range(20):
+        for word in augment(caption, 0.5, text, rng):
+            assert len(word) == 3
+            seen.add("masked" if word == [text.mask] * 3 else "kept" if word in caption else "replaced")
+            assert min(word) >= min(len(SPECIAL), text.mask)
+    assert seen == {"masked", "kept", "replaced"}
 
 
 def test_bigru_equals_torchs_own_on_packed_captions() -> None:
@@ -69,3 +134,8 @@ def test_word_embeddings_start_small() -> None:
     weight = BiGRU(100, 4).embedding.weight.detach()
     assert weight.abs().max() <= 0.1
     assert weight.std() == pytest.approx(0.1 / 3**0.5, rel=0.05)
+
+
+def test_an_unknown_kind_of_text_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown text 'lstm'; known: bigru, bert"):
+        texts.kind("lstm")

@@ -18,6 +18,8 @@ from test_step import PAIRS, batch, gradients, step
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.processes import Several, launch
 
@@ -89,14 +91,13 @@ def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore
 
 
 def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: FeatureStore) -> None:
-    from pipeline.text.vocabulary import Vocabulary
-
     split = scenes.split("train")
+    text = BiGRUText(Vocabulary.of(split.captions))
     with pytest.raises(InputError, match="a batch of 16 pairs cannot be shared by 3"):
-        TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2, share=(0, 3))
-    whole = next(iter(TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2).epoch(1)))
+        TrainingBatches(store, split, text, 16, 0, 0.2, 0.2, share=(0, 3))
+    whole = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2).epoch(1)))
     for rank in (0, 1):
-        own = next(iter(TrainingBatches(store, split, Vocabulary.of(split.captions), 16, 0, 0.2, 0.2,
+        own = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2,
                                         share=(rank, 2)).epoch(1)))
         rows = slice(rank * 8, rank * 8 + 8)
         assert torch.equal(own.image_ids, whole.image_ids)

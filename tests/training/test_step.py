@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from pipeline import objectives, settings
 from pipeline.heads.two_tower import TwoTower
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import Precision
@@ -21,7 +23,9 @@ from pipeline.training.step import TrainingStep
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
                          ("training.sample.dimension=16", "training.sample.word_dimension=8"))
-PAIRS, ITEMS, WIDTH, WORDS = 12, 5, 6, 20
+PAIRS, ITEMS, WIDTH = 12, 5, 6
+TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
+WORDS = len(TEXT.vocabulary)
 
 
 def batch(dtype: torch.dtype = torch.float64) -> Batch:
@@ -36,7 +40,7 @@ def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, p
          dtype: torch.dtype = torch.float64) -> TrainingStep:
     torch.manual_seed(0)
     recipe = SETTINGS.recipe("vse_infty")
-    model = TwoTower(feature, WIDTH, WORDS, recipe, SETTINGS.training_of("sample")).to(dtype).train()
+    model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
     return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe), Precision(precision, "cpu"),
                         Alone(), pieces, same_image_negatives=False, gradient_clip=2.0)
 

