@@ -133,9 +133,6 @@ class Throughput(Section):
     repeats: Count
 
 
-class Settings(Section):
-    run: Run
-    sample: Sample
 class Report(Section):
     """How much of the explorer fits into results/report.html."""
 
@@ -144,6 +141,9 @@ class Report(Section):
     thumbnail: Annotated[int, Field(ge=16, le=512)]
 
 
+class Settings(Section):
+    run: Run
+    sample: Sample
     features: dict[Feature, Engine]
     extract: Extract
     recipes: dict[Name, Recipe]
@@ -153,10 +153,10 @@ class Report(Section):
     throughput: Throughput
     tables: list[str]
     figures: list[str]
+    report: Report
 
     def recipe(self, name: str) -> Recipe:
         return _named(self.recipes, name, "recipes")
-    report: Report
 
     def training_of(self, dataset: str) -> Training:
         return _named(self.training, dataset, "training")
