@@ -14,8 +14,10 @@ from pipeline.text.bigru import BiGRU
 
 Step = Callable[[], object]
 FOUND = 10  # candidates that a query's answer lists
-CROSS_ENCODER = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
-"""BERT-base, the size of UNITER-base and OSCAR-base, which VSE+2AD Table 2 and VSE∞ figure 3 compare with."""
+WORDS = 10_000  # of the BiGRU's vocabulary
+BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
+"""BERT-base: the text encoder, and the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE+2AD (Table
+2) and VSE∞ (figure 3) compare."""
 
 
 def pool(setting: Named, dimension: int, batch: int, items: int, device: str) -> Step:
@@ -26,14 +28,12 @@ def pool(setting: Named, dimension: int, batch: int, items: int, device: str) ->
     return lambda: module(values, counts)
 
 
-def encode(setting: Named, training: Training, words: int, tokens: int, device: str) -> Step:
-    """Embed one caption of `tokens` words: BiGRU, pooling, normalisation."""
-    d = training.dimension
-    text = BiGRU(words, d, training.word_dimension).to(device).eval()
-    module = pooling.build(setting.name, d, **setting.options).to(device).eval()
-    caption = torch.randint(words, (1, tokens), device=device)
+def bigru(training: Training, tokens: int, device: str) -> Step:
+    """Encode one caption of `tokens` words with a BiGRU."""
+    text = BiGRU(WORDS, training.dimension, training.word_dimension).to(device).eval()
+    caption = torch.randint(WORDS, (1, tokens), device=device)
     length = torch.tensor([tokens], device=device)
-    return lambda: normalize(module(text(caption, length), length), dim=-1)
+    return lambda: text(caption, length)
 
 
 def search(images: int, dimension: int, device: str) -> Step:
@@ -43,9 +43,9 @@ def search(images: int, dimension: int, device: str) -> Step:
     return lambda: (vectors @ caption).topk(min(FOUND, images))
 
 
-def cross_encoder_layer(pairs: int, positions: int, device: str) -> Step:
-    """One of its layers on pairs of an image and a caption, as [pairs, positions, width]."""
-    layer = nn.TransformerEncoderLayer(CROSS_ENCODER["width"], CROSS_ENCODER["heads"], CROSS_ENCODER["feedforward"],
-                                       activation="gelu", batch_first=True).to(device).eval()
-    values = torch.randn(pairs, positions, CROSS_ENCODER["width"], device=device)
+def transformer_layer(inputs: int, positions: int, device: str) -> Step:
+    """One layer of BERT-base on [inputs, positions, width]."""
+    layer = nn.TransformerEncoderLayer(BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu",
+                                       batch_first=True).to(device).eval()
+    values = torch.randn(inputs, positions, BERT["width"], device=device)
     return lambda: layer(values)

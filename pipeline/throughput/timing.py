@@ -16,7 +16,6 @@ from pipeline.throughput import steps
 from pipeline.throughput.clock import seconds
 
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
-WORDS = 10_000
 
 
 @torch.inference_mode()
@@ -37,21 +36,25 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
         return seconds(step(), s.device, s.repeats)
 
     pooled = _each(recipes, lambda recipe: recipe.image_pooling, lambda pooling: timed(
-        f"pooling {pooling.name}", lambda: steps.pool(pooling, d, s.batch_size, s.items, s.device)))
-    encoded = _each(recipes, lambda recipe: recipe.text_pooling, lambda pooling: timed(
-        f"caption by {pooling.name}", lambda: steps.encode(pooling, training, WORDS, s.tokens, s.device)))
+        f"images by {pooling.name}", lambda: steps.pool(pooling, d, s.batch_size, s.items, s.device)))
+    joined = _each(recipes, lambda recipe: recipe.text_pooling, lambda pooling: timed(
+        f"caption by {pooling.name}", lambda: steps.pool(pooling, d, 1, s.tokens, s.device)))
+    layers = steps.BERT["layers"]
+    encoded = {"bigru": timed("caption by BiGRU", lambda: steps.bigru(training, s.tokens, s.device)),
+               "bert": timed("caption by BERT", lambda: steps.transformer_layer(1, s.tokens, s.device)) * layers}
     searched = {n: timed(f"search {n:,} images", lambda: steps.search(n, d, s.device))  # noqa: B023 (called at once)
                 for n in dict.fromkeys([s.candidates, *s.pools])}
-    layer = timed("cross-encoder", lambda: steps.cross_encoder_layer(s.pairs, s.items + s.tokens, s.device))
-    crossed = s.pairs / (layer * steps.CROSS_ENCODER["layers"])
+    layer = timed("cross-encoder", lambda: steps.transformer_layer(s.pairs, s.items + s.tokens, s.device))
+    crossed = s.pairs / (layer * layers)
+    queries = {(name, text): taken + encoded[text] for name, taken in joined.items() for text in encoded}
     first = next(iter(recipes))
+    one = queries[first, "bigru"]
     return {
         "poolings": {name: s.batch_size / taken for name, taken in pooled.items()},
-        "retrieval": {f"{name}-bigru": s.candidates / (ENSEMBLE * (taken + searched[s.candidates]))
-                      for name, taken in encoded.items()} | {"cross-encoder": crossed},
-        "pools": [{"images": n, "head": encoded[first] + searched[n],
-                   "ensemble": ENSEMBLE * (encoded[first] + searched[n]), "cross_encoder": n / crossed}
-                  for n in s.pools],
+        "retrieval": {f"{name}-{text}": s.candidates / (ENSEMBLE * (taken + searched[s.candidates]))
+                      for (name, text), taken in queries.items()} | {"cross-encoder": crossed},
+        "pools": [{"images": n, "head": one + searched[n], "ensemble": ENSEMBLE * (one + searched[n]),
+                   "cross_encoder": n / crossed} for n in s.pools],
         "methods": methods(first, d, s),
         "settings": {"dimension": d, **s.model_dump()},
         "made_with": _made_with(s.device),
@@ -60,19 +63,21 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
     """How each was timed, a sentence or two for a caption or a footnote."""
-    size = steps.CROSS_ENCODER
+    size = steps.BERT
     cross = (f"A cross-encoder's time is a model: {size['layers']} times that of one Transformer layer of BERT-base's "
              f"size ({size['width']} wide) on {s.pairs} pairs of {s.items} items and {s.tokens} tokens at once, "
              "for every pair of the query with an image; its other parts are left out.")
-    query = (f"a caption of {s.tokens} tokens is encoded (BiGRU), multiplied with all image embeddings "
-             f"(d = {dimension}, computed before), and the {steps.FOUND} most similar are found")
+    query = (f"a caption of {s.tokens} tokens is encoded, multiplied with all image embeddings (d = {dimension}, "
+             f"computed before), and the {steps.FOUND} most similar are found")
+    bert = f"BERT counts as {size['layers']} such layers on the caption."
     how = f"Least of at least {s.repeats} runs on {_machine(s.device)}, float32, random values."
     return {
         "poolings": f"Forward pass of the image pooling on {s.batch_size} images of {s.items} items, d = {dimension}. "
                     f"{how}",
         "retrieval": f"Candidates a second for one query among {s.candidates:,} images: {query}; {ENSEMBLE} heads one "
-                     f"after the other. {cross} {how}",
-        "pools": f"One query: {query} (text pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} {how}",
+                     f"after the other. {cross} {bert} {how}",
+        "pools": f"One query: {query} (BiGRU, pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} "
+                 f"{how}",
     }
 
 

@@ -101,6 +101,16 @@ def test_bold_has_its_colour() -> None:
     assert r"520.5\rlap{\textsuperscript{a}}" in source
 
 
+def test_columns_share_the_width_of_a_long_heading_above() -> None:
+    panel = Panel((Column("a"), Column("b", ("A long heading above",)), Column("c", ("A long heading above",))), ())
+    source = to_latex(Table("t", "Caption", (panel,)))
+    (heading,) = re.findall(r"^a & .*", source, re.M)
+    widths = [float(width) for width in re.findall(r"\\makebox\[([\d.]+)em\]\[r\]", heading)]
+    assert len(widths) == 2
+    assert widths[0] == widths[1] > 3
+    assert r"\makebox" not in to_latex(tables.build("vse2ad_table1", {}))
+
+
 def test_sources_of_a_measured_row_are_a_comment() -> None:
     source = to_latex(tables.build("vse2ad_table1", everything()))
     assert r"\\ % vse2ad-R-bigru-s0 coco" in source

@@ -127,6 +127,14 @@ def test_measured_rows_follow_the_papers_order() -> None:
     assert [row[0] for row in rows] == ["0.25", "0.75", "AdPool"]
 
 
+def test_rows_that_the_paper_lacks_stay_in_the_order_measured() -> None:
+    measured: dict[str, Any] = {}
+    for feature in ("region", "grid", "patch"):
+        measured |= system("sample", "all", ensemble=None, features={feature: "small"})
+    panel = tables.build("vse_infty_table10", measured).panels[1]
+    assert [row[1] for row in texts(panel)] == ["Region", "Grid", "Patch"]
+
+
 def test_vse_infty_is_compared_under_the_same_network_only() -> None:
     def difference(engine: str) -> str:
         measured = system("coco", "coco_5k", recipe="vse_infty", features={"region": engine})
