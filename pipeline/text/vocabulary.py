@@ -37,22 +37,8 @@ class Vocabulary:
 
     @classmethod
     def of_scan(cls, path: Path) -> Vocabulary:
-        """SCAN's `*_vocab.json`: {"word2idx": {word: number}, …}; its words in their order, cut as NLTK does.
-
-        <mask>, which those files lack, is added. Raises InputError where the file is not such a one.
-        """
-        try:
-            numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]
-            ordered = sorted(numbers, key=numbers.__getitem__)
-            if sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
-                raise ValueError
-        except FileNotFoundError:
-            raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON, or to "
-                             "null for the words of the training captions") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all '
-                             "numbers from 0") from None
-        return cls((*SPECIAL, *(word for word in ordered if word not in SPECIAL)), "treebank")
+        """SCAN's `*_vocab.json`: its words in their order, cut as NLTK does. Raises InputError as `scan_words`."""
+        return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -89,3 +75,22 @@ class Vocabulary:
         if splitting not in SPLITTINGS:
             raise InputError(f"vocabulary: splitting {splitting!r}, expected one of {', '.join(SPLITTINGS)}")
         return cls(tuple(found), splitting)
+
+
+def scan_words(path: Path) -> list[str]:
+    """The words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}, by number; <mask>, which it lacks, the last.
+
+    Raises InputError where the file is not such a one.
+    """
+    try:
+        numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]
+        if sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
+            raise ValueError
+    except FileNotFoundError:
+        raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON, or to null for "
+                         "the words of the training captions") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all numbers '
+                         "from 0") from None
+    ordered = sorted(numbers, key=numbers.__getitem__)
+    return ordered if MASK in numbers else [*ordered, MASK]

@@ -1,6 +1,7 @@
 """Train heads, keep their checkpoints, and embed with them."""
 
 from pipeline.training.checkpoint import describe
+from pipeline.training.convert import convert
 from pipeline.training.divergence import Diverged
 from pipeline.training.embedding import embed
 from pipeline.training.head import Head
@@ -8,5 +9,7 @@ from pipeline.training.head import load as load_head
 from pipeline.training.job import Job
 from pipeline.training.loop import train, usable
 from pipeline.training.processes import launch
+from pipeline.training.released import read as read_released
 
-__all__ = ["Diverged", "Head", "Job", "describe", "embed", "launch", "load_head", "train", "usable"]
+__all__ = ["Diverged", "Head", "Job", "convert", "describe", "embed", "launch", "load_head", "read_released", "train",
+           "usable"]

@@ -45,7 +45,7 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore, device: str = "c
     text = kind.load(folder / "text")
     if text.digest != description.get("vocabulary"):
         raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
-    if checkpoint.state(folder).epochs < training.epochs:
+    if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
     model = TwoTower(description["feature"], store.layout.dimension, text, recipe, training)
     tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ their digest tells."""
 
 @dataclass(frozen=True)
 class Job:
-    """One head to train: what from, how, and where it goes."""
+    """One head to train: what from, how, and where it goes.
+
+    origin: of a head that was not trained here, what is known of it.
+    """
 
     manifest: Manifest
     store: FeatureStore
@@ -36,10 +40,12 @@ class Job:
     folder: Path
     if_changed: str = "refuse"
     processes: Processes = field(default_factory=Alone)
+    origin: Mapping[str, Any] | None = None
 
     def description(self, words: Text) -> dict[str, Any]:
         """head.json: all that the head depends on."""
-        return {"dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
+        origin = {} if self.origin is None else {"origin": dict(self.origin)}
+        return {**origin, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
                 "training": self.training.model_dump(exclude=ASIDE), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.store.identity, "features": provenance(self.store),

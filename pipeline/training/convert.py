@@ -1,0 +1,50 @@
+"""A head from weights that were trained elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline import text as texts
+from pipeline.errors import InputError
+from pipeline.heads.two_tower import TwoTower
+from pipeline.settings import Training
+from pipeline.training import checkpoint
+from pipeline.training.job import Job
+from pipeline.training.released import Released
+from pipeline.weights import sha256
+
+OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
+"""The released code's options -> our settings."""
+
+
+def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
+    """Write the head's folder, as if it had been trained here, but for its origin. Nothing is trained.
+
+    job: whose settings are taken where the checkpoint does not say. vocabulary: SCAN's JSON, for a BiGRU.
+
+    Raises InputError where the store's features are of another width, the words of another number, weights do not fit,
+    or the folder holds another head and if_changed is "refuse".
+    """
+    if released.width != job.store.layout.dimension:
+        raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.store.path} has "
+                         f"{job.store.layout.dimension}; extract or import those that it was trained on")
+    state = released.state(vocabulary)
+    origin = {"file": released.path.name, "sha256": sha256(released.path), "epochs": released.epoch,
+              "val_rsum": released.rsum}
+    job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
+    text = texts.kind(job.text).learn([], job.training)
+    model = TwoTower(job.feature, released.width, text, job.recipe, job.training)
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise InputError(f"{released.path}: does not fit a head of the recipe {job.recipe_name}: {error}") from None
+    job.check(text)
+    job.claim(text)
+    checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
+
+
+def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:
+    known = {ours: released.options[theirs] for theirs, ours in OPTIONS.items() if theirs in released.options}
+    sizes = {"dimension": released.dimension, "word_dimension": released.word_dimension or settings.word_dimension}
+    return settings.model_copy(update={**known, **sizes, "vocabulary": str(vocabulary) if vocabulary else None})

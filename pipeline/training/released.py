@@ -1,0 +1,147 @@
+"""Heads of VSE-infinity's released code, github.com/woodfrog/vse_infty: from its names to ours.
+
+A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption encoder, and beside
+them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.text.vocabulary import Vocabulary, scan_words
+
+GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
+IMAGES = {
+    "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
+               "mlp.layers.1": "projection.mlp.3", **{old: f"image_pooling.{new}" for old, new in GPO.items()}},
+}
+"""Feature -> places of the image encoder in theirs -> in ours."""
+CAPTIONS = {
+    "bigru": {"embed": "text.embedding", **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
+    "bert": {"bert": "text.pretrained", "linear": "text.linear.linear",
+             **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
+}
+UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids")
+"""What their forward pass never reads."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """images, captions: the state dicts. epoch: finished ones. rsum: on val, in percent, as its code counted.
+
+    options: what it was trained with, as far as the file says.
+    """
+
+    path: Path
+    images: Mapping[str, Tensor]
+    captions: Mapping[str, Tensor]
+    epoch: int
+    rsum: float
+    options: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """Which kind of text encoder it has."""
+        return "bert" if any(name.startswith("bert.") for name in self.captions) else "bigru"
+
+    @property
+    def feature(self) -> str:
+        """Which feature it is for: a grid head has its CNN with it."""
+        return "grid" if any(name.startswith("backbone.") for name in self.images) else "region"
+
+    @property
+    def dimension(self) -> int:
+        """d of the joint space."""
+        return len(self._first("fc.weight"))
+
+    @property
+    def width(self) -> int:
+        """D of the features."""
+        return self._first("fc.weight").shape[1]
+
+    @property
+    def word_dimension(self) -> int | None:
+        """Of the word embeddings; None for BERT."""
+        return self.captions["embed.weight"].shape[1] if "embed.weight" in self.captions else None
+
+    def _first(self, ending: str) -> Tensor:
+        return next(value for name, value in self.images.items() if name.endswith(ending))
+
+    def state(self, vocabulary: Path | None) -> dict[str, Tensor]:
+        """The state dict of our head. vocabulary: SCAN's JSON with the words of a BiGRU.
+
+        Raises InputError for names that are not known, or a vocabulary of another size.
+        """
+        if self.feature not in IMAGES:
+            raise InputError(f"{self.path}: is for {self.feature} features; heads for {', '.join(IMAGES)} are read")
+        captions = dict(self.captions)
+        if self.text == "bigru":
+            captions |= {"embed.weight": self._reordered(vocabulary)}
+        return _renamed(self.path, self.images, IMAGES[self.feature]) \
+            | _renamed(self.path, _gru(captions), CAPTIONS[self.text] | _DIRECTIONS)
+
+    def _reordered(self, vocabulary: Path | None) -> Tensor:
+        """The word embeddings in our vocabulary's order, which begins with the special words."""
+        if vocabulary is None:
+            raise InputError(f"{self.path}: a BiGRU needs the words it was trained with; give --vocabulary with "
+                             "SCAN's JSON, coco_precomp_vocab.json or f30k_precomp_vocab.json")
+        theirs, weight = scan_words(vocabulary), self.captions["embed.weight"]
+        if len(theirs) != len(weight):
+            raise InputError(f"{self.path}: has {len(weight)} words, {vocabulary} {len(theirs)}; give the vocabulary "
+                             "that it was trained with")
+        numbers = {word: number for number, word in enumerate(theirs)}
+        return weight[[numbers[word] for word in Vocabulary.of_scan(vocabulary).words]]
+
+
+_DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
+
+
+def _gru(captions: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Their GRU of two directions as two of one: `rnn.weight_hh_l0_reverse` is ours `rearward.weight_hh_l0`."""
+    return {(f"rearward.{name.removeprefix('rnn.').removesuffix('_reverse')}" if name.endswith("_reverse")
+             else f"onward.{name.removeprefix('rnn.')}") if name.startswith("rnn.") else name: value
+            for name, value in captions.items()}
+
+
+def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str]) -> dict[str, Tensor]:
+    found = {}
+    for name, value in state.items():
+        if name.startswith(UNUSED):
+            continue
+        place = next((old for old in places if name.startswith(f"{old}.")), None)
+        if place is None:
+            raise InputError(f"{path}: {name} has no place in a head of VSE-infinity as its released code trains it")
+        found[places[place] + name.removeprefix(place)] = value
+    return found
+
+
+def read(path: Path) -> Released:
+    """A checkpoint of the released code; nothing in it is run. Raises InputError where it is not one."""
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):  # of plain values, as all that weights_only admits
+            tree = torch.load(path, map_location="cpu", weights_only=True)
+        images, captions = ({name.removeprefix("module."): _tensor(value) for name, value in side.items()}
+                            for side in tree["model"])
+        released = Released(path, images, captions, int(tree.get("epoch", 0)), float(tree.get("best_rsum", "nan")),
+                            vars(tree.get("opt", argparse.Namespace())))
+        _ = released.width, released.word_dimension
+        return released
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except Exception as error:  # bytes made to break the reader may raise anything
+        raise InputError(f"{path}: not a checkpoint of vse_infty's released code, with two state dicts under \"model\" "
+                         f"({type(error).__name__})") from None
+
+
+def _tensor(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError
+    return value
