@@ -20,10 +20,14 @@ Index: TypeAlias = slice | Ids
 # A block of this size is still in a processor's cache when it has been made and is then counted.
 CACHED_BYTES = 8_000_000
 
-# Rows and columns that are compared at a time: 0.5 MB of float32, which the second-level cache holds. Long
-# rows make numpy's comparisons two to three times as fast; the width is a multiple of 8 * 255, see
-# `counting.py`.
-TILE_HEIGHT, TILE_WIDTH = 16, 8160
+# What is compared at a time: at most TILE_WIDTH columns of TILE_CELLS cells. The longer its rows, the faster are
+# numpy's comparisons, and the taller, the fewer they are; 2 MB of float32 is still close to the processor. The
+# width is a multiple of 8 * 255, see `counting.py`.
+TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
+
+# Columns of a block that is a matrix product. Blocks about as wide as tall are packed with the least effort;
+# and where rows of a product do not start at a multiple of 32 bytes, MKL takes half as long again.
+PRODUCT_WIDTH, ALIGNED = 2040, 8
 
 
 def row_blocks(shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 1)) -> Iterator[tuple[slice, slice]]:
@@ -34,13 +38,16 @@ def row_blocks(shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 
     return cut(shape, rows, columns)
 
 
-def wide_blocks(shape: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
-    """Blocks for computed cells, all of about one size: no wider than is counted at once, and as tall as they
-    may be.
-    """
+def product_blocks(shape: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
+    """Blocks for matrix products, all of about one size: as wide as is packed well, and as tall as they may be."""
     images, captions = shape
-    columns = _even(captions, min(cells, TILE_WIDTH))
+    columns = aligned(_even(captions, min(max(1, cells // ALIGNED * ALIGNED), PRODUCT_WIDTH)))
     return cut(shape, _even(images, max(1, cells // columns)), columns)
+
+
+def aligned(columns: int) -> int:
+    """The next width at which all rows start well."""
+    return math.ceil(columns / ALIGNED) * ALIGNED
 
 
 def _even(length: int, most: int) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.retrieval.blocks import TILE_HEIGHT, TILE_WIDTH, Ids
+from pipeline.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Ids
 
 # Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte overflows.
-WORDS = 255
+ADDED = 255
 
 
 class Counts:
@@ -22,11 +23,22 @@ class Counts:
         self.above: Ids = np.zeros(len(threshold), np.int64)
         self.at: Ids = np.zeros(len(threshold), np.int64)
 
+    @classmethod
+    def total(cls, parts: Sequence[Counts]) -> Counts:
+        """The sum of counts of different blocks of one matrix, with one threshold."""
+        whole = cls(parts[0].threshold, parts[0].by_row)
+        for part in parts:
+            whole.above += part.above
+            whole.at += part.at
+        return whole
+
     def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
         """Adds a block that stands at this row and column of the matrix."""
-        for row in range(0, block.shape[0], TILE_HEIGHT):
-            for column in range(0, block.shape[1], TILE_WIDTH):
-                cells = block[row : row + TILE_HEIGHT, column : column + TILE_WIDTH]
+        width = min(block.shape[1], TILE_WIDTH)
+        height = min(TILE_CELLS // width, ADDED)
+        for row in range(0, block.shape[0], height):
+            for column in range(0, block.shape[1], width):
+                cells = block[row : row + height, column : column + width]
                 self._add_tile(cells, top + row, left + column)
 
     def _add_tile(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
@@ -34,7 +46,7 @@ class Counts:
         first, length = (top, height) if self.by_row else (left, width)
         part = slice(first, first + length)
         threshold = self.threshold[part, None] if self.by_row else self.threshold[part]
-        flags = np.zeros((height, math.ceil(width / (8 * WORDS)) * 8 * WORDS), bool)
+        flags = np.zeros((height, math.ceil(width / (8 * ADDED)) * 8 * ADDED), bool)
         np.greater(cells, threshold, out=flags[:, :width])
         self.above[part] += self._sums(flags)[:length]
         np.equal(cells, threshold, out=flags[:, :width])
@@ -44,5 +56,5 @@ class Counts:
         words = flags.view(np.int64)
         if not self.by_row:
             return np.add.reduce(words, axis=0).view(np.uint8)
-        lanes = np.add.reduce(words.reshape(len(words), -1, WORDS), axis=2).view(np.uint8)
+        lanes = np.add.reduce(words.reshape(len(words), -1, ADDED), axis=2).view(np.uint8)
         return lanes.sum(axis=1, dtype=np.int64)

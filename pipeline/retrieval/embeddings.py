@@ -18,11 +18,12 @@ from pipeline.retrieval.blocks import (
     CACHED_BYTES,
     Ids,
     Index,
+    aligned,
     check_floats,
+    product_blocks,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
     to_tensor,
-    wide_blocks,
     working_size,
 )
 from pipeline.retrieval.similarity import EqualRows
@@ -62,7 +63,9 @@ class Embeddings:
         return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
     def block(self, images: Index, captions: Index) -> Tensor:
-        product = self._rows(self.images[images]) @ self._rows(self.captions[captions]).T
+        rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
+        product = torch.empty(len(rows), aligned(len(columns)), dtype=self.dtype)[:, :len(columns)]
+        torch.mm(rows, columns.T, out=product)
         return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Tensor:
@@ -74,7 +77,7 @@ class Embeddings:
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return wide_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
+        return product_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: npt.NDArray[Any]) -> Tensor:
         return to_tensor(values).to(self.dtype)

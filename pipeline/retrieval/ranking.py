@@ -5,11 +5,10 @@ a similarity matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+import torch
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
@@ -17,6 +16,7 @@ from pipeline.retrieval.counting import Counts
 from pipeline.retrieval.ranks import QueryRanks, Ranks
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.thresholds import Thresholds
+from pipeline.retrieval.workers import share
 
 Progress: TypeAlias = Callable[[int], object]
 
@@ -30,8 +30,8 @@ def rank(
     caption_image: integers [C], the row of each caption's image, in any order and any number per image; -1
         for a caption whose image is not in the pool. Such a caption, and an image without captions, is no
         query but stays among the candidates of the others.
-    block_megabytes: size of the largest block read at once (10^6 bytes); memory beyond it is a few numbers
-        per image and caption.
+    block_megabytes: size of all blocks in memory at once (10^6 bytes), one for each of torch's threads; memory
+        beyond it is a few numbers per image and caption.
     progress: called after each block with the number of image rows finished so far.
 
     Raises `InputError` for shapes that disagree, and for a NaN or infinity, with its row and column.
@@ -40,7 +40,7 @@ def rank(
     owner = check_caption_image(caption_image, source.shape)
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
-    block_bytes = max(1, int(block_megabytes * 1e6))
+    block_bytes = max(1, int(block_megabytes * 1e6 / torch.get_num_threads()))
     if isinstance(source, PerDirection):
         report = _Rows(progress, source.shape, 2 * source.shape[0] * source.shape[1])
         i2t = _count(source.direction("i2t", block_bytes), owner, block_bytes, report, ("i2t",))["i2t"]
@@ -83,25 +83,34 @@ class _Rows:
             self.progress(self.cells * self.rows // self.all_cells)
 
 
+class _Counter:
+    """One thread's counts of the blocks that it computes."""
+
+    def __init__(self, source: Similarity, thresholds: Thresholds, directions: tuple[Direction, ...]) -> None:
+        self.source, self.thresholds = source, thresholds
+        both: dict[Direction, Callable[[], Counts]] = {
+            "i2t": lambda: Counts(thresholds.image.numpy(), by_row=True),
+            "t2i": lambda: Counts(thresholds.caption.numpy(), by_row=False),
+        }
+        self.counts = {name: both[name]() for name in directions}
+
+    def add(self, rows: slice, columns: slice) -> None:
+        block = self.source.block(rows, columns)
+        self.thresholds.settle(block, rows, columns)
+        for counts in self.counts.values():
+            counts.add(block.numpy(), rows.start, columns.start)
+
+
 def _count(
     source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[Direction, ...]
 ) -> dict[Direction, QueryRanks]:
     thresholds = Thresholds(source, owner)
-    both: dict[Direction, Counts] = {
-        "i2t": Counts(thresholds.image.numpy(), by_row=True),
-        "t2i": Counts(thresholds.caption.numpy(), by_row=False),
+    blocks = source.grid(source.shape, block_bytes)
+    counters = share(blocks, lambda: _Counter(source, thresholds, directions), report.finished)
+    return {
+        name: _queries(Counts.total([counter.counts[name] for counter in counters]), thresholds, name)
+        for name in directions
     }
-    wanted = [both[name] for name in directions]
-    # numpy compares without holding the interpreter's lock, so the two directions are counted side by side.
-    with ThreadPoolExecutor(len(wanted)) as threads:
-        for rows, columns in source.grid(source.shape, block_bytes):
-            block = source.block(rows, columns)
-            thresholds.settle(block, rows, columns)
-            add = partial(Counts.add, block=block.numpy(), top=rows.start, left=columns.start)
-            list(threads.map(add, wanted))
-            report.finished(block.numel())
-            del block, add  # before the next one is made
-    return {name: _queries(both[name], thresholds, name) for name in directions}
 
 
 def _queries(counts: Counts, thresholds: Thresholds, direction: Direction) -> QueryRanks:
