@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import objectives, pooling
+from benchmarks import objectives, pooling, ranking
 
 if __name__ == "__main__":
-    for benchmark in (pooling, objectives):
+    for benchmark in (pooling, objectives, ranking):
         benchmark.main()

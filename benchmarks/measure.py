@@ -36,12 +36,12 @@ def _growth(make: Callable[..., Step], arguments: tuple[Any, ...]) -> int:
     step = make(*arguments)
     # Forget the peak of the imports: "5" resets the high-water mark (proc_pid_clear_refs(5)).
     Path("/proc/self/clear_refs").write_text("5")
-    before = _high_water_mark()
+    before = high_water_mark()
     step()
-    return _high_water_mark() - before
+    return high_water_mark() - before
 
 
-def _high_water_mark() -> int:
+def high_water_mark() -> int:
     """The most memory that this process has held, in bytes."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None

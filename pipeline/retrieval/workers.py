@@ -32,7 +32,8 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[in
     that of the first block is raised, and no further blocks are begun.
     """
     threads = torch.get_num_threads()
-    queue, workers = _Queue(blocks, finished), [make() for _ in range(threads)]
+    workers = [make() for _ in range(threads)]
+    queue: _Queue[W] = _Queue(blocks, finished)
     if threads == 1:
         queue.serve(workers[0])
     else:
