@@ -33,6 +33,7 @@ def command(layout: Layout, settings: Settings) -> None:
     partial = layout.throughput.with_suffix(".partial")
     partial.write_text(json.dumps(measured, indent=1), encoding="utf-8")
     partial.replace(layout.throughput)
-    for kind, unit in (("poolings", "images a second pooled"), ("retrieval", "candidates a second")):
-        for name, rate in measured[kind].items():
-            click.echo(f"{name}: {rate:,.0f} {unit}")
+    click.echo(f"{layout.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
+    for kind, unit in (("poolings", "images pooled a second"), ("retrieval", "candidates a second")):
+        slowest, *_, fastest = sorted(measured[kind].items(), key=lambda rate: rate[1])
+        click.echo(f"  {unit}: from {slowest[1]:,.0f} ({slowest[0]}) to {fastest[1]:,.0f} ({fastest[0]})")

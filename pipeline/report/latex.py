@@ -1,4 +1,4 @@
-"""Tables in LaTeX.
+"""Tables in LaTeX, and the floats of figures.
 
 `to_latex` gives a file for \\input. Its document needs the packages booktabs, xcolor and graphicx, as in
 `preview`; a table wider than the line is scaled down to it, a narrower one is left as it is.
@@ -6,66 +6,10 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable
 
+from pipeline.report.latex_text import escape
 from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "#": r"\#",
-    "$": r"\$",
-    "%": r"\%",
-    "&": r"\&",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"{\char34}",
-    "`": r"\textasciigrave{}",
-    # At the start of a row these would be read as arguments of the \\ before it.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-    "∞": r"$\infty$",
-    "†": r"$\dagger$",
-    "‡": r"$\ddagger$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": "$-$",
-    "Δ": r"$\Delta$",
-    "→": r"$\rightarrow$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "✓": r"$\surd$",
-    "✗": r"$\times$",
-    "…": r"\ldots{}",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "ß": r"\ss{}",
-    "ø": r"\o{}",
-    "æ": r"\ae{}",
-    "ł": r"\l{}",
-}
-_ACCENTS = {
-    "\N{COMBINING GRAVE ACCENT}": r"\`",
-    "\N{COMBINING ACUTE ACCENT}": r"\'",
-    "\N{COMBINING CIRCUMFLEX ACCENT}": r"\^",
-    "\N{COMBINING TILDE}": r"\~",
-    "\N{COMBINING DIAERESIS}": r"\"",
-    "\N{COMBINING RING ABOVE}": r"\r",
-    "\N{COMBINING CARON}": r"\v",
-    "\N{COMBINING CEDILLA}": r"\c",
-}
 
 NARROW = 2.4  # em: what R@10 and 100.0 take anyway
 
@@ -74,28 +18,6 @@ PREAMBLE = r"""\documentclass{article}
 \usepackage{booktabs,xcolor,graphicx}
 \begin{document}
 """
-
-
-def escape(text: str) -> str:
-    """`text` for LaTeX, pure ASCII: whatever it holds, it is printed and never run.
-
-    White space of any kind becomes one space. A character that has no spelling here is printed as its number,
-    e.g. [U+4E2D].
-    """
-    plain = " ".join(unicodedata.normalize("NFC", text).split())
-    # Braces keep TeX from joining hyphens into a dash.
-    return re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
-
-
-def _escape_character(character: str) -> str:
-    if character in _SPECIAL:
-        return _SPECIAL[character]
-    if " " <= character <= "~":
-        return character
-    base, accent = unicodedata.normalize("NFD", character)[:1], unicodedata.normalize("NFD", character)[1:]
-    if base.isascii() and base.isalpha() and accent in _ACCENTS:
-        return f"{_ACCENTS[accent]}{{{base}}}"
-    return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
 def to_latex(table: Table) -> str:

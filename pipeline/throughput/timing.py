@@ -48,17 +48,20 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     crossed = s.pairs / (layer * layers)
     queries = {(name, text): taken + encoded[text] for name, taken in joined.items() for text in encoded}
     first = next(iter(recipes))
-    one = queries[first, "bigru"]
     return {
         "poolings": {name: s.batch_size / taken for name, taken in pooled.items()},
         "retrieval": {f"{name}-{text}": s.candidates / (ENSEMBLE * (taken + searched[s.candidates]))
                       for (name, text), taken in queries.items()} | {"cross-encoder": crossed},
-        "pools": [{"images": n, "head": one + searched[n], "ensemble": ENSEMBLE * (one + searched[n]),
-                   "cross_encoder": n / crossed} for n in s.pools],
+        "pools": [_pool(n, queries[first, "bigru"] + searched[n], crossed) for n in s.pools],
         "methods": methods(first, d, s),
         "settings": {"dimension": d, **s.model_dump()},
         "made_with": _made_with(s.device),
     }
+
+
+def _pool(images: int, head: float, crossed: float) -> dict[str, float]:
+    """Seconds of a query among so many images; `crossed`: pairs a second of the cross-encoder."""
+    return {"images": images, "head": head, "ensemble": ENSEMBLE * head, "cross_encoder": images / crossed}
 
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:

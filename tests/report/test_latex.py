@@ -12,7 +12,8 @@ from invented import everything
 from pylatexenc.latexwalker import LatexWalker
 
 from pipeline.report import tables
-from pipeline.report.latex import escape, preview, to_latex
+from pipeline.report.latex import preview, to_latex
+from pipeline.report.latex_text import escape
 from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
 
 AWKWARD = [
