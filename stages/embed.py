@@ -29,9 +29,10 @@ AT_ONCE = 2048  # images embedded before their vectors are written
               help="Which images; may be given several times.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
               help="The store.")
+@options.device
 @options.with_settings
 def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
-            out: Path | None) -> None:
+            out: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
     Its features must be there, made by the same engine with the same settings as those that the head was trained on.
@@ -42,7 +43,8 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     folder = layout.head(trained_on.dataset, head)
     feature = training.describe(folder)["feature"]
     own = FeatureStore(layout.features(trained_on.dataset, feature)).require(trained_on)
-    trained = training.load_head(folder, trained_on, own)
+    trained = training.load_head(folder, trained_on, own,
+                                 device or settings.training_of(trained_on.dataset).device)
     manifest = Manifest.load(layout.manifest(name))
     store = FeatureStore(layout.features(name, feature)).require(manifest)
     _refuse_other_features(store, own)
