@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 
 import click
 from tqdm import tqdm
@@ -35,5 +36,5 @@ def command(layout: Layout, settings: Settings) -> None:
     partial.replace(layout.throughput)
     click.echo(f"{layout.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     for kind, unit in (("poolings", "images pooled a second"), ("retrieval", "candidates a second")):
-        slowest, *_, fastest = sorted(measured[kind].items(), key=lambda rate: rate[1])
-        click.echo(f"  {unit}: from {slowest[1]:,.0f} ({slowest[0]}) to {fastest[1]:,.0f} ({fastest[0]})")
+        (slowest, least), (fastest, most) = (of(measured[kind].items(), key=itemgetter(1)) for of in (min, max))
+        click.echo(f"  {unit}: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})")
