@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from pipeline import recipes
 from pipeline.errors import InputError
@@ -120,6 +120,26 @@ class Evaluate(Section):
     block_megabytes: Annotated[float, Field(gt=0)]
 
 
+class Synthetic(Section):
+    """How GPO's generators are trained on known pooling patterns, and on which set sizes they are tested."""
+
+    dimension: Count
+    sets: Count
+    seen: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    tested: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    steps: Count
+    learning_rate: Annotated[float, Field(gt=0)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Synthetic:
+        (least, most), (first, last) = self.tested, self.seen
+        if not least < first <= last < most:
+            raise ValueError(f"sizes seen must lie within those tested, with some on either side, got {self.seen} and "
+                             f"{self.tested}")
+        return self
+
+
 class Throughput(Section):
     """What is timed, for the papers' #OIPs and the time of a query."""
 
@@ -150,6 +170,7 @@ class Settings(Section):
     training: dict[Name, Training]
     score: Score
     evaluate: Evaluate
+    synthetic: Synthetic
     throughput: Throughput
     tables: list[str]
     figures: list[str]

@@ -24,6 +24,7 @@ COMMANDS = {
     "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
     "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
     "compare": "Test two systems against each other on the same queries.",
+    "synthetic": "Learn known pooling patterns with GPO's generators.",
     "throughput": "Time poolings and retrieval on this machine.",
     "trace": "Follow a figure back to the features that it rests on.",
     "embed": "Embed a data set with a head that was trained on it or on another.",

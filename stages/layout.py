@@ -36,6 +36,10 @@ class Layout:
         return self.root / "results" / "throughput.json"
 
     @property
+    def synthetic(self) -> Path:
+        return self.root / "results" / "synthetic.json"
+
+    @property
     def tables(self) -> Path:
         return self.root / "results" / "tables"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pipeline import synthetic
 from pipeline.report import latex, markdown, tables
 from pipeline.report.files import read_json, replacing
 from pipeline.settings import Settings
@@ -18,13 +19,15 @@ def command(layout: Layout, settings: Settings, delta: bool) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
     A .tex file is taken with \input and needs booktabs, graphicx and xcolor; preview.tex is a document of all of them.
-    Columns of speed (#OIPs) come from results/throughput.json, where `pipeline throughput` made it.
+    Columns of speed (#OIPs) come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
+    patterns from results/synthetic.json, by `pipeline synthetic`.
 
     Example: pipeline tables --delta
     """
     measured = read_json(layout.metrics, "evaluate")
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
-    built = {name: tables.build(name, measured, delta, timed) for name in settings.tables}
+    learned = synthetic.whole(read_json(layout.synthetic, "synthetic")) if layout.synthetic.exists() else []
+    built = {name: tables.build(name, measured, delta, timed, learned) for name in settings.tables}
     with replacing(layout.tables) as making:
         for name, table in built.items():
             (making / f"{name}.tex").write_text(latex.to_latex(table), encoding="utf-8")

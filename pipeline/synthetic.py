@@ -1,0 +1,127 @@
+"""How well GPO's generators learn known pooling patterns (VSE∞ B.3, Table 11).
+
+Random features are pooled by a pattern's own coefficients; a GPO learns from such pairs of input and output alone, on
+sets of some sizes; then its coefficients are compared with the pattern's, on those sizes and on others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.heads.pooling.gpo import GPO
+from pipeline.heads.pooling.sort import sort_descending
+from pipeline.settings import Synthetic
+
+DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
+    ("Index", "Interp."): {"generator": "interpolated"},
+    ("Cos/Sin", "MLP"): {"generator": "mlp"},
+    ("Index", "BiGRU"): {"generator": "bigru", "positions": "index"},
+    ("Cos/Sin", "BiGRU"): {"generator": "bigru"},
+    ("Cos/Sin", "Transformer"): {"generator": "transformer"},
+}
+"""(input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8, not of Table 11."""
+
+
+def average(size: int) -> Tensor:
+    """A: every item counts alike."""
+    return torch.full((size,), 1 / size)
+
+
+def largest(count: int) -> Callable[[int], Tensor]:
+    """M-K: the mean of the K largest, of all where there are fewer."""
+
+    def pattern(size: int) -> Tensor:
+        return torch.where(torch.arange(size) < count, 1 / min(count, size), 0.0)
+    return pattern
+
+
+def upper_half(size: int) -> Tensor:
+    """T-50%: the mean of the largest half, rounded up."""
+    return largest(math.ceil(size / 2))(size)
+
+
+def linear(size: int) -> Tensor:
+    """L: weights that fall linearly to zero at the least item."""
+    falling = torch.arange(size - 1, -1, -1, dtype=torch.float32)
+    return falling / falling.sum()
+
+
+PATTERNS: dict[str, Callable[[int], Tensor]] = {
+    "A": average, "M-1": largest(1), "M-10": largest(10), "T-50%": upper_half, "L": linear}
+"""Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: [N], of sum 1."""
+
+
+def train(design: tuple[str, str], pattern: str, settings: Synthetic,
+          on_step: Callable[[float], None] = lambda loss: None) -> GPO:
+    """A GPO that has learned the pattern from random sets of settings.seen sizes. on_step is given each step's loss."""
+    torch.manual_seed(settings.seed)
+    gpo = GPO(settings.dimension, **DESIGNS[design])
+    optimizer = torch.optim.Adam(gpo.parameters(), lr=settings.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
+    first, last = settings.seen
+    targets = coefficients(pattern, torch.arange(last + 1).clamp(min=2))
+    for _ in range(settings.steps):
+        counts = torch.randint(first, last + 1, (settings.sets,))
+        items = torch.randn(settings.sets, int(counts.max()), settings.dimension)
+        valid = torch.arange(items.shape[1]) < counts[:, None]
+        ordered = sort_descending(items, valid)
+        expected = (ordered * targets[counts, :items.shape[1], None]).sum(1)
+        theta = gpo.coefficients(counts)
+        loss = ((ordered * theta).sum(1) - expected).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        on_step(float(loss.detach()))
+    return gpo.eval()
+
+
+def coefficients(pattern: str, sizes: Tensor) -> Tensor:
+    """A pattern's coefficients for sets of these sizes [U]: [U, greatest size], zero beyond a set's own."""
+    out = torch.zeros(len(sizes), int(sizes.max()))
+    for row, size in zip(out, sizes.tolist(), strict=True):
+        row[:size] = PATTERNS[pattern](size)
+    return out
+
+
+@torch.no_grad()
+def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
+    """RMSE of the coefficients over seen sizes, and unseen smaller and larger ones: the root of the mean over sizes of
+    the mean over a set's positions.
+    """
+    (least, most), (first, last) = settings.tested, settings.seen
+    ranges = {"rmse_seen": (first, last), "rmse_unseen_smaller": (least, first - 1),
+              "rmse_unseen_larger": (last + 1, most)}
+    return {name: _rmse(gpo, pattern, torch.arange(start, end + 1)) for name, (start, end) in ranges.items()}
+
+
+def _rmse(gpo: GPO, pattern: str, sizes: Tensor) -> float:
+    apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
+    return float((apart.square().sum(1) / sizes).mean().sqrt())
+
+
+def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> dict[str, Any]:
+    """A result with the columns of `manifests/published/vse_infty_table11.csv`."""
+    return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **found}
+
+
+def whole(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of results/synthetic.json, of those designs whose patterns are all there.
+
+    Raises InputError where it has no rows as `row` makes them.
+    """
+    try:
+        rows = list(results["rows"])
+        found: dict[tuple[str, str], set[str]] = {}
+        for one in rows:
+            found.setdefault((one["input_repr"], one["decoder"]), set()).add(one["pattern"])
+    except (KeyError, TypeError):
+        raise InputError("results/synthetic.json: not as `pipeline synthetic` writes it; delete it and run that again"
+                         ) from None
+    return [one for one in rows if found[one["input_repr"], one["decoder"]] == set(PATTERNS)]
