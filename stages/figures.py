@@ -21,18 +21,17 @@ from stages.layout import ENSEMBLES, Layout, system
 
 
 @click.command
-@options.dataset
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie.")
 @options.with_settings
-def command(layout: Layout, settings: Settings, dataset: str | None, images: Path | None) -> None:
+def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
 
     A figure whose inputs are not there is left out, and said so here and in results/figures/index.md.
 
     Example: pipeline figures
     """
-    evidence = _gather(layout, settings, dataset or settings.run.dataset, images)
+    evidence = _gather(layout, settings, images)
     drawn: dict[str, figures.Drawing] = {}
     lacking: dict[str, str] = {}
     with replacing(layout.figures) as making:
@@ -52,23 +51,24 @@ def command(layout: Layout, settings: Settings, dataset: str | None, images: Pat
         click.echo(f"{name}: left out, it needs {needed}")
 
 
-def _gather(layout: Layout, settings: Settings, dataset: str, images: Path | None) -> figures.Evidence:
+def _gather(layout: Layout, settings: Settings, images: Path | None) -> figures.Evidence:
     """Everything that figures are drawn from, as far as it is there."""
+    dataset = settings.run.dataset
     stores = {feature: layout.features(dataset, feature) for feature in FEATURES}
     items = {feature: describe(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     title = names.DATASETS.get(dataset, manifest.dataset(dataset).title)
     return figures.Evidence(title, read_heads(layout.head(dataset, "")), items, timed,
-                            _gallery(layout, settings, dataset, images))
+                            _gallery(layout, settings, images))
 
 
-def _gallery(layout: Layout, settings: Settings, dataset: str, images: Path | None) -> Gallery | None:
+def _gallery(layout: Layout, settings: Settings, images: Path | None) -> Gallery | None:
     """The run's widest system that is scored, of its first recipe, text encoder and seed."""
     run = settings.run
     for visual in (*reversed(ENSEMBLES), *FEATURES):
-        path = layout.similarity(dataset, system(run.recipes[0], visual, run.texts[0], run.seeds[0]))
+        path = layout.similarity(run.dataset, system(run.recipes[0], visual, run.texts[0], run.seeds[0]))
         if path.exists():
-            table = Manifest.load(layout.manifest(dataset))
+            table = Manifest.load(layout.manifest(run.dataset))
             folder = images or table.images_folder
             return Gallery.of(SimilarityStore.open(path), table, folder) if folder.is_dir() else None
     return None

@@ -11,6 +11,7 @@ import click
 from tqdm import tqdm
 
 from pipeline import lineage, manifest
+from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.report import names, page
 from pipeline.report.examples import Gallery
@@ -58,9 +59,7 @@ def _contents(layout: Layout, settings: Settings, images: Path | None,
     features = {feature: path for feature in FEATURES if (path := layout.features(dataset, feature)).exists()}
     scored = {name: path for name in _names(settings, (*FEATURES, *ENSEMBLES))
               if (path := layout.similarity(dataset, name)).exists()}
-    if scored:
-        lineage.refuse_stale({name: SimilarityStore.open(path) for name, path in scored.items()},
-                             lambda head: layout.head(dataset, head))
+    _refuse_stale(layout, settings, metrics, scored)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
@@ -71,6 +70,16 @@ def _contents(layout: Layout, settings: Settings, images: Path | None,
         failures=stores.failures(features), stores=list(features),
         provenance=_provenance(layout, settings, card, features, metrics, {
             head.name: head.description for head in heads if head.name in ours}))
+
+
+def _refuse_stale(layout: Layout, settings: Settings, metrics: dict[str, Any], scored: dict[str, Path]) -> None:
+    """Raises InputError where the parts of the page would be of different states of things."""
+    opened = {name: SimilarityStore.open(path) for name, path in scored.items()}
+    if opened:
+        lineage.refuse_stale(opened, lambda head: layout.head(settings.run.dataset, head))
+    for name, store in opened.items():
+        if name in metrics and metrics[name].get("made_from") != store.made_from:
+            raise InputError(f"{layout.metrics}: {name} was scored again since; run `pipeline evaluate`")
 
 
 def _names(settings: Settings, visual: tuple[str, ...]) -> list[str]:
