@@ -89,6 +89,25 @@ def image_of(manifest: Manifest, caption: int) -> int:
     return int(found.iloc[0])
 
 
+def query(result: Result, image: int, caption: int | None) -> str:
+    """In words, where the query's right item stands among all candidates: of a caption its image, of an image the best
+    of its captions. Raises InputError where the store does not hold the query.
+    """
+    store = SimilarityStore.open(result.path)
+    ranks = retrieval.rank(store.scores, store.caption_image)
+    if caption is None:
+        place, queries, size = np.flatnonzero(store.image_ids == image), ranks.i2t, len(store.caption_ids)
+        told = f"image {image}: the best of its captions"
+    else:
+        place, queries, size = np.flatnonzero(store.caption_ids == caption), ranks.t2i, len(store.image_ids)
+        told = f"caption {caption}: its image {image}"
+    at = np.flatnonzero(np.isin(queries.query, place))
+    if not len(at):
+        raise InputError(f"{told}: is not among those that {result.path} scores")
+    tied = int(queries.equal[at[0]])
+    return f"{told} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
+
+
 def _row(manifest: Manifest, image: int, split: str) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
     if not len(rows) or manifest.images["split"].iloc[rows[0]] != split:

@@ -50,7 +50,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
         pool = _pool(similarity, embeddings, columns)  # type: ignore[assignment]
     if pool is not None:
         numbers = _measure(pool, rules or "all", ties, settings.evaluate) | _extend(pool, extended, settings.evaluate)
-        click.echo(json.dumps(numbers, indent=1) if output == "json" else _written({"": numbers}, output))
+        click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
@@ -59,8 +59,8 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     if output == "json":
         click.echo(layout.metrics.read_text(encoding="utf-8"))
     else:
-        click.echo(_written({name: result[protocol] for name, result in results.items()
-                             for protocol in sorted(result.keys() - {"made_from"})}, output))
+        click.echo(_written([(name, numbers) for name, result in results.items()
+                             for protocol, numbers in result.items() if protocol != "made_from"], output))
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns) -> Pool | None:
@@ -80,7 +80,7 @@ def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
     return Pool.of_enlarged(EmbeddingStore.open(similarity), [EmbeddingStore.open(path) for path in distractors])
 
 
-def _written(results: dict[str, dict[str, Any]], output: str) -> str:
+def _written(results: summary.Results, output: str) -> str:
     return summary.to_markdown(results) if output == "markdown" else summary.to_text(results)
 
 

@@ -15,7 +15,7 @@ from pipeline.manifest import Manifest
 from pipeline.rebuild import network_of
 from pipeline.settings import Settings
 from pipeline.similarity_store import SimilarityStore
-from pipeline.trace import Result, Step, image_of, trace
+from pipeline.trace import Result, Step, image_of, query, trace
 from stages import options
 from stages.layout import Layout
 
@@ -50,6 +50,8 @@ def command(layout: Layout, settings: Settings, result: Path, name: str | None, 
     click.echo(json.dumps([_plain(step) for step in steps], indent=1) if as_json else _text(steps))
     if image is None and not as_json:
         click.echo("name a query with --image or --caption to go on to the shards that hold it")
+    elif image is not None and not as_json and found.path.exists():
+        click.echo(query(found, image, caption))
     wrong = [step for step in steps if step.verdict != "matches"]
     if wrong:
         raise InputError(f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "

@@ -12,7 +12,7 @@ from pipeline.retrieval.significance import compare, over_seeds
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
 NOTE = ("B - A: with its 95 % interval, by a bootstrap over images; p: two-sided, by a paired randomisation test over "
-        "images. ±: standard deviation over seeds.")
+        "images; ±: standard deviation over seeds, where there are several.")
 
 
 def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
-# What is measured -> its numbers, with or without the key "interval".
-Results: TypeAlias = Mapping[str, Mapping[str, Any]]
+# What is measured, and its numbers, with or without the key "interval"; once for each protocol.
+Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 COLUMNS = ("R@1", "R@5", "R@10", "median rank", "mean rank", "tied queries")
@@ -16,26 +19,28 @@ NOTE = "In brackets: 95 % intervals, by a bootstrap over images."
 def to_text(results: Results) -> str:
     """Every result as a small table."""
     parts = []
-    for name, numbers in results.items():
+    for name, numbers in results:
         cells = [["", *COLUMNS], *([title, *_row(numbers, way)] for way, title in DIRECTIONS.items())]
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         parts += [_title(name, numbers), *(f"  {line}".rstrip() for line in lines), f"  RSUM {_rsum(numbers)}",
                   *(f"  {line}" for line in _extended(numbers)), ""]
+    parts += [line for each in _seeds(results) for line in (each, "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
 
 def to_markdown(results: Results) -> str:
     """All results in one table, two rows each."""
     lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
-    for name, numbers in results.items():
+    for name, numbers in results:
         first = True
         for way, title in DIRECTIONS.items():
             row = [_escape(_title(name, numbers)) if first else "", title, *_row(numbers, way),
                    _rsum(numbers) if first else ""]
             lines.append("| " + " | ".join(row) + " |")
             first = False
-    remarks = [f"{_escape(name)}: {line}" for name, numbers in results.items() for line in _extended(numbers)]
+    remarks = [f"{_escape(name)}: {line}" for name, numbers in results for line in _extended(numbers)]
+    remarks += [_escape(each) for each in _seeds(results)]
     return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
 
 
@@ -68,8 +73,28 @@ def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
                 for way, title in DIRECTIONS.items())
 
 
+def _seeds(results: Results) -> Iterator[str]:
+    """A line for each system of several seeds (NAME-s0, NAME-s1, ...): means, and standard deviations over seeds."""
+    systems: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for name, numbers in results:
+        without_seed = re.fullmatch(r"(.+)-s\d+", name)
+        if without_seed:
+            systems[without_seed[1], numbers["protocol"]].append(numbers)
+    for (name, protocol), runs in systems.items():
+        if len(runs) > 1:
+            told = "; ".join(f"{title} " + ", ".join(_spread(run[way][k] for run in runs) for k in ("r1", "r5", "r10"))
+                             for way, title in DIRECTIONS.items())
+            yield (f"{name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
+                   f"RSUM {_spread(run['rsum'] for run in runs)}")
+
+
+def _spread(values: Iterable[float]) -> str:
+    every = list(values)
+    return f"{fmean(every):.1f} ± {stdev(every):.1f}"
+
+
 def _with_intervals(results: Results) -> bool:
-    return any("interval" in numbers for numbers in results.values())
+    return any("interval" in numbers for _, numbers in results)
 
 
 def _escape(text: str) -> str:

@@ -15,6 +15,7 @@ import pytest
 from pipeline import similarity_store
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings
+from pipeline.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore, ledger
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -65,6 +66,13 @@ def test_every_step_from_the_figure_to_the_shard_matches(pipeline: Any, measured
     assert traced(pipeline, *ENSEMBLE, "--image", str(image))[1] == steps
     out = pipeline("trace", *ENSEMBLE, "--image", str(image))[1]
     assert f"BLAKE2b of shard {row // 10}, with image row {row}" in out
+    similarity = SimilarityStore.open(Path("similarities/sample/vse2ad-R-bigru-s0.zarr")).similarity[:]
+    own = similarity[split.caption_image[-1], split.caption_image == split.caption_image[-1]].max()
+    rank = 1 + int((similarity[split.caption_image[-1]] > own).sum())
+    assert f"image {image}: the best of its captions has rank {rank} of {len(split.caption_ids)}" in out
+    rank = 1 + int((similarity[:, -1] > similarity[split.caption_image[-1], -1]).sum())
+    out = pipeline("trace", *ENSEMBLE, "--caption", str(caption))[1]
+    assert f"caption {caption}: its image {image} has rank {rank} of {len(split.image_ids)}" in out
     # A store by itself is traced from there on: no numbers to measure again.
     alone = traced(pipeline, "similarities/sample/vse2ad-R-bigru-s0.zarr", "--image", str(image))[1]
     assert alone == [step for step in steps if "measured again" not in step["what"]]
