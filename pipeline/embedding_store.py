@@ -18,15 +18,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import zarr
 
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
+from pipeline.retrieval.blocks import Ids
 
-Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 IDS = ("image_ids", "caption_ids", "caption_image")
 
 
