@@ -27,8 +27,11 @@ def head(
     text: dict[str, Any] | None = None,
     epochs: int | None = None,
     trained: bool = True,
+    origin: str | None = None,
 ) -> Path:
-    """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as many."""
+    """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as many. With an
+    `origin` it was trained elsewhere, and has no history.
+    """
     poolings = {"image_pooling": image or {"name": "adpool"}, "text_pooling": text or {"name": "adpool"}}
     place = folder / name
     place.mkdir(parents=True)
@@ -39,9 +42,12 @@ def head(
         "manifest": "m", "store": f"s-{feature}", "width": 16, "vocabulary": "v",
         "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
     }  # fmt: skip
+    if origin:
+        description["origin"] = {"file": origin}
     (place / "head.json").write_text(json.dumps(description))
     rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "rsum": rsum} for e, rsum in enumerate(rsums)]
-    pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
+    if not origin:
+        pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
     tensors = {}
     for side, setting in poolings.items():
         options = {key: value for key, value in setting.items() if key != "name"}

@@ -20,7 +20,8 @@ FEATURES = ("region", "grid", "patch")
 class TrainedHead:
     """One finished head.
 
-    name: its folder's name. description: head.json. history: a row an epoch, as in history.csv.
+    name: its folder's name. description: head.json. history: a row an epoch, as in history.csv; empty for a head that
+    was not trained here (a published checkpoint).
     """
 
     folder: Path
@@ -49,7 +50,7 @@ class TrainedHead:
 
     @property
     def best(self) -> float:
-        """RSUM on val of the epoch that was kept."""
+        """RSUM on val of the epoch that was kept. Not for a head that was not trained here."""
         return max(row["rsum"] for row in self.history)
 
     def setting(self, name: str) -> Mapping[str, Any]:
@@ -70,7 +71,8 @@ def read_heads(folder: Path) -> tuple[TrainedHead, ...]:
     A head that is still training is left out. Raises InputError for one that cannot be read.
     """
     found = (_read(file.parent) for file in sorted(folder.glob("*/head.json")))
-    finished = [head for head in found if len(head.history) >= head.description["training"]["epochs"]]
+    finished = [head for head in found
+                if "origin" in head.description or len(head.history) >= head.description["training"]["epochs"]]
     return tuple(sorted(finished, key=lambda head: (FEATURES.index(head.feature), head.name)))
 
 

@@ -21,6 +21,7 @@ from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.figures.drawing import printable
 from pipeline.report.heads import read_heads
+from pipeline.report.page import charts
 from pipeline.retrieval import as_similarity
 
 
@@ -80,6 +81,16 @@ def test_pooling_coefficients_are_those_of_the_checkpoint(tmp_path: Path, option
     assert shown.sum() == pytest.approx(1)
     assert "† Not the papers' networks; stand-ins made these features: region (region-butd, untrained)." \
         in drawing.caption
+
+
+def test_a_published_checkpoint_shows_its_coefficients_and_has_no_curve(tmp_path: Path) -> None:
+    gpo = {"name": "gpo"}
+    head(tmp_path, "published", [], recipe="vse_infty", image=gpo, text=gpo, epochs=25, origin="model_best.pth")
+    assert set(draw("pooling_coefficients", tmp_path).numbers["head"]) == {"published"}
+    assert charts.curves(read_heads(tmp_path)) == []
+    for name in ("training_curve", "negatives", "kmax_grid"):
+        with pytest.raises(figures.Lacking):
+            draw(name, tmp_path)
 
 
 def test_data_dependent_coefficients_are_not_drawn(tmp_path: Path) -> None:

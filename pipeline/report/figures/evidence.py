@@ -29,6 +29,11 @@ class Evidence:
     throughput: Mapping[str, Any] = field(default_factory=dict)
     gallery: Gallery | None = None
 
+    @property
+    def trained(self) -> tuple[TrainedHead, ...]:
+        """The heads that were trained here, and so have a history."""
+        return tuple(head for head in self.heads if head.history)
+
     def stand_ins(self, features: Iterable[str]) -> str:
         """A sentence on those of the features that the papers' networks did not make; '' if they made all."""
         wanted = set(features)

@@ -24,7 +24,7 @@ def draw(evidence: Evidence) -> Drawing:
     A head's place follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all).
     Raises Lacking without four heads that differ in nothing else.
     """
-    heads = _largest(evidence.heads)
+    heads = _largest(evidence.trained)
     rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
         "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
     table = pd.DataFrame(rows)

@@ -15,7 +15,7 @@ def draw(evidence: Evidence) -> Drawing:
 
     Raises Lacking without a head that was trained with AdOpt.
     """
-    heads = [head for head in evidence.heads if "negatives" in head.history[0] and
+    heads = [head for head in evidence.trained if "negatives" in head.history[0] and
              head.setting("objective")["name"] == "adopt"]
     if not heads:
         raise Lacking("a head that was trained with the objective adopt: train vse2ad")

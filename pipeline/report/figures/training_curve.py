@@ -21,7 +21,7 @@ def draw(evidence: Evidence) -> Drawing:
 
     Raises Lacking unless heads of both are there that differ in nothing but objective and seed.
     """
-    pair = _pair(evidence.heads)
+    pair = _pair(evidence.trained)
     figure = blank(COLUMN, 2.2)
     axes = figure.subplots()
     for line, (objective, heads) in zip(LINES, pair.items(), strict=False):

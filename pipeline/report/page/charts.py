@@ -55,9 +55,9 @@ class Chart:
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
-    """One chart for each recipe and text encoder, in the order of the heads."""
+    """One chart for each recipe and text encoder, in the order of the heads; of those that were trained here."""
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
-    for head in heads:
+    for head in (head for head in heads if head.history):
         groups.setdefault((head.recipe, head.text), []).append(head)
     return [_chart(f"{names.method(recipe)}, {names.encoder(text)}", members)
             for (recipe, text), members in groups.items()]
