@@ -51,11 +51,15 @@ class ButdCnn(Network):
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
         """The last stage's map [B, 2048, S / 32, S / 32] of prepared images, float32."""
-        stacked = torch.stack(batch).to(self.runtime.device).permute(0, 3, 1, 2)
+        stacked = torch.stack(batch).to(self.runtime.device)
         lower = self.runtime.precision != "fp32"
         with torch.autocast(stacked.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
-            last: torch.Tensor = self.model(stacked)
-        return last.float()
+            return self.forward(stacked).float()
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """The same for a batch [B, S, S, 3], there and in the precision around it; gradients reach the weights."""
+        last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
+        return last
 
 
 def caffe_resnet101() -> nn.Sequential:

@@ -51,14 +51,24 @@ class Grid:
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
         """grid x grid items an image."""
-        maps = feature_map(self.network, batch, self.options.grid)
-        rows = adaptive_avg_pool2d(maps, self.options.grid).flatten(2).transpose(1, 2).cpu().numpy()
-        return [Items(row) for row in rows]
+        return [Items(row) for row in self._cells(self.network.features(batch)).cpu().numpy()]
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Items [B, grid x grid, D] of prepared images [B, S, S, 3]; gradients reach the network's weights."""
+        return self._cells(self.network.forward(pixels))
+
+    def _cells(self, maps: torch.Tensor) -> torch.Tensor:
+        checked = as_map(maps, self.network, self.options.grid)
+        return adaptive_avg_pool2d(checked, self.options.grid).flatten(2).transpose(1, 2)
 
 
 def feature_map(cnn: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
     """The network's last map [B, D, H, W]. Raises InputError where it is no map or has fewer than side x side cells."""
-    maps = cnn.features(batch)
+    return as_map(cnn.features(batch), cnn, side)
+
+
+def as_map(maps: torch.Tensor, cnn: Network, side: int) -> torch.Tensor:
+    """A network's output as [B, D, H, W]. Raises InputError as `feature_map`."""
     if maps.ndim == 4 and maps.shape[-1] == getattr(cnn.model, "num_features", -1) != maps.shape[1]:
         maps = maps.permute(0, 3, 1, 2)  # some timm networks keep channels last
     if maps.ndim != 4 or min(maps.shape[2:]) < side:

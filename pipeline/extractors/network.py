@@ -76,12 +76,17 @@ class Network:
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
         """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
-        pixels = torch.stack(batch).to(self.runtime.device).permute(0, 3, 1, 2)  # already channels last
-        normal = pixels.float().sub_(self._mean.to(pixels.device)).div_(self._std.to(pixels.device))
+        pixels = torch.stack(batch).to(self.runtime.device)
         lower = self.runtime.precision != "fp32"
-        with torch.autocast(normal.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
-            map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]
-        return map_or_tokens.float()
+        with torch.autocast(pixels.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+            return self.forward(pixels).float()
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """The same for a batch [B, H, W, 3], there and in the precision around it; gradients reach the weights."""
+        planes = pixels.permute(0, 3, 1, 2)  # already channels last
+        normal = planes.float().sub_(self._mean.to(planes.device)).div_(self._std.to(planes.device))
+        map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]
+        return map_or_tokens
 
 
 def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:

@@ -51,8 +51,14 @@ class Patch:
         """The class token, if asked for, and the patches row by row."""
         return [Items(row) for row in self._tokens(batch).cpu().numpy()]
 
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Items [B, N, D] of prepared images [B, S, S, 3]; gradients reach the network's weights."""
+        return self._chosen(self.network.forward(pixels))
+
     def _tokens(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        tokens = self.network.features(batch)
+        return self._chosen(self.network.features(batch))
+
+    def _chosen(self, tokens: torch.Tensor) -> torch.Tensor:
         if tokens.ndim != 3:
             raise InputError(f"patch: expected tokens [B, N, D], {self.options.network} gives {tuple(tokens.shape)}; "
                              "choose a ViT")
