@@ -16,6 +16,7 @@ SIDE = 320  # pixels, the longer side of a thumbnail
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 80rem; padding: 1rem; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
 ol { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); }
 ol { list-style: none; padding: 0; }
 li { border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }

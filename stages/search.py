@@ -56,7 +56,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
     hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
     path = out or layout.root / "results" / "search.html"
-    _write(path, gallery.page(f"{find} nearest to {image or f'“{text}”'}, by {name}".capitalize(), hits, image))
+    _write(path, gallery.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
     for hit in hits:
         shown = hit.found if hit.found is not None else next(iter(hit.captions), "")
         click.echo(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {shown}")

@@ -18,7 +18,7 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 Index: TypeAlias = slice | Ids
 
 # A block of this size is still in a processor's cache when it has been made and is then counted.
-CACHED_BYTES = 8_000_000
+CACHED_BYTES = 4_000_000
 
 # What is compared at a time: at most TILE_WIDTH columns of TILE_CELLS cells. The longer its rows, the faster are
 # numpy's comparisons, and the taller, the fewer they are; 2 MB of float32 is still close to the processor. The

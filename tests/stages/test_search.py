@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipe
     assert [close for _, close, _, _ in found(out)] == pytest.approx(similarity[order].tolist(), abs=6e-4)
     html = Path("results/search.html").read_text(encoding="utf-8")
     assert html.count("data:image/jpeg;base64,") == 3
-    assert scenes.split("test").captions[column] in html
+    assert f"<h1>Images nearest to “{escape(scenes.split('test').captions[column])}”, by {HEAD}</h1>" in html
 
 
 def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(pipeline: Any, project: Path,
