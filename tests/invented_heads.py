@@ -41,7 +41,7 @@ def head(
         "training": {"dimension": 8, "batch_size": 64, "epochs": epochs or len(rsums)},
         "manifest": "m", "store": f"s-{feature}", "width": 16, "vocabulary": "v",
         "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
-    }  # fmt: skip
+    }
     if origin:
         description["origin"] = {"file": origin}
     (place / "head.json").write_text(json.dumps(description))

@@ -22,7 +22,7 @@ from pipeline.weights import sha256
 CAPTIONS = [
     "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",
     "a dog's \"quoted\" & ampersanded <b>bone</b>", "\u2028 line and \u2029 paragraph", "中文, עברית and \u202eturned",
-]  # fmt: skip
+]
 FILES = ["plain.png", "<img src=x onerror=alert(1)>.png", "quote\"'&.png", "a b.png", "</script>.png", "é中.png"]
 FEATURES = ("region", "grid", "patch")
 EACH = 2  # captions an image

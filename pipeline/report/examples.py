@@ -17,8 +17,12 @@ from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.similarity_store import SimilarityStore
 
-RULE = "in the order of the SHA-256 digest of {what}, an order that nobody chose"
-TEXTS = {"t2i": "the caption", "i2t": "the image's file name"}
+WORDS: dict[Direction, dict[str, str]] = {
+    "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",
+            "none missed": "every one found it among the first", "texts": "the captions"},
+    "i2t": {"query": "image", "first": "found a right caption first", "missed": "found none among the first",
+            "none missed": "every one found one among the first", "texts": "the images' file names"},
+}
 CELLS = 16_000_000  # similarities held at once
 
 
@@ -90,6 +94,18 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
 
     return (shown_for([query for query in order if of[query] == 1][:each]),
             shown_for([query for query in order if of[query] > shown][:each]))
+
+
+def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
+    """A sentence for a caption on how `examples` chose."""
+    w = WORDS[direction]
+    queries = [f"the first {len(found)} {w['query']}{'s' * (len(found) > 1)} that {how}"
+               for found, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if found]
+    if not successes:
+        queries.append(f"no others, as none {w['first']}")
+    if not failures:
+        queries.append(f"no others, as {w['none missed']} {shown}")
+    return f"Not picked by hand: {' and '.join(queries)}; in the order of the SHA-256 digests of {w['texts']}."
 
 
 def expected(queries: QueryRanks) -> dict[int, float]:

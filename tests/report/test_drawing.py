@@ -142,8 +142,8 @@ def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pyt
     assert table.groupby("caption", sort=False)["right"].apply(list).tolist() == [[True, False]] * 2 + [[False] * 2] * 2
     assert table["ground_truth_rank"].tolist() == [1, 1, 1, 1, 3, 3, 3, 3]
     assert set(table["caption"][4:]) == {"中文 caption", "f"}
-    assert "the first 2 captions" in drawing.caption
-    assert "SHA-256 digest of the caption" in drawing.caption
+    assert ("the first 2 captions that found the right image first and the first 2 captions that did not find it among "
+            "the first 2; in the order of the SHA-256 digests of the captions") in drawing.caption
     figures.save(drawing, tmp_path, "retrieved")
 
 
@@ -152,6 +152,15 @@ def test_retrieved_captions_mark_the_images_own(tmp_path: Path) -> None:
     by_digest = sorted("xyz", key=lambda name: hashlib.sha256(name.encode()).digest())
     assert drawing.numbers["file"].unique().tolist() == by_digest[:2]  # all three have one of their own first
     assert drawing.numbers.groupby("file")["right"].sum().tolist() == [2, 2]
+    assert "first and no others, as every one found one among the first 5; in" in drawing.caption
+
+
+def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> None:
+    second = np.array([[1, 2], [2, 1]], np.float32)
+    small = Gallery("small", as_similarity(second), np.array([0, 1]), ["a", "b"], ["x", "y"], gallery().open)
+    for name in ("retrieved_images", "retrieved_captions"):
+        with pytest.raises(figures.Lacking, match="score a larger split"):
+            draw(name, tmp_path, gallery=small)
 
 
 def test_a_photograph_that_is_gone_is_said_in_its_place(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ LOOK: dict[Any, Any] = {
     "lines.linewidth": 1.3, "lines.markersize": 3.5, "legend.frameon": False,
     "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3
     "svg.hashsalt": "vse-pipeline",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
-from pipeline.report.examples import RULE, TEXTS, Example, Gallery, examples
+from pipeline.report.examples import Example, Gallery, examples, how_chosen
 from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE, Drawing, Lacking, blank, printable
 from pipeline.report.figures.evidence import Evidence
 from pipeline.report.figures.thumbnails import mark, place, show, write
@@ -25,16 +25,15 @@ def draw(evidence: Evidence) -> Drawing:
     if gallery is None:
         raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
     successes, failures = examples(gallery, "i2t", EACH, SHOWN)
-    chosen = [*successes, *failures]
+    if not (chosen := [*successes, *failures]):
+        raise Lacking(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger split")
     figure = blank(PAGE, 1.05 * len(chosen))
     rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE - 1])
     for (photograph, text), example in zip(rows, chosen, strict=True):
         _row(photograph, text, gallery, example)
-    rule = RULE.format(what=TEXTS["i2t"])
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.system} on {evidence.title}, {len(gallery.captions):,} "
-               f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. Not picked by "
-               f"hand: the first {len(successes)} images with one of their own captions first, and the first "
-               f"{len(failures)} with none among the first {SHOWN}, {rule}.{evidence.stand_ins(gallery.features)}")
+               f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. "
+               f"{how_chosen('i2t', successes, failures, SHOWN)}{evidence.stand_ins(gallery.features)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": gallery.caption_image[caption_] == example.query}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]

@@ -9,7 +9,7 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
-from pipeline.report.examples import RULE, TEXTS, Example, Gallery, examples
+from pipeline.report.examples import Example, Gallery, examples, how_chosen
 from pipeline.report.figures.drawing import PAGE, Drawing, Lacking, blank, printable
 from pipeline.report.figures.evidence import Evidence
 from pipeline.report.figures.thumbnails import place, show, write
@@ -26,17 +26,16 @@ def draw(evidence: Evidence) -> Drawing:
     if gallery is None:
         raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
     successes, failures = examples(gallery, "t2i", EACH, SHOWN)
-    chosen = [*successes, *failures]
+    if not (chosen := [*successes, *failures]):
+        raise Lacking(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger split")
     figure = blank(PAGE, 1.0 * len(chosen))
     rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
         _row(axes, gallery, example)
-    rule = RULE.format(what=TEXTS["t2i"])
     caption = (f"Top-{SHOWN} image retrieval of {gallery.system} on {evidence.title}, {len(gallery.files):,} images, "
                f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
-               f"first {SHOWN} it stands apart with its rank. Not picked by hand: the first {len(successes)} captions "
-               f"whose image comes first, and the first {len(failures)} whose image is not among the first {SHOWN}, "
-               f"{rule}.{evidence.stand_ins(gallery.features)}")
+               f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
+               f"{evidence.stand_ins(gallery.features)}")
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image == gallery.caption_image[example.query]}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
