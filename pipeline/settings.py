@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from pipeline import recipes
 from pipeline.errors import InputError
@@ -84,10 +84,20 @@ class Recipe(Section):
     learning_rate: Annotated[float, Field(gt=0)]
     warmup_epoch: Annotated[int, Field(ge=0)] | None
     text_multiplier: Annotated[float, Field(gt=0)]
+    finetune: bool
+    frozen_epochs: Annotated[int, Field(ge=0)]
+    backbone_multipliers: dict[str, Annotated[float, Field(gt=0)]]
     gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
     same_image_negatives: bool
+
+    @field_validator("backbone_multipliers")
+    @classmethod
+    def _has_other(cls, multipliers: dict[str, float]) -> dict[str, float]:
+        if "other" not in multipliers:
+            raise ValueError("expected a multiplier for `other` networks")
+        return multipliers
 
 
 class Training(Section):

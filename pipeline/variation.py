@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.settings import Named, Recipe
@@ -13,27 +14,29 @@ from pipeline.settings import Named, Recipe
 class Variation:
     """What replaces a recipe's own, by name and with default options; None leaves it.
 
-    pooling: of both sides. image_pooling, text_pooling: of one.
+    pooling: of both sides. image_pooling, text_pooling: of one. finetune: whether features are trained too.
     """
 
     pooling: str | None = None
     image_pooling: str | None = None
     text_pooling: str | None = None
     objective: str | None = None
+    finetune: bool = False
 
     def of(self, recipe: Recipe) -> Recipe:
         """The recipe with the replacements."""
         replaced = {"image_pooling": self.image_pooling or self.pooling,
                     "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
-        return recipe.model_copy(update={key: Named(name=name) for key, name in replaced.items() if name})
+        changes: dict[str, Any] = {key: Named(name=name) for key, name in replaced.items() if name}
+        return recipe.model_copy(update=changes | ({"finetune": True} if self.finetune else {}))
 
     def name(self, base: str) -> str:
         """What it is called: `vse2ad-gpo` with another pooling alone, else `vse2ad_image_gpo_triplet`."""
-        if self.pooling and not (self.image_pooling or self.text_pooling or self.objective):
+        if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
-        parts = (self.pooling, self.image_pooling and f"image_{self.image_pooling}",
-                 self.text_pooling and f"text_{self.text_pooling}", self.objective)
-        return "_".join((base, *filter(None, parts)))
+        parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
+                 self.text_pooling and f"text_{self.text_pooling}", self.objective, "finetuned" * self.finetune)
+        return "_".join(part for part in parts if part)
 
 
 def named(recipe: Recipe, name: str, shipped: Mapping[str, Recipe], taken: Iterable[str]) -> str:

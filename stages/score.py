@@ -13,7 +13,6 @@ from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings
 from pipeline.settings import Settings
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
 
@@ -27,10 +26,13 @@ from stages.layout import Layout, system
 @options.seeds
 @click.option("--head", "folder", type=click.Path(path_type=Path),
               help="A head's folder, for one that was trained with --out. The matrix bears its name.")
+@click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in the manifest",
+              help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
 def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, device: str | None) -> None:
+            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, files: Path | None,
+            device: str | None) -> None:
     """Write heads' similarity matrices, embeddings and ids for the split score.split.
 
     Example: pipeline score --feature region
@@ -47,16 +49,17 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
     for one in folders:
-        _score(layout, settings, manifest, one, device or settings.training_of(manifest.dataset).device)
+        _score(layout, settings, manifest, one, files, device or settings.training_of(manifest.dataset).device)
 
 
-def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, device: str) -> None:
-    feature = training.describe(folder)["feature"]
-    store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    head = training.load_head(folder, manifest, store, device)
-    split = training.usable(store, manifest.split(settings.score.split))
-    images, captions = training.embed(head.model, store, split, head.text, settings.score.batch_size)
-    described = head.description
+def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
+           device: str) -> None:
+    described = training.describe(folder)
+    feature = described["feature"]
+    source = training.source_of(described, manifest, layout.features(manifest.dataset, feature), files)
+    head = training.load_head(folder, manifest, source, device)
+    split = training.usable(source, manifest.split(settings.score.split))
+    images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
     made_from = {
         "dataset": manifest.dataset, "split": split.name, "recipe": described["recipe"], "ensemble": None,
         "features": {feature: described["features"]["recipe"]}, "text": described["text"], "seed": described["seed"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from tqdm import tqdm
@@ -30,6 +31,9 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--image-pooling", type=POOLING, help="Vary the recipe: the pooling of images.")
 @click.option("--text-pooling", type=POOLING, help="Vary the recipe: the pooling of captions.")
 @click.option("--objective", type=click.Choice(list(objectives.OBJECTIVES)), help="Vary the recipe: the objective.")
+@click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
+@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+              help="Where the image files lie, for fine-tuning.")
 @click.option("--name", metavar="NAME", show_default="after what varies",
               help="What a varied recipe is called: its head's folder, and in results.")
 @options.seeds
@@ -42,7 +46,8 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @options.with_settings
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, device: str | None,
-            processes: int | None, if_changed: str, name: str | None, **varied: str | None) -> None:
+            processes: int | None, if_changed: str, name: str | None, images: Path | None,
+            **varied: Any) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
     Example: pipeline train --feature region --recipe vse2ad
@@ -50,21 +55,28 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     Example: pipeline train --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
 
     Example: pipeline train --feature region --recipe vse_infty --image-pooling fspool
+
+    Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
     """
+    if varied["finetune"] and feature not in training.FROM_PIXELS:
+        raise InputError(f"--finetune is for {' and '.join(training.FROM_PIXELS)} features; a detector is not trained")
     chosen = _recipes(settings, recipes, variation.Variation(**varied), name)
     if out and len(chosen) * len(seeds) > 1:
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
-    store = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
+    finetuned = [recipe.finetune and feature in training.FROM_PIXELS for recipe in chosen.values()]
+    if not any(finetuned):
+        options.refuse("images", why="goes with --finetune; features are read from their store")
     machine = {"device": device, "processes": processes}
     how = settings.training_of(manifest.dataset).model_copy(
         update={key: value for key, value in machine.items() if value is not None})
     together = training.launch(how.processes, how.device)
     try:
-        for called, recipe in chosen.items():
+        for (called, recipe), from_pixels in zip(chosen.items(), finetuned, strict=True):
             for seed in seeds:
                 folder = out or layout.head(manifest.dataset, system(called, feature, text, seed))
-                _train(training.Job(manifest, store, feature, text, called, recipe, how, seed, folder, if_changed,
+                source = _source(layout, settings, manifest, feature, images, from_pixels)
+                _train(training.Job(manifest, source, feature, text, called, recipe, how, seed, folder, if_changed,
                                     together))
     except InputError:
         if together.rank == 0:
@@ -84,6 +96,15 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Varia
                       if not options.changed(f"recipes.{other}")}
         chosen[variation.named(recipe, name or varied.name(base), as_shipped, settings.recipes)] = recipe
     return chosen
+
+
+def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
+            from_pixels: bool) -> FeatureStore | training.Photographs:
+    """What a head is trained on; a network to train is loaded anew for each."""
+    if not from_pixels:
+        return FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
+    engine = settings.engine_of(feature)
+    return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 
 
 def _train(job: training.Job) -> None:

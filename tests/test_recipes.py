@@ -87,6 +87,8 @@ def test_no_two_recipes_are_one() -> None:
     (Variation(objective="triplet"), "vse2ad-noadopt", {"objective"}),
     (Variation(pooling="gpo"), "vse2ad-gpo", {"image_pooling", "text_pooling"}),
     (Variation(pooling="adpool"), "vse2ad", set()),
+    (Variation(finetune=True), "vse2ad_finetuned", {"finetune"}),
+    (Variation(pooling="max", finetune=True), "vse2ad_max_finetuned", {"image_pooling", "text_pooling", "finetune"}),
     (Variation(), "vse2ad", set()),
 ])
 def test_a_varied_recipe_has_a_name_of_its_own(varied: Variation, name: str, differs: set[str]) -> None:

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import pooling, projection
+from pipeline.heads.backbone import Backbone
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training
@@ -17,18 +18,30 @@ class TwoTower(nn.Module):
     """VSE with a pooling on either side (VSE+2AD section 3.1). d = training.dimension.
 
     feature: region, grid or patch. width: D of the stored features. text: whose encoder reads the captions.
+    backbone: the network that makes the features, where it is trained with the head.
     """
 
-    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training) -> None:
+    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
+                 backbone: Backbone | None = None) -> None:
         super().__init__()
         d = training.dimension
+        self.backbone = backbone
         self.projection = projection.build(feature, width, d)
         self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)
         self.text = text.encoder(d, training)
         self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
 
-    def embed_images(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width] of any float type, counts [B] int64. Returns unit vectors [B, d]."""
+    def embed_images(self, items: torch.Tensor, counts: torch.Tensor,
+                     kept: torch.Tensor | None = None) -> torch.Tensor:
+        """items [B, N, width] of any float type, counts [B] int64. Returns unit vectors [B, d].
+
+        With a backbone `items` are pixels [B, S, S, 3], and `kept` int64 [B, N'] says which of the items that it makes
+        stay, in order; None for all.
+        """
+        if self.backbone is not None:
+            items = self.backbone(items)
+            if kept is not None:
+                items = items.gather(1, kept[..., None].expand(-1, -1, items.shape[2]))
         projected = self.projection(self._in_own_dtype(items), counts)
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
@@ -38,9 +51,9 @@ class TwoTower(nn.Module):
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
-        """The parts that were trained before, by the name of their multiplier: "text"."""
-        text = getattr(self.text, "pretrained", None)
-        return {"text": text} if isinstance(text, nn.Module) else {}
+        """The parts that were trained before: "text", "backbone"."""
+        parts = {"text": getattr(self.text, "pretrained", None), "backbone": self.backbone}
+        return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
     def norm(self) -> ItemNorm | None:

@@ -15,10 +15,10 @@ import torch
 
 from pipeline.errors import InputError
 from pipeline.manifest import Split
-from pipeline.store import FeatureStore
 from pipeline.text import Text
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
+from pipeline.training.source import Photographs, Source
 
 AHEAD = 2  # batches read while one is trained on
 
@@ -28,6 +28,7 @@ class Batch:
     """A batch, or a process's or a piece's share of it: b of its B pairs.
 
     items float16 [b, N, D] and counts [b]; tokens int64 [b, T] and lengths [b]; image_ids int64 [B], the whole batch's.
+    Or pixels as items, and kept int64 [b, N'], which of the items that come of them stay.
     """
 
     items: torch.Tensor
@@ -35,6 +36,7 @@ class Batch:
     tokens: torch.Tensor
     lengths: torch.Tensor
     image_ids: torch.Tensor
+    kept: torch.Tensor | None = None
 
     def same_image(self) -> torch.Tensor:
         """bool [B, B]: image of the row and caption of the column are of one image, the diagonal included."""
@@ -42,17 +44,17 @@ class Batch:
 
     def split(self, pieces: int) -> list[Batch]:
         """Its pairs in order, in at most so many pieces of equal size but for the last."""
-        return [self._with(*parts) for parts in zip(*(own.chunk(pieces) for own in self._own()), strict=True)]
+        own = self._own()
+        parts = zip(*(tensor.chunk(pieces) for tensor in own.values()), strict=True)
+        return [replace(self, **dict(zip(own, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> Batch:
         """With everything but image_ids there."""
-        return self._with(*(own.to(device, non_blocking=True) for own in self._own()))
+        return replace(self, **{name: own.to(device, non_blocking=True) for name, own in self._own().items()})
 
-    def _own(self) -> tuple[torch.Tensor, ...]:
-        return self.items, self.counts, self.tokens, self.lengths
-
-    def _with(self, *own: torch.Tensor) -> Batch:
-        return replace(self, **dict(zip(("items", "counts", "tokens", "lengths"), own, strict=True)))
+    def _own(self) -> dict[str, torch.Tensor]:
+        """What a piece has its own part of."""
+        return {name: value for name, value in vars(self).items() if name != "image_ids" and value is not None}
 
 
 def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -73,9 +75,9 @@ class TrainingBatches:
     Raises InputError where a batch cannot be shared equally.
     """
 
-    def __init__(self, store: FeatureStore, split: Split, text: Text, batch_size: int, seed: int,
+    def __init__(self, source: Source, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1)) -> None:
-        self.store, self.split, self.text = store, split, text
+        self.source, self.split, self.text = source, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens = drop_items, drop_tokens
         rank, count = share
@@ -97,29 +99,45 @@ class TrainingBatches:
         """This process's part. Draws are made for the whole batch, so that they do not depend on who holds it."""
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
-        chances = rng.random((len(captions), self.store.layout.items))
+        left_out = rng.random((len(captions), self.source.layout.items)) < self.drop_items
         words = self.text.split([self.split.captions[caption] for caption in captions])
         numbers = [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
-        items, counts = self.store.read(self.split.store_rows[images[self.own]])
-        items, counts = drop(items, counts, chances[self.own] < self.drop_items)
-        return Batch(torch.from_numpy(items), torch.from_numpy(counts), *pad(numbers[self.own]),
-                     torch.from_numpy(self.split.image_ids[images]))
+        crops = rng.random((len(captions), 4))
+        rows = self.split.store_rows[images[self.own]]
+        kept = None
+        if isinstance(self.source, Photographs):
+            items = self.source.augmented(rows, crops[self.own])
+            order, counts = stay(np.full(len(rows), left_out.shape[1]), left_out[self.own])
+            kept = torch.from_numpy(order)
+        else:
+            items, counts = drop(*self.source.read(rows), left_out[self.own])
+        tokens, lengths = pad(numbers[self.own])
+        return Batch(torch.from_numpy(items), torch.from_numpy(counts), tokens, lengths,
+                     torch.from_numpy(self.split.image_ids[images]), kept)
 
 
-def drop(items: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out the chosen ones of each image's items, at least one stays (size augmentation).
+def stay(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which slots stay in size augmentation: those that hold an item and are not left out; at least the first.
 
-    items [B, N, D], counts [B], chosen bool [B, N]. Returns the kept ones in their order, [B, N', D], padding zero, and
-    their counts.
+    counts [B], left_out bool [B, N]. Returns int64 [B, N'], the slots that stay, in their order, and then others; and
+    how many stay [B], the greatest N'.
     """
-    slots = np.arange(items.shape[1])
-    keep = (slots < counts[:, None]) & ~chosen
+    keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
     keep[~keep.any(axis=1), 0] = True
     kept = keep.sum(axis=1)
-    order = np.argsort(~keep, axis=1, kind="stable")[:, :kept.max()]
+    return np.argsort(~keep, axis=1, kind="stable")[:, :kept.max()], kept.astype(np.int64)
+
+
+def drop(items: np.ndarray, counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out some of each image's items (size augmentation).
+
+    items [B, N, D], counts [B], left_out bool [B, N]. Returns those that `stay`, [B, N', D], padding zero, and their
+    counts.
+    """
+    order, kept = stay(counts, left_out)
     out = items[np.arange(len(items))[:, None], order]
     out[np.arange(order.shape[1]) >= kept[:, None]] = 0
-    return out, kept.astype(np.int64)
+    return out, kept
 
 
 def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:

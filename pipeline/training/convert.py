@@ -12,6 +12,7 @@ from pipeline.settings import Training
 from pipeline.training import checkpoint
 from pipeline.training.job import Job
 from pipeline.training.released import Released
+from pipeline.training.source import Photographs
 from pipeline.weights import sha256
 
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
@@ -26,19 +27,20 @@ def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
     Raises InputError where the store's features are of another width, the words of another number, weights do not fit,
     or the folder holds another head and if_changed is "refuse".
     """
-    if released.width != job.store.layout.dimension:
-        raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.store.path} has "
-                         f"{job.store.layout.dimension}; extract or import those that it was trained on")
+    backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
+    if released.width != job.source.layout.dimension:
+        raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
+                         f"{job.source.layout.dimension}; extract or import those that it was trained on")
     state = released.state(vocabulary)
     origin = {"file": released.path.name, "sha256": sha256(released.path), "epochs": released.epoch,
               "val_rsum": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = texts.kind(job.text).learn([], job.training)
-    model = TwoTower(job.feature, released.width, text, job.recipe, job.training)
+    model = TwoTower(job.feature, released.width, text, job.recipe, job.training, backbone)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
-        raise InputError(f"{released.path}: does not fit a head of the recipe {job.recipe_name}: {error}") from None
+        raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
     job.check(text)
     job.claim(text)
     checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})

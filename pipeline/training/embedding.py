@@ -7,22 +7,23 @@ import torch
 
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
-from pipeline.store import FeatureStore
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
+from pipeline.training.source import Source
 
 
 @torch.inference_mode()
-def embed(model: TwoTower, store: FeatureStore, split: Split, text: Text,
+def embed(model: TwoTower, source: Source, split: Split, text: Text,
           batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors of the split's images [I, d] and captions [C, d], float32, in the split's order."""
     model.eval()
     device = next(model.parameters()).device
     images = []
     for start in range(0, len(split.store_rows), batch_size):
-        items, counts = store.read(split.store_rows[start:start + batch_size])
-        items = items[:, :counts.max()]
+        items, counts = source.read(split.store_rows[start:start + batch_size])
+        if model.backbone is None:
+            items = items[:, :counts.max()]
         images.append(model.embed_images(torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device)))
     captions = encode(text, split.captions)
     # Captions of like length go together: less padding. Their order is put back below.

@@ -11,9 +11,9 @@ from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
-from pipeline.store import FeatureStore
 from pipeline.text import Text
 from pipeline.training import checkpoint
+from pipeline.training.source import Photographs, Source
 from pipeline.weights import sha256
 
 
@@ -27,13 +27,16 @@ class Head:
     checkpoint: str
 
 
-def load(folder: Path, manifest: Manifest, store: FeatureStore, device: str = "cpu") -> Head:
-    """Open a head with the manifest and store it was trained on; on any device, wherever it was trained.
+def load(folder: Path, manifest: Manifest, source: Source, device: str = "cpu") -> Head:
+    """Open a head with the manifest and source it was trained on; on any device, wherever it was trained.
 
-    Raises InputError where it is not finished, or was trained on another manifest or store.
+    Raises InputError where it is not finished, or was trained on another manifest or source.
     """
     description = checkpoint.describe(folder)
-    for what, now in (("manifest", manifest.digest), ("store", store.identity)):
+    if ("finetuned" in description) != isinstance(source, Photographs):
+        raise InputError(f"{folder}: was trained with a network of its own, from files, and not from stored features; "
+                         "score it with `pipeline score`")
+    for what, now in (("manifest", manifest.digest), ("store", source.identity)):
         if description.get(what) != now:
             raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
     try:
@@ -47,7 +50,8 @@ def load(folder: Path, manifest: Manifest, store: FeatureStore, device: str = "c
         raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
     if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
-    model = TwoTower(description["feature"], store.layout.dimension, text, recipe, training)
+    backbone = source.backbone() if isinstance(source, Photographs) else None
+    model = TwoTower(description["feature"], source.layout.dimension, text, recipe, training, backbone)
     tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
     try:
         model.load_state_dict(tensors)

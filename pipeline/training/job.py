@@ -12,10 +12,10 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
-from pipeline.store import FeatureStore, provenance
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Alone, Processes
+from pipeline.training.source import Photographs, Source, described
 
 ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
@@ -30,7 +30,7 @@ class Job:
     """
 
     manifest: Manifest
-    store: FeatureStore
+    source: Source
     feature: str
     text: str
     recipe_name: str
@@ -44,12 +44,14 @@ class Job:
 
     def description(self, words: Text) -> dict[str, Any]:
         """head.json: all that the head depends on."""
-        origin = {} if self.origin is None else {"origin": dict(self.origin)}
-        return {**origin, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
+        more: dict[str, Any] = {} if self.origin is None else {"origin": dict(self.origin)}
+        if isinstance(self.source, Photographs):
+            more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
+        return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
                 "training": self.training.model_dump(exclude=ASIDE), "seed": self.seed,
-                "manifest": self.manifest.digest, "store": self.store.identity, "features": provenance(self.store),
-                "vocabulary": words.digest, "width": self.store.layout.dimension}
+                "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
+                "vocabulary": words.digest, "width": self.source.layout.dimension}
 
     def differs(self, words: Text) -> list[str]:
         """In what the head that the folder holds is another one; nothing where it holds none."""

@@ -15,7 +15,6 @@ from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
-from pipeline.store import FeatureStore
 from pipeline.text import Text
 from pipeline.training import checkpoint, optimizer
 from pipeline.training.batches import TrainingBatches
@@ -24,6 +23,7 @@ from pipeline.training.embedding import embed
 from pipeline.training.head import to_device
 from pipeline.training.job import Job
 from pipeline.training.optimizer import Precision
+from pipeline.training.source import Photographs, Source
 from pipeline.training.step import TrainingStep
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
@@ -41,7 +41,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     Raises InputError where the folder holds another head (if_changed="redo" replaces it), or training diverges.
     """
     first = job.processes.rank == 0
-    split, val = usable(job.store, job.manifest.split("train")), usable(job.store, job.manifest.split("val"))
+    split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
     job.processes.wait()
@@ -54,7 +54,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
             checkpoint.write_history(job.folder, state)
         return state
     step, state = _resume(job, text)
-    batches = TrainingBatches(job.store, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
+    batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
                               job.recipe.drop_tokens, (job.processes.rank, job.processes.count))
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
@@ -63,7 +63,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
         state.stuck, state.scaler = watch.stuck, step.precision.state()
         state.history.append({"epoch": epoch, **log})
         if first:
-            images, captions = embed(step.model, job.store, val, text, job.training.batch_size)
+            images, captions = embed(step.model, job.source, val, text, job.training.batch_size)
             metrics = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
             state.history[-1] |= _row(metrics)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
@@ -72,17 +72,18 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     return state
 
 
-def usable(store: FeatureStore, split: Split) -> Split:
+def usable(source: Source, split: Split) -> Split:
     """The split without the images that failed in extraction: they are never trained or ranked as zeros."""
-    left = split.only(store.done[split.store_rows])
+    left = split.only(source.done[split.store_rows])
     if not len(left.image_ids):
-        raise InputError(f"{store.path}: every image of the split {split.name} failed in extraction, see failures.csv")
+        raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")
     return left
 
 
 def _resume(job: Job, text: Text) -> tuple[TrainingStep, checkpoint.State]:
     torch.manual_seed(job.seed)
-    model = TwoTower(job.feature, job.store.layout.dimension, text, job.recipe, job.training)
+    backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
+    model = TwoTower(job.feature, job.source.layout.dimension, text, job.recipe, job.training, backbone)
     device = job.processes.device(job.training.device)
     to_device(model, device)
     step = TrainingStep(model, objectives.build(job.recipe.objective.name, **job.recipe.objective.options),
@@ -97,6 +98,8 @@ def _epoch(job: Job, step: TrainingStep, batches: TrainingBatches, watch: Watch,
            on_step: OnStep) -> dict[str, float]:
     """The means of the epoch's logs."""
     step.model.train()
+    if step.model.backbone is not None:
+        step.model.backbone.requires_grad_(epoch >= job.recipe.frozen_epochs)
     step.objective.start_epoch(epoch)
     watch.start_epoch()
     totals: dict[str, float] = {}

@@ -17,13 +17,20 @@ DECAY = 0.1
 
 def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
     """The recipe's optimizer over all weights of the model, those of pretrained parts with multipliers of their own."""
-    multipliers = {"text": recipe.text_multiplier}
+    multipliers = {"text": recipe.text_multiplier, "backbone": of_backbone(model, recipe)}
     parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer]
     return kind([{"params": weights, "multiplier": multiplier} for multiplier, weights in groups],
                 lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+
+
+def of_backbone(model: TwoTower, recipe: Recipe) -> float:
+    """The multiplier of the network that makes the features: of the first key that its name holds, else of "other"."""
+    name = model.backbone.name if model.backbone is not None else ""
+    found = (value for key, value in recipe.backbone_multipliers.items() if key in name)
+    return next(found, recipe.backbone_multipliers["other"])
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -22,6 +22,8 @@ GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
 IMAGES = {
     "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
                "mlp.layers.1": "projection.mlp.3", **{old: f"image_pooling.{new}" for old, new in GPO.items()}},
+    "grid": {"image_encoder.fc": "projection.linear", "backbone.resnet": "backbone.network",
+             **{f"image_encoder.{old}": f"image_pooling.{new}" for old, new in GPO.items()}},
 }
 """Feature -> places of the image encoder in theirs -> in ours."""
 CAPTIONS = {
@@ -29,8 +31,9 @@ CAPTIONS = {
     "bert": {"bert": "text.pretrained", "linear": "text.linear.linear",
              **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
 }
-UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids")
-"""What their forward pass never reads."""
+UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbone.resnet.fc.", "backbone.base.",
+          "backbone.top.")
+"""What their forward pass never reads, or what stands in the file twice."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,6 @@ class Released:
 
         Raises InputError for names that are not known, or a vocabulary of another size.
         """
-        if self.feature not in IMAGES:
-            raise InputError(f"{self.path}: is for {self.feature} features; heads for {', '.join(IMAGES)} are read")
         captions = dict(self.captions)
         if self.text == "bigru":
             captions |= {"embed.weight": self._reordered(vocabulary)}

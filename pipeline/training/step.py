@@ -73,7 +73,7 @@ class TrainingStep:
 
     def _embed(self, piece: Batch) -> Sides:
         with self.precision.autocast():
-            return (self.model.embed_images(piece.items, piece.counts),
+            return (self.model.embed_images(piece.items, piece.counts, piece.kept),
                     self.model.embed_captions(piece.tokens, piece.lengths))
 
     def _objective(self, images: Tensor, captions: Tensor, batch: Batch) -> tuple[dict[str, float], list[Tensor]]:

@@ -17,6 +17,7 @@ from torch.nn.functional import batch_norm, linear, normalize, relu
 from benchmarks.released import GPO
 from pipeline import settings, training
 from pipeline.errors import InputError
+from pipeline.extractors.butd_cnn import caffe_resnet101
 from pipeline.manifest import Manifest
 from pipeline.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
@@ -141,6 +142,27 @@ def test_a_bert_heads_names(theirs: tuple[Images, Captions], tmp_path: Path) -> 
     assert found == {"text.pretrained.embeddings.word_embeddings.weight", "text.linear.linear.weight",
                      "text.pretrained.encoder.layer.0.attention.self.query.bias",
                      "text_pooling.generator.linear.weight"}
+
+
+def test_a_grid_heads_names_are_those_of_our_butd_network(theirs: tuple[Images, Captions], vocabulary: Path,
+                                                          tmp_path: Path) -> None:
+    with torch.device("meta"):
+        names = list(caffe_resnet101().state_dict())
+    encoder = {"fc.weight": (D, 8), "fc.bias": (D,), "gpool.gru.bias_hh_l0": (96,), "gpool.linear.weight": (1, 32)}
+    state = {f"image_encoder.{name}": torch.zeros(shape) for name, shape in encoder.items()}
+    # Their network stands in the file under "resnet", and its parts once more under "base" and "top".
+    state |= {f"backbone.resnet.{name}": torch.zeros(1) for name in (*names, "fc.weight", "fc.bias")}
+    state |= {"backbone.base.0.weight": torch.zeros(1), "backbone.top.0.0.conv1.weight": torch.zeros(1)}
+    file = saved(tmp_path / "m.pth", *theirs)
+    tree = torch.load(file, weights_only=False)
+    tree["model"][0] = {f"module.{name}": value for name, value in state.items()}
+    torch.save(tree, file)
+    read = released.read(file)
+    assert (read.feature, read.width, read.dimension) == ("grid", 8, D)
+    found = {name for name in read.state(vocabulary) if not name.startswith("text")}
+    assert found == {f"backbone.network.{name}" for name in names} | {
+        "projection.linear.weight", "projection.linear.bias", "image_pooling.generator.gru.bias_hh_l0",
+        "image_pooling.generator.linear.weight"}
 
 
 def test_what_does_not_belong_together_is_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,

@@ -1,0 +1,188 @@
+"""Fine-tuning: the features' network is trained with the head, from the images; tiny networks, untrained."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from folders import tree
+from PIL import Image
+from torch import nn
+
+from pipeline import images, settings, training
+from pipeline.errors import InputError
+from pipeline.heads.two_tower import TwoTower
+from pipeline.manifest import Manifest
+from pipeline.settings import Recipe
+from pipeline.store import FeatureStore
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import checkpoint, optimizer
+from pipeline.training.batches import TrainingBatches
+from pipeline.training.source import Photographs, crop_and_flip, of_head
+from stages.cli import cli
+
+PARAMS = Path(__file__).parents[2] / "params.yaml"
+SMALL = ("dimension=8", "word_dimension=4", "batch_size=16", "epochs=2", "decay_epoch=2", "minimum_count=1")
+SETTINGS = settings.load(PARAMS, tuple(f"training.sample.{change}" for change in SMALL))
+GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
+PATCH = {"network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}
+RECIPE: Recipe = SETTINGS.recipe("vse_infty_finetuned")
+
+
+def photographs(scenes: Manifest, feature: str = "grid") -> Photographs:
+    return Photographs(scenes, scenes.images_folder, feature, GRID if feature == "grid" else PATCH)
+
+
+@pytest.fixture
+def job(scenes: Manifest, tmp_path: Path) -> training.Job:
+    return training.Job(scenes, photographs(scenes), "grid", "bigru", "vse_infty_finetuned", RECIPE,
+                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
+
+
+def network(folder: Path) -> dict[str, torch.Tensor]:
+    tensors, _ = checkpoint.load_tensors(folder / "last.safetensors")
+    return {name: value for name, value in tensors.items() if name.startswith("model.backbone.")}
+
+
+def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(job: training.Job, scenes: Manifest) -> None:
+    before = photographs(scenes).backbone().state_dict()
+    once = replace(job, training=job.training.model_copy(update={"epochs": 1}), folder=job.folder / "once")
+    training.train(replace(once, source=photographs(scenes)))
+    frozen = network(once.folder)
+    assert {name.removeprefix("model.backbone.") for name in frozen} == set(before)
+    for name, value in before.items():
+        assert torch.equal(frozen[f"model.backbone.{name}"], value), name
+    training.train(job)
+    trained = network(job.folder)
+    changed = {name for name, value in frozen.items() if not torch.equal(trained[name], value)}
+    weights = {f"model.backbone.{name}" for name, _ in photographs(scenes).backbone().named_parameters()}
+    assert changed == weights  # every weight, and none of BatchNorm's running statistics
+    assert any("running_mean" in name for name in set(frozen) - changed)
+
+
+def test_cut_and_resumed_it_is_bit_identical(job: training.Job, scenes: Manifest, tmp_path: Path) -> None:
+    training.train(job)
+
+    class Cut(Exception):
+        pass
+
+    def cut(epoch: int, step: int, log: Any) -> None:
+        if (epoch, step) == (1, 1):
+            raise Cut
+
+    again = replace(job, folder=tmp_path / "again", source=photographs(scenes))
+    with pytest.raises(Cut):
+        training.train(again, on_step=cut)
+    training.train(replace(again, source=photographs(scenes)))
+    assert tree(again.folder) == tree(job.folder)
+
+
+@pytest.mark.parametrize("feature", ["grid", "patch"])
+def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) -> None:
+    source, split = photographs(scenes, feature), scenes.split("train")
+    text = BiGRUText(Vocabulary.of(split.captions))
+    batch = next(iter(TrainingBatches(source, split, text, 16, 0, 0.4, 0.2).epoch(0)))
+    assert batch.items.shape == (16, *[(GRID if feature == "grid" else PATCH)["image_size"]] * 2, 3)
+    assert batch.kept is not None
+    assert batch.kept.shape == (16, int(batch.counts.max()))
+    items = source.layout.items
+    for kept, count in zip(batch.kept, batch.counts, strict=True):
+        assert (kept[:count].diff() > 0).all()
+        assert kept.max() < items
+    torch.manual_seed(0)
+    model = TwoTower(feature, source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
+                                   source.backbone()).eval()
+    whole = source.backbone()(batch.items)
+    assert whole.shape == (16, items, source.layout.dimension)
+    by_hand = [model.image_pooling(model.projection(whole[row:row + 1, kept[:count]], count[None]), count[None])
+               for row, (kept, count) in enumerate(zip(batch.kept, batch.counts, strict=True))]
+    torch.testing.assert_close(model.embed_images(batch.items, batch.counts, batch.kept),
+                               nn.functional.normalize(torch.cat(by_hand), dim=-1), atol=1e-5, rtol=1e-4)
+
+
+def test_items_are_those_of_extraction(scenes: Manifest) -> None:
+    source, rows = photographs(scenes), np.array([3, 0])
+    pixels, counts = source.read(rows)
+    prepared = [source.engine.prepare(images.decode(scenes.images_folder / scenes.images["file"][row])) for row in rows]
+    expected = np.stack([items.features for items in source.engine.extract(prepared, [(64, 64)] * 2)])
+    found = source.backbone().eval()(torch.from_numpy(pixels))
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-5)
+    assert counts.tolist() == [4, 4]
+
+
+def test_crops_and_flips() -> None:
+    ramp = np.arange(100 * 50).reshape(50, 100)
+    image = Image.fromarray(np.stack([ramp % 256, ramp // 256, ramp * 0], axis=2).astype(np.uint8))
+
+    def at(*draws: float) -> np.ndarray:
+        pixels = np.asarray(crop_and_flip(image, np.array(draws))).astype(int)
+        return pixels[..., 0] + 256 * pixels[..., 1]
+    assert np.array_equal(at(1, 0.3, 0.9, 0.7), ramp)  # all of it, not flipped
+    assert np.array_equal(at(1, 0.3, 0.9, 0.2), ramp[:, ::-1])
+    assert np.array_equal(at(0, 0, 0, 0.7), ramp[:30, :60])  # 0.6 of either side
+    assert np.array_equal(at(0.5, 0.999, 0.5, 0.7), ramp[5:45, 19:99])
+
+
+@pytest.mark.parametrize(("name", "multiplier"), [
+    ("butd_resnet101", 0.01), ("resnext101_32x8d.fb_wsl_ig1b_ft_in1k", 0.01), ("resnet152.tv_in1k", 0.1)])
+def test_the_network_learns_at_its_own_multiple(scenes: Manifest, name: str, multiplier: float) -> None:
+    source = photographs(scenes)
+    backbone = source.backbone()
+    backbone.name = name
+    text = BiGRUText(Vocabulary.of(["a b"]))
+    model = TwoTower("grid", source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
+                                   backbone)
+    built = optimizer.build(model, RECIPE)
+    optimizer.set_rate(built, 1.0)
+    rates = {weight: group["lr"] for group in built.param_groups for weight in group["params"]}
+    assert {rates[weight] for weight in backbone.parameters()} == {multiplier}
+    assert rates[model.projection.linear.weight] == 1.0  # type: ignore[union-attr]
+
+
+def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path: Path) -> None:
+    scenes.save(tmp_path / "data" / "sample.parquet")
+    changes = [f"-Straining.sample.{change}" for change in SMALL] + [f"-Sfeatures.grid.{key}={value}"
+                                                                    for key, value in GRID.items()]
+    common = ["--feature", "grid", "--root", str(tmp_path), "--params", str(PARAMS), *changes]
+
+    def run(*arguments: str) -> str:
+        ran = CliRunner().invoke(cli, [*arguments, *common])
+        assert ran.exit_code == 0, (ran.output, ran.exception)
+        return ran.output
+
+    run("train", "--recipe", "vse_infty", "--finetune")
+    folder = tmp_path / "heads" / "sample" / "vse_infty_finetuned-grid-bigru-s0"
+    described = json.loads((folder / "head.json").read_text())
+    assert described["features"]["recipe"] == "grid2-test_efficientnet-finetuned"
+    assert "4 images" in run("score", "--recipe", "vse_infty_finetuned")
+    source = of_head(described, scenes, tmp_path)
+    head = training.load_head(folder, scenes, source)
+    assert isinstance(source, Photographs)
+    assert torch.equal(source.engine.network.model.conv_stem.weight,
+                       checkpoint.load_tensors(folder / "best.safetensors")[0]["backbone.network.conv_stem.weight"])
+    found = training.embed(head.model, source, scenes.split("val"), head.text, 3)
+    whole = training.embed(head.model, source, scenes.split("val"), head.text, 64)
+    np.testing.assert_allclose(found[0], whole[0], atol=1e-5)
+
+
+def test_what_cannot_be_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="fine-tuning is for grid and patch"):
+        Photographs(scenes, scenes.images_folder, "pyramid", {"network": "test_efficientnet", "weights": "untrained",
+                                                              "image_size": 128})
+    with pytest.raises(InputError, match="no such file; mend it"):
+        Photographs(scenes, tmp_path, "grid", GRID).read(np.array([0]))
+    training.train(replace(job, training=job.training.model_copy(update={"epochs": 1})))
+    with pytest.raises(InputError, match="a network of its own"):
+        training.load_head(job.folder, scenes, store)
+    refused = CliRunner().invoke(cli, ["train", "--feature", "region", "--finetune", "--params", str(PARAMS)])
+    assert "--finetune is for grid and patch" in str(refused.exception)
+    refused = CliRunner().invoke(cli, ["train", "--feature", "grid", "--images", "x", "--params", str(PARAMS), "--root",
+                                       str(tmp_path)])
+    assert isinstance(refused.exception, InputError)
