@@ -36,6 +36,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
     Its features must be there, made by the same engine with the same settings as those that the head was trained on.
+    A folder of photographs without captions needs some in its captions.csv all the same: its files' names will do.
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
     """
