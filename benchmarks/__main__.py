@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import objectives, pooling, ranking
+from benchmarks import objectives, pooling, ranking, training_step
 
 if __name__ == "__main__":
-    for benchmark in (pooling, objectives, ranking):
+    for benchmark in (pooling, objectives, training_step, ranking):
         benchmark.main()

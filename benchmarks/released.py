@@ -91,3 +91,37 @@ def adcto_one_direction(
     negative_logits = (queries.unsqueeze(1) @ negatives.transpose(1, 2)).squeeze(1) + margin
     logits = torch.cat([similarity.diagonal().unsqueeze(1), negative_logits], dim=1) / temperature
     return nn.functional.cross_entropy(logits, torch.zeros(batch, dtype=torch.int64))
+
+
+class RegionEncoder(nn.Module):
+    """VSE∞'s and VSE+2AD's `lib/encoders.py` for regions: a line plus an MLP over every slot, padding too; AP."""
+
+    def __init__(self, width: int, dim: int) -> None:
+        super().__init__()
+        self.line = nn.Linear(width, dim)
+        self.hidden, self.out = nn.Linear(width, dim // 2), nn.Linear(dim // 2, dim)
+        self.norm = nn.BatchNorm1d(dim // 2)
+        self.pool = AP(dim)
+
+    def forward(self, items: Tensor, counts: Tensor) -> Tensor:
+        """Items [B, N, width] and counts [B] to unit vectors [B, dim]."""
+        rows = items.reshape(-1, items.shape[2])
+        mapped = self.out(torch.relu(self.norm(self.hidden(rows)))).view(*items.shape[:2], -1)
+        return nn.functional.normalize(self.pool(mapped + self.line(items), counts), dim=-1)
+
+
+class CaptionEncoder(nn.Module):
+    """Their caption encoder: a packed BiGRU whose directions are averaged, and AP."""
+
+    def __init__(self, words: int, word_dim: int, dim: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(words, word_dim)
+        self.rnn = nn.GRU(word_dim, dim, 1, batch_first=True, bidirectional=True)
+        self.pool = AP(dim)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Tokens [B, T] and lengths [B] to unit vectors [B, dim]."""
+        packed = pack_padded_sequence(self.embed(tokens), lengths, batch_first=True, enforce_sorted=False)
+        states = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+        half = states.shape[2] // 2
+        return nn.functional.normalize(self.pool((states[..., :half] + states[..., half:]) / 2, lengths), dim=-1)
