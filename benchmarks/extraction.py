@@ -10,6 +10,7 @@ import copy
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ def against_bare_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[st
     whole, bare = least_times(extract, lambda: forward(network.model, batches), repeats)
     print(f"{engine[1]['network']:24} {size} px  extraction {len(scenes.images) / whole:6.2f} images/s, bare loop "
           f"{len(scenes.images) / bare:6.2f}: {bare / whole:.2f} of it", flush=True)
+
+
+def against_usual_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[str, Any]], size: int,
+                       repeats: int) -> None:
+    """Bare loops: channels last, and bf16, against fp32 with the channels before the pixels, the usual way."""
+    network: Network = worker.load(job(scenes, folder, engine).engine).network  # type: ignore[attr-defined]
+    batches = pixels(scenes, network, size)[:2]
     contiguous = copy.deepcopy(network.model).to(memory_format=torch.contiguous_format)
     plain = [batch.contiguous() for batch in batches]
     for name, model, given, dtype in (("channels last", network.model, batches, torch.float32),
@@ -87,7 +95,8 @@ def two_workers(scenes: Manifest, folder: Path) -> None:
     """Two workers of one thread each, against one; their networks are loaded before the clock starts."""
     taken = {}
     for count in (1, 2):
-        made = job(scenes, folder / f"{count}-workers.zarr", GRID)
+        # A shard a batch: as many for the one as for the other.
+        made = replace(job(scenes, folder / f"{count}-workers.zarr", GRID), shard_images=BATCH)
         with cluster.local(count, threads=1) as workers:
             workers.client.run(worker.describe, made.engine)
             taken[count] = seconds(lambda m=made, w=workers: extraction.extract(m, w))  # type: ignore[misc]
@@ -101,7 +110,9 @@ def main(count: int = 64, repeats: int = 3) -> None:
         sample.render(folder / "sample", images=count, size=512, seed=0)
         scenes = manifest.build("sample", folder / "sample" / "images", folder / "sample" / "dataset_sample.json")
         against_bare_loop(scenes, folder, GRID, 512, repeats)
+        against_usual_loop(scenes, folder, GRID, 512, repeats)
         against_bare_loop(scenes, folder, PATCH, 224, repeats)
+        against_usual_loop(scenes, folder, PATCH, 224, repeats)
         two_workers(scenes, folder)
 
 

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
 from pipeline.store import FeatureStore, Layout, Shard, prepare, write_shard
+from pipeline.store.layout import digest
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
 Read = Callable[[np.ndarray], object]
@@ -49,7 +50,7 @@ def store(folder: Path, images: int, compressor: str) -> Path:
         values = features(shard.rows.start, len(shard.rows))
         for row in shard.rows:
             shard.fill(row, values[row - shard.rows.start], (640, 480), {})
-        write_shard(path, layout, shard)
+        write_shard(path, layout, shard, digest({}))
     return path
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-# Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 540 MB.
-MAX_PIXELS = 180_000_000
+# Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 360 MB.
+MAX_PIXELS = 120_000_000
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 
 MISSING = "no such file"
 
+# Pillow warns of a bomb below the size that we refuse, and of broken EXIF that we survive. Once for all threads: the
+# warnings module cannot put a filter back for one.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 Image.init()  # registers all formats; without it only those seen so far can be named
 
 
@@ -30,17 +33,14 @@ def decode(path: Path) -> Image.Image:
     try:
         if path.stat().st_size == 0:
             raise ImageError("the file is empty")
-        with warnings.catch_warnings():
-            # Pillow warns of a bomb below the size that we refuse, and of broken EXIF that we survive.
-            warnings.simplefilter("ignore")
-            with Image.open(path, formats=FORMATS) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
-                image.seek(0)
-                image.load()
-                decoded = _rgb(_upright(image))
-                decoded.info["file"] = path.name  # engines that are given boxes find them by it
-                return decoded
+        with Image.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
+            image.seek(0)
+            image.load()
+            decoded = _rgb(_upright(image))
+            decoded.info["file"] = path.as_posix()  # engines that are given boxes find them by it
+            return decoded
     except ImageError:
         raise
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 def _from_high_range(image: Image.Image) -> Image.Image:
     """16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched."""
-    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    values = np.nan_to_num(np.asarray(image, dtype=np.float32))
     low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 and image.mode != "F" \
         else (values.min(), max(values.max(), values.min() + 1e-12))
     grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)

@@ -76,8 +76,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:
-        code = _say(f"error: {error.strerror or error}: {error.filename or 'no file named'}; what was finished is "
-                    "kept, run again to go on", 1)
+        named = f": {error.filename}" if error.filename else ""
+        code = _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
+    except MemoryError:
+        code = _say("error: out of memory; give smaller batches and run again to go on", 1)
     sys.exit(code)
 
 

@@ -47,14 +47,14 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
 
     Example: pipeline extract --feature region --workers 2
     """
-    if scheduler and changes["workers"]:
+    if scheduler is not None and changes["workers"]:
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     store = out or layout.features(manifest.dataset, feature)
     job, workers = _job(settings, manifest, images, store, feature, changes)
     where: Any = nullcontext()
-    if scheduler or workers > 1:
-        where = cluster.running(scheduler) if scheduler else cluster.local(workers)
+    if scheduler is not None or workers > 1:
+        where = cluster.running(scheduler) if scheduler is not None else cluster.local(workers)
     with where as place:
         if dry_run:
             click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))

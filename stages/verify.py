@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from pipeline import extraction
 from pipeline.errors import InputError
+from pipeline.extraction import worker
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.settings import Settings
@@ -20,14 +21,19 @@ from stages.layout import Layout
 @click.command
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--repair", is_flag=True, help="Make the damaged shards again, and no others.")
+@click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
+              "them again: for stores that were imported.")
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for --repair.")
 @options.with_settings
-def command(layout: Layout, settings: Settings, store: Path, repair: bool, images: Path | None) -> None:
+def command(layout: Layout, settings: Settings, store: Path, repair: bool, forget: bool,
+            images: Path | None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
 
     Example: pipeline verify features/sample/region.zarr --repair
     """
+    if repair and forget:
+        raise InputError("give --repair or --forget")
     shards = describe(store)[0].shards
     damaged = []
     for shard, found in tqdm(verify.verify(store), total=shards, unit="shard", desc="verify"):
@@ -36,26 +42,34 @@ def command(layout: Layout, settings: Settings, store: Path, repair: bool, image
         damaged += [shard] if found else []
     if not damaged:
         click.echo(f"{store}: {shards} shards, all as they were written")
-    elif not repair:
-        raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged; --repair makes them again")
-    else:
+    elif repair:
         _repair(layout, settings, store, damaged, images)
+    elif forget:
+        _forget(store, damaged)
+        click.echo(f"{store}: {len(damaged)} of {shards} shards forgotten; run the command that made the store again")
+    else:
+        raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged or not there; --repair makes them "
+                         "again")
 
 
 def _repair(layout: Layout, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
-    """Forget the damaged shards, then extract what is missing as the store was extracted."""
+    """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
+    try:
+        job = _job(layout, settings, store, images)
+        worker.describe(job.engine)
+    except InputError as error:
+        raise InputError(f"{store}: its {len(damaged)} damaged shards cannot be made again from here ({error}); "
+                         "--forget drops them, so that the command that made the store makes them again") from None
+    _forget(store, damaged)
+    with tqdm(unit="image", desc="repair", smoothing=0.1) as bar:
+        outcome = extraction.extract(job, None, bar.reset, bar.update)
+    click.echo(f"{store}: {len(damaged)} damaged shards made again, {outcome.extracted} images")
+
+
+def _forget(store: Path, damaged: list[int]) -> None:
     with exclusive(store):
         for shard in damaged:
             ledger.erase(store, shard)
-    forgotten = f"{store}: {len(damaged)} damaged shards are forgotten"
-    try:
-        job = _job(layout, settings, store, images)
-        with tqdm(unit="image", desc="repair", smoothing=0.1) as bar:
-            outcome = extraction.extract(job, None, bar.reset, bar.update)
-    except InputError as error:
-        raise InputError(f"{forgotten}, and cannot be made again from here: {error}; run the command that made the "
-                         "store") from None
-    click.echo(f"{forgotten} and made again, {outcome.extracted} images")
 
 
 def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -> extraction.Job:
@@ -68,6 +82,5 @@ def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -
         raise InputError("it was not extracted but imported") from None
     manifest = Manifest.load(layout.manifest(dataset))
     engine = extraction.Engine.of(name, options, Runtime(settings.extract.device, precision))
-    on_error = "skip" if any(entry.failed for entry in ledger.entries(store, sizes)) else settings.extract.on_error
     return extraction.Job(manifest, images or manifest.images_folder, store, engine, settings.extract.batch_size,
-                          sizes.shard_images, sizes.compressor, sizes.dtype, on_error)
+                          sizes.shard_images, sizes.compressor, sizes.dtype, "skip")

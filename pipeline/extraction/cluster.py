@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,7 +42,8 @@ class Workers:
                 for more in self._hand_out(waiting, running.count()):
                     running.add(more)
         finally:
-            self.client.cancel(list(running.futures))
+            with suppress(OSError):  # the cluster may be gone
+                self.client.cancel(list(running.futures))
 
     def _hand_out(self, waiting: Iterator[Task], running: int) -> list[Future]:
         """As many futures as keep every thread busy, also when workers have come since."""
@@ -50,6 +52,7 @@ class Workers:
 
     def _wait(self, future: Future) -> Any:
         from distributed import CancelledError
+        from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
         try:
@@ -57,7 +60,7 @@ class Workers:
         except KilledWorker as error:
             raise InputError(f"the workers of one shard died again and again (out of memory?): {error}; give fewer "
                              "--workers or a smaller --batch-size and run again to resume") from None
-        except CancelledError:
+        except (CancelledError, CommClosedError):
             raise InputError("the dask cluster went away; run again to resume") from None
 
 
@@ -74,6 +77,8 @@ def local(workers: int, threads: int | None = None) -> Iterator[Workers]:
 
         def setup(self, worker: Any) -> None:
             torch.set_num_threads(threads)
+            with suppress(ValueError):  # not in a main thread
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
 
     with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
                        silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):

@@ -63,7 +63,7 @@ def _sample(job: Job, layout: Layout, pending: list[int]) -> Task:
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
     images, folder = job.manifest.images, job.images_folder.absolute()
     files = [(folder / images["file"][row], int(images["bytes"][row])) for row in chosen]
-    return Task(job.store, layout, 0, files, job.engine, job.batch_size, "skip")
+    return Task(job.store, "", layout, 0, files, job.engine, job.batch_size, "skip")
 
 
 def probe(task: Task) -> tuple[int, float | None]:

@@ -59,7 +59,7 @@ def extract(job: Job, place: Place | None = None, on_start: OnImages = lambda co
                           images["bytes"].to_numpy(), job.if_changed, job.retry_failed)
         total = sum(len(layout.rows(shard)) for shard in pending)
         on_start(total)
-        place.run(job.tasks(layout, pending), on_images)
+        place.run(job.tasks(engine, pending), on_images)
         failed = write_failures(job.store, layout, images["file"].tolist())
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.store import Extra, Layout
+from pipeline.store.layout import digest
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -44,9 +45,11 @@ class Description:
 
 @dataclass(frozen=True)
 class Task:
-    """One shard to extract. files: absolute paths and sizes in bytes, in the order of the rows."""
+    """One shard to extract. files: absolute paths and sizes in bytes, in the order of the rows. made_from: digest of
+    the store's fingerprint, lest a task that outlives its run writes into the store of another."""
 
     store: Path
+    made_from: str
     layout: Layout
     shard: int
     files: list[tuple[Path, int]]
@@ -86,11 +89,12 @@ class Job:
         return Layout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
                       engine.extras, self.dtype)
 
-    def tasks(self, layout: Layout, shards: Iterable[int]) -> Iterator[Task]:
+    def tasks(self, engine: Description, shards: Iterable[int]) -> Iterator[Task]:
         """The shards' tasks, made one by one: the names of all images are never held twice."""
+        layout, made_from = self.layout(engine), digest(self.fingerprint(engine))
         images, folder, store = self.manifest.images, self.images_folder.absolute(), self.store.absolute()
         for shard in shards:
             rows = layout.rows(shard)
             here = images.iloc[rows.start:rows.stop]
             files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
-            yield Task(store, layout, shard, files, self.engine, self.batch_size, self.on_error)
+            yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,17 +23,15 @@ DECODERS = 2  # threads
 AHEAD = 2  # batches decoded while the network runs on one
 
 _loading = threading.Lock()
+_loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
 
 
 def load(engine: Engine) -> extractors.Extractor:
     """The engine with its weights, loaded once a process."""
     with _loading:
-        return _load(engine)
-
-
-@lru_cache(maxsize=1)
-def _load(engine: Engine) -> extractors.Extractor:
-    return extractors.build(engine.name, dict(engine.options), engine.runtime)
+        if not _loaded or _loaded[0][0] != engine:
+            _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
+        return _loaded[0][1]
 
 
 def describe(engine: Engine) -> Description:
@@ -86,7 +83,7 @@ def _ahead(decoders: ThreadPoolExecutor, tasks: Iterable[Task]) -> Iterator[Batc
         yield waiting.popleft()
 
 
-def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard]]:
+def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard, str]]:
     """Run the network batch by batch; yields what `write_shard` takes."""
     shard = None
     for task, rows, futures in batches:
@@ -96,7 +93,7 @@ def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard]]:
         if rows.stop == task.rows.stop:
             for row, reason in shard.failed.items():
                 _fail(task, shard, row, reason)
-            yield task.store, task.layout, shard
+            yield task.store, task.layout, shard, task.made_from
             shard = None
 
 

@@ -35,6 +35,8 @@ class Runtime:
         except (RuntimeError, AssertionError):
             raise InputError(f"device {self.device!r} is not here; there is cpu"
                              + (", cuda" if torch.cuda.is_available() else "")) from None
+        if torch.device(self.device).type == "meta":
+            raise InputError("device 'meta' computes nothing; there is cpu")
         if self.precision not in PRECISIONS:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
 
@@ -91,7 +93,9 @@ class Network:
 
 def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
     known = weights.checkpoints().get(weights_name)
-    if known is not None and known.timm and known.timm.split(".")[0] != name.split(".")[0]:
+    if ":" in name:
+        raise InputError(f"network {name!r}: expected a name of timm, not an address; `timm.list_models()` names them")
+    if known is not None and known.timm and known.timm != name:
         raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; name the two alike")
     try:
         if known is not None and known.timm:

@@ -25,6 +25,8 @@ from pipeline.importers.base import UNKNOWN_SIZE, Found, Unusable
 EXTRAS = {"bbox": "boxes", "objects_id": "object", "objects_conf": "object_score", "attrs_id": "attribute",
           "attrs_conf": "attribute_score"}
 FEATURES = ("x", "features")
+# No network gives more; a damaged header may.
+MOST_ITEMS, MOST_VALUES = 16_384, 65_536
 
 Shape = tuple[int, ...]
 
@@ -112,6 +114,8 @@ def shape(path: Path) -> Shape:
         found = READERS[path.suffix][0](path)
     if len(found) != 2 or not all(found):
         raise Unusable(f"expected features [n, D], got shape {found}")
+    if found[0] > MOST_ITEMS or found[1] > MOST_VALUES:
+        raise Unusable(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {found}")
     return found
 
 
@@ -131,4 +135,6 @@ def _readable() -> Iterator[None]:
         yield
     except Exception as error:  # bytes made to break a reader may raise anything
         said = (str(error) or type(error).__name__).splitlines()[0][:200]
+        if "pickle" in said or "weights_only" in said:
+            said = "it holds pickled objects, which are not read"  # the libraries' advice is to run them
         raise Unusable(f"not readable: {said}") from None

@@ -11,6 +11,7 @@ from pipeline.errors import InputError
 from pipeline.importers.base import Found, OnFound, Source, Unusable
 from pipeline.importers.job import Import
 from pipeline.store import Layout, Shard, exclusive, prepare, write_failures, write_shard
+from pipeline.store.layout import digest
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ def bring_in(job: Import, on_found: OnFound = lambda count: None, on_start: OnFo
         layout, images = job.layout(source), job.manifest.images
         pending = prepare(job.store, layout, job.fingerprint(source), images["image_id"].to_numpy(),
                           images["bytes"].to_numpy(), job.if_changed)
-        total = sum(len(layout.rows(shard)) for shard in pending)
+        total, made_from = sum(len(layout.rows(shard)) for shard in pending), digest(job.fingerprint(source))
         on_start(total)
         for shard in _shards(job, source, layout, pending):
-            write_shard(job.store, layout, shard)
+            write_shard(job.store, layout, shard, made_from)
             on_images(len(shard.rows))
         failed = write_failures(job.store, layout, images["file"].tolist())
     if failed and job.on_error == "fail":
@@ -107,6 +108,7 @@ def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) ->
         raise Unusable(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
     kind = np.dtype(dtype)
     most = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
-    if np.abs(values).max() > most:
-        raise Unusable(f"{name}: expected values up to {most} as {dtype}, got {np.abs(values).max()}"
+    beyond = max(values.max(), -values.min() if kind.kind == "f" else -int(values.min()) - 1)
+    if beyond > most:
+        raise Unusable(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
                        + ("; import with --dtype float32" if dtype == "float16" else ""))

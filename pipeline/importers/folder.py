@@ -59,7 +59,7 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder of features")
     return [(file.relative_to(folder).with_suffix("").as_posix(), file) for file in sorted(folder.rglob("*"))
-            if file.suffix in array_files.READERS and not file.name.startswith(".")]
+            if file.suffix in array_files.READERS and not file.name.startswith(".") and file.is_file()]
 
 
 def _look(source: FolderSource, row: int) -> None:

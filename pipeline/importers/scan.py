@@ -141,7 +141,7 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
     if not file.is_file():
         return np.full(n, items)
     try:
-        counts = np.load(file, allow_pickle=False)
+        counts = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{file}: not readable as an array ({error})") from None
     if counts.shape != (n,) or counts.dtype.kind not in "iu" or counts.min() < 1 or counts.max() > items:

@@ -80,6 +80,8 @@ class Scan:
         except Unusable:
             return None
         length = told + length_after(boxes, self.dimension)
+        if start + length > size:
+            return None
         file.seek(start + length)
         end = file.read(2)
         if not end.startswith((b"\n", b"\r\n")) and (end or start + length != size):

@@ -6,7 +6,7 @@
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
       image_ids/      [I] int64, the manifest's images in the manifest's order
-      sizes/          [I, 2] int32, width and height of the decoded image in pixels
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import does not tell
       bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
       ledger/         one JSON a finished shard, written after the shard's data: checksums and failures
@@ -93,8 +93,8 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
     making = path.with_name(path.name + ".creating")
     group = zarr.create_group(making, zarr_format=3, overwrite=True, attributes={
         "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
-        "fingerprint_digest": digest(dict(fingerprint)), "image_ids_digest": digest(image_ids.tolist()),
-        "made_with": _versions()})
+        "fingerprint_digest": digest([dict(fingerprint), asdict(layout)]),
+        "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions()})
     for name, (shape, dtype) in layout.arrays().items():
         whole = (layout.shard_images, *shape)
         by_item = name not in PLAIN
@@ -107,7 +107,14 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
                              compressors=None, filters=None)
     ids[:] = image_ids
     (making / "ledger").mkdir()
+    group.attrs["arrays_digest"] = arrays_digest(making, layout)
     making.rename(path)
+
+
+def arrays_digest(path: Path, layout: Layout) -> str:
+    """SHA-256 over the arrays' own metadata, by which other libraries read them."""
+    files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
+    return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
 
 def _versions() -> dict[str, str]:
@@ -129,13 +136,14 @@ def describe(path: Path) -> tuple[Layout, dict[str, Any]]:
         recorded = attributes["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = Layout(**{**recorded, "extras": extras})
-        fingerprint = attributes["fingerprint"]
+        fingerprint, told = attributes["fingerprint"], attributes.get("fingerprint_digest")
+        edited = told != digest([fingerprint, recorded])
     except FileNotFoundError:
         raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
     if attributes.get("format") != FORMAT:
         raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract anew")
-    if digest(fingerprint) != attributes.get("fingerprint_digest"):
-        raise StoreError(f"{path}: its fingerprint was edited after it was made; extract anew")
+    if edited:
+        raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract anew")
     return layout, fingerprint

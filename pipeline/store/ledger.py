@@ -29,23 +29,37 @@ def _file(store: Path, shard: int) -> Path:
 def write(store: Path, entry: Entry) -> None:
     """Write an entry so that it appears whole, after the data is on disk."""
     path = _file(store, entry.shard)
+    path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".partial")
     with partial.open("w", encoding="utf-8") as file:
         json.dump(asdict(entry), file, ensure_ascii=False, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Have the names in a folder on disk, so that a name does not outlive, in a power cut, what it vouches for."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(store: Path, shard: int) -> Entry | None:
     """A shard's entry, None where it is not finished. Raises StoreError for one that cannot be read."""
     try:
         tree = json.loads(_file(store, shard).read_text(encoding="utf-8"))
-        tree["failed"] = {int(row): reason for row, reason in tree["failed"].items()}
-        return Entry(**tree)
+        entry = Entry(int(tree["shard"]), int(tree["first"]), int(tree["images"]),
+                      {int(row): str(reason) for row, reason in tree["failed"].items()}, dict(tree["checksums"]))
+        if asdict(entry) != {**tree, "failed": entry.failed} or set(map(type, entry.checksums.values())) != {str}:
+            raise ValueError("not as it was written")
+        return entry
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise StoreError(f"{_file(store, shard)}: not readable; `pipeline verify --repair` mends it") from None
 
 

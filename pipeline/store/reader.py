@@ -17,11 +17,9 @@ import numpy as np
 import zarr
 from numcodecs.zstd import Zstd
 
-from pipeline.manifest.table import Manifest
-from pipeline.store import ledger
+from pipeline.manifest.table import NO_FILE, Manifest
+from pipeline.store import ledger, shard_file
 from pipeline.store.layout import DONE, FAILED, StoreError, describe, digest
-
-MISSING = np.uint64(2**64 - 1)
 
 
 class FeatureStore:
@@ -46,7 +44,8 @@ class FeatureStore:
             raise StoreError(f"{self.path}: was made for another manifest's images; extract for this one")
         if not np.array_equal(self.image_ids, manifest.images["image_id"]):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
-        changed = np.flatnonzero(self.done & (self._whole("bytes") != manifest.images["bytes"].to_numpy()))
+        there, now = self._whole("bytes"), manifest.images["bytes"].to_numpy()
+        changed = np.flatnonzero(self.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
         if len(changed):
             raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
                              f"{manifest.images['file'][changed[0]]}; extract again with --if-changed redo")
@@ -54,8 +53,9 @@ class FeatureStore:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over the fingerprint and which images failed: what a head trained on the store depends on."""
-        return digest({"fingerprint": self.fingerprint, "failed": np.flatnonzero(~self.done).tolist()})
+        """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
+        return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
+                       "failed": np.flatnonzero(~self.done).tolist()})
 
     @cached_property
     def image_ids(self) -> np.ndarray:
@@ -137,14 +137,10 @@ class FeatureStore:
         target[valid:] = bytes(len(target) - valid)
 
     def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
-        """A shard's index: [S, 2] uint64 offset and length of each image's chunk. It ends the file, with a CRC."""
+        """A shard's index: [S, 2] uint64 offset and length of each image's chunk."""
         if (name, shard) not in self._indices:
-            size = self.layout.shard_images * 16
-            end = os.fstat(descriptor).st_size
-            raw = os.pread(descriptor, size, max(end - size - 4, 0))
-            index = np.frombuffer(raw, "<u8").reshape(-1, 2) if len(raw) == size else np.empty((0, 2), np.uint64)
-            valid = index[: len(self.layout.rows(shard))]
-            if not len(valid) or (valid == MISSING).any() or int(valid.sum(axis=1).max()) > end:
+            index = shard_file.read_index(descriptor, self.layout.shard_images)
+            if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
                 raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
             self._indices[name, shard] = index
         return self._indices[name, shard]

@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, describe, digest
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, arrays_digest, describe, digest
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -19,7 +19,12 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
     Raises StoreError where the store as a whole is not one.
     """
     layout, _ = describe(path)
-    group = zarr.open_group(path, mode="r", zarr_format=3)
+    try:
+        group = zarr.open_group(path, mode="r", zarr_format=3)
+    except Exception as error:  # zarr raises its own and others' for metadata that is not its own
+        raise StoreError(f"{path}: zarr cannot open it ({type(error).__name__}); extract anew") from None
+    if arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
+        raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract anew")
     for name, (shape, dtype) in layout.arrays().items():
         array = group.get(name)
         if not isinstance(array, zarr.Array) or array.shape != (layout.images, *shape) or array.dtype != dtype:

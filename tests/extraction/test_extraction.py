@@ -135,6 +135,9 @@ def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Job, corpu
     skipping = replace(spoiled, on_error="skip")
     extraction.extract(skipping)
     assert extraction.extract(skipping).extracted == 0
+    with pytest.raises(InputError, match="not an image"):
+        extraction.extract(replace(spoiled, retry_failed=True))
+    assert FeatureStore(spoiled.store).require(spoiled.manifest)  # what was there is there
     again = replace(skipping, retry_failed=True)
     assert extraction.extract(again).extracted == 10  # the two shards that hold them
     mended = scenes_in(spoiled.images_folder, corpus, mend=[3])

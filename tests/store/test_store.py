@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from folders import tree
 
 from pipeline.store import (
     Extra,
@@ -24,10 +25,12 @@ from pipeline.store import (
     verify,
     write_shard,
 )
+from pipeline.store.layout import digest
 
 IDS = np.arange(100, 111)
 SIZES = np.arange(1000, 1011)  # bytes of the image files
 MADE = {"images": "digest", "engine": "test"}
+MADE_FROM = digest(MADE)
 
 
 def layout(compressor: str = "none") -> Layout:
@@ -35,7 +38,7 @@ def layout(compressor: str = "none") -> Layout:
                   extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
 
 
-def fill(path: Path, sizes: Layout, shards: list[int] | None = None) -> None:
+def fill(path: Path, sizes: Layout, shards: list[int] | None = None, made_from: str = MADE_FROM) -> None:
     """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
     for number in prepare(path, sizes, MADE, IDS, SIZES) if shards is None else shards:
         shard = Shard.empty(sizes, number)
@@ -47,7 +50,7 @@ def fill(path: Path, sizes: Layout, shards: list[int] | None = None) -> None:
             shard.fill(row, np.full((n, 4), row, np.float32), (row + 1, 2),
                        {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)},
                        int(SIZES[row]))
-        write_shard(path, sizes, shard)
+        write_shard(path, sizes, shard, made_from)
 
 
 @pytest.fixture(params=["none", "zstd"])
@@ -108,7 +111,7 @@ def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
     prepare(path, layout(), MADE, IDS, SIZES)
     with pytest.raises(ValueError, match="row 0 was neither filled nor failed"):
-        write_shard(path, layout(), Shard.empty(layout(), 0))
+        write_shard(path, layout(), Shard.empty(layout(), 0), MADE_FROM)
     assert ledger.pending(path, layout()) == [0, 1, 2]
 
 
@@ -134,6 +137,26 @@ def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [0, 1, 2]
 
 
+def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path) -> None:
+    sizes, shard = FeatureStore(made).layout, Shard.empty(layout(), 2)
+    for row in shard.rows:
+        shard.fail(row, "late")
+    prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo")
+    before = tree(made)
+    with pytest.raises(StoreError, match="replaced by another store"):
+        write_shard(made, sizes, shard, MADE_FROM)
+    assert tree(made) == before
+
+
+def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.zarr").symlink_to(made)
+    with exclusive(made), pytest.raises(StoreError, match="another extraction"), exclusive(tmp_path / "link.zarr"):
+        pass
+    prepare(tmp_path / "link.zarr", FeatureStore(made).layout, {}, IDS, SIZES, if_changed="redo")
+    assert (tmp_path / "link.zarr").is_symlink()
+    assert ledger.pending(made, layout()) == [0, 1, 2]
+
+
 def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
     photographs = tmp_path / "photographs"
     photographs.mkdir()
@@ -149,6 +172,37 @@ def test_an_edited_fingerprint_is_refused(made: Path) -> None:
     (made / "zarr.json").write_text(json.dumps(tree))
     with pytest.raises(StoreError, match="edited"):
         FeatureStore(made)
+
+
+def test_an_edited_layout_is_refused(made: Path) -> None:
+    tree = json.loads((made / "zarr.json").read_text())
+    tree["attributes"]["layout"]["shard_images"] = 8
+    (made / "zarr.json").write_text(json.dumps(tree))
+    with pytest.raises(StoreError, match="edited"):
+        FeatureStore(made)
+
+
+def test_edited_metadata_of_an_array_is_found(made: Path) -> None:
+    file = made / "features" / "zarr.json"
+    file.write_text(file.read_text().replace('"/"', '"."'))
+    with pytest.raises(StoreError, match="metadata"):
+        faults(made)
+
+
+@pytest.mark.parametrize("text", [
+    "{}", "[]", '{"shard": "0", "first": 0, "images": 4, "failed": {}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "images": 4, "failed": {"x": 1}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "images": 4, "failed": {}, "checksums": {"features": 5}}'])
+def test_a_ledger_entry_of_anything_else_is_a_fault(made: Path, text: str) -> None:
+    (made / "ledger" / "000000.json").write_text(text)
+    assert "0: its ledger entry is not readable" in faults(made)
+
+
+def test_a_lost_ledger_is_begun_again(made: Path) -> None:
+    whole, sizes = tree(made), FeatureStore(made).layout
+    shutil.rmtree(made / "ledger")
+    fill(made, sizes)
+    assert tree(made) == whole
 
 
 def test_not_a_store(tmp_path: Path) -> None:
@@ -217,10 +271,10 @@ def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> No
     shard = Shard.empty(layout(), 2)
     for row in shard.rows:
         shard.fail(row, "gone")
-    write_shard(paths[1], layout(), shard)
+    write_shard(paths[1], layout(), shard, MADE_FROM)
     shutil.rmtree(paths[2])
     prepare(paths[2], layout(), {**MADE, "weights": "others"}, IDS, SIZES)
-    fill(paths[2], layout(), [0, 1, 2])
+    fill(paths[2], layout(), [0, 1, 2], digest({**MADE, "weights": "others"}))
     first, failed, other = (FeatureStore(path).identity for path in paths)
     assert len({first, failed, other}) == 3
     fill(tmp_path / "again.zarr", layout("zstd"))
@@ -234,7 +288,7 @@ def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
     shard = Shard.empty(sizes, 0)
     for row in shard.rows:
         shard.fill(row, values[row], (1, 1), {}, int(SIZES[row]))
-    write_shard(tmp_path / "s.zarr", sizes, shard)
+    write_shard(tmp_path / "s.zarr", sizes, shard, MADE_FROM)
     read, _ = FeatureStore(tmp_path / "s.zarr").read(np.arange(11))
     assert read.dtype == np.float32
     assert np.array_equal(read, values)

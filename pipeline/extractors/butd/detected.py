@@ -70,6 +70,6 @@ class Detected:
                                   self.options.proposals)
         regions = self.detector.regions(feature_map, found)
         select = selection.RULES[self.options.boxes]
-        rows, boxes = select(found, regions.objects, regions.deltas, (width, height),
+        rows, boxes = select(found, regions.objects, regions.deltas, (width, height), scale,
                              self.options.min_boxes, self.options.max_boxes)
         return detector.items(regions, rows, boxes / scale)

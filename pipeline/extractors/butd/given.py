@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ from pipeline.weights import sha256
 
 
 class Options(detector.Options):
-    """boxes: an .npz file with an array for each image, under the name of its file (without folders): [n, 4],
-    x1 y1 x2 y2 in pixels of the upright image."""
+    """boxes: an .npz file with an array for each image, under the name of its file, with as many folders before it as
+    tell it from others: [n, 4], x1 y1 x2 y2 in pixels of the upright image."""
 
     boxes: str
 
@@ -58,10 +58,11 @@ class Given:
 
         Raises ImageError for an image without boxes, or with one that lies outside it.
         """
-        name = image.info.get("file")
-        boxes = self.boxes.get(str(name))
+        parts = PurePosixPath(str(image.info.get("file"))).parts
+        names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
+        boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
         if boxes is None:
-            raise ImageError(f"no boxes are given for {name}")
+            raise ImageError(f"no boxes are given for {parts[-1]}")
         if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
             raise ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
         return Prepared(self.detector.prepare(image), boxes)

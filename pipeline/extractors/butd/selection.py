@@ -18,23 +18,25 @@ THRESHOLD = 0.3  # TEST.NMS of lib/fast_rcnn/config.py
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 Selected = tuple[torch.Tensor, torch.Tensor]  # rows [n] of the proposals, boxes [n, 4]
-Rule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], int, int], Selected]
+Rule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], float, int, int], Selected]
 
 
 def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
-                 fewest: int, most: int) -> Selected:
+                 scale: float, fewest: int, most: int) -> Selected:
     """The original's rule: suppress the proposals class by class, then keep by the best surviving score.
 
     boxes: [R, 4] proposals; scores: [R, C] of the object classes, without the background; deltas: [R, C, 4];
-    size: width and height that boxes are clipped to; fewest, most: how many items an image has.
+    size: width and height that boxes are clipped to; scale: how much larger than the image the network's input is;
+    fewest, most: how many items an image has. Overlaps are those in the image, where a pixel that is counted with
+    its end weighs more.
     """
-    confidence = (scores * survivors(boxes, scores, THRESHOLD)).amax(dim=1)
+    confidence = (scores * survivors(boxes / scale, scores, THRESHOLD)).amax(dim=1)
     rows = keep(confidence, fewest, most)
     return rows, boxes[rows]
 
 
 def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
-                 fewest: int, most: int) -> Selected:
+                 scale: float, fewest: int, most: int) -> Selected:
     """The port's rule: move each proposal as its best class says, then suppress across classes.
 
     The threshold rises until at least `fewest` boxes are left. Arguments as in `by_proposals`. The port keeps

@@ -33,7 +33,7 @@ def _one_network() -> Iterator[None]:
         patch.setattr(checkpoint, "load", lambda name: network)
         patch.setattr(weights, "digest", lambda module: digest)
         yield
-    worker._load.cache_clear()
+    worker._loaded.clear()
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,8 @@ def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> No
     file = boxes_file(tmp_path, **{"a.png": [[90, 0, 95, 5]]})
     engine = extractors.build("butd-given", {**SMALL, "boxes": file}, Runtime())
     picture = Image.new("RGB", (80, 60))
-    for name, reason in (("b.png", "no boxes are given for b.png"), ("a.png", "outside the image")):
+    names = {"folder/b.png": "no boxes are given for b.png", "folder/a.png": "outside the image"}
+    for name, reason in names.items():
         picture.info["file"] = name
         with pytest.raises(ImageError, match=reason):
             engine.prepare(picture)

@@ -1,0 +1,54 @@
+"""A shard's file as the zarr 3 specification has it: the images' chunks one after another, then where each lies.
+
+The index at the end holds offset and length of every chunk (little-endian uint64; all ones where there is none) and a
+CRC-32C. Written and read here, not through zarr, whose codec takes ten times as long for either; any zarr library reads
+the file (https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+from numcodecs.zstd import Zstd
+
+MISSING = np.uint64(2**64 - 1)
+CRC = 4  # bytes
+ZSTD = Zstd(level=1)
+
+
+def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
+    """Write values [S', ...] as a file of up to `images` chunks; it appears whole, and is on disk when it does."""
+    index = np.full((images, 2), MISSING)
+    partial = path.with_name(path.name + ".partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    offset = 0
+    with partial.open("wb") as file:
+        for place, chunk in enumerate(_chunks(values, compressor)):
+            index[place] = offset, len(chunk)
+            offset += file.write(chunk)
+        raw = index.astype("<u8").tobytes()
+        file.write(raw + google_crc32c.value(raw).to_bytes(CRC, "little"))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]:
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    for chunk in values:
+        yield ZSTD.encode(chunk) if compressor == "zstd" else memoryview(chunk.reshape(-1)).cast("B")
+
+
+def read_index(descriptor: int, images: int) -> np.ndarray | None:
+    """Offsets and lengths [images, 2] uint64 of an open file's chunks; None where it ends before or they do not fit."""
+    size, end = images * 16, os.fstat(descriptor).st_size
+    raw = os.pread(descriptor, size + CRC, max(end - size - CRC, 0))
+    if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:
+        return None
+    index = np.frombuffer(raw[:size], "<u8").reshape(-1, 2)
+    there = index[index[:, 0] != MISSING]
+    return index if (there <= end).all() and int(there.sum(axis=1).max(initial=0)) <= end else None
