@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import objectives, pooling, ranking, training_step
+from benchmarks import extraction, objectives, pooling, ranking, stores, training_step
 
 if __name__ == "__main__":
-    for benchmark in (pooling, objectives, training_step, ranking):
+    for benchmark in (pooling, objectives, training_step, ranking, stores, extraction):
         benchmark.main()

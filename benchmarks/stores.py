@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
 import zarr
 from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
+from benchmarks import training_step
+from pipeline.manifest import Split
 from pipeline.store import FeatureStore, Layout, Shard, prepare, write_shard
 from pipeline.store.layout import digest
+from pipeline.training.batches import TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
 Read = Callable[[np.ndarray], object]
@@ -103,11 +107,33 @@ def readers(folder: Path, images: int) -> Iterator[tuple[str, Path | None, Read]
         yield name, folder / f"plain{chunk}-{shard}-{compressor}.zarr", plain(folder, images, chunk, shard, compressor)
 
 
+def waiting(path: Path, steps: int) -> None:
+    """Train the region head of the papers' size on shuffled batches of a store: how long a step waits for its batch."""
+    opened, rng = FeatureStore(path), np.random.default_rng(0)
+    images = opened.layout.images
+    captions = [" ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)]
+    split = Split("train", np.arange(images), np.arange(images), np.arange(5 * images), np.arange(images).repeat(5),
+                  captions)
+    text = training_step.words()
+    step = training_step.trainer(text, DIMENSION, 1024)
+    batches = TrainingBatches(opened, split, text, BATCH, 0, 0.2, 0.2).epoch(0)
+    step(next(batches))
+    waited, begin = 0.0, time.perf_counter()
+    for _ in range(steps):
+        asked = time.perf_counter()
+        batch = next(batches)
+        waited += time.perf_counter() - asked
+        step(batch)
+    share = waited / (time.perf_counter() - begin)
+    tqdm.write(f"training on {path.name}: {share:.2%} of {steps} steps of {BATCH} was waiting for data")
+
+
 def size(path: Path) -> int:
     return sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
 
 
 def main(images: int = 7500) -> None:
+    torch.set_num_threads(2)
     print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap")
     print(f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}", flush=True)
     base: list[float] = []
@@ -119,6 +145,7 @@ def main(images: int = 7500) -> None:
             occupied = f"{size(path) / 1e9:5.2f}" if path else "     "
             columns = " ".join(f"{rate:10.1f} {rate / first:6.2f}" for rate, first in zip(rates, base, strict=True))
             tqdm.write(f"{name:46} {occupied} {columns}")
+        waiting(Path(folder, "none.zarr"), steps=20)
 
 
 if __name__ == "__main__":

@@ -37,14 +37,23 @@ def data(pairs: int, width: int) -> Batch:
                  torch.randint(len(SPECIAL), WORDS, (pairs, int(lengths.max()))), lengths, torch.arange(pairs))
 
 
-def ours(batch: Batch, width: int, dim: int) -> Step:
+def words() -> BiGRUText:
+    """The text encoder of a vocabulary of made-up words: their numbers."""
+    return BiGRUText(Vocabulary((*SPECIAL, *map(str, range(WORDS - len(SPECIAL))))))
+
+
+def trainer(text: BiGRUText, width: int, dim: int) -> TrainingStep:
     """The recipe vse2ad by `pipeline train`'s own step."""
     chosen = settings.load(PARAMS, (f"training.flickr30k.dimension={dim}",))
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
-    text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(WORDS - len(SPECIAL))))))
     model = TwoTower("region", width, text, recipe, training).train()
-    step = TrainingStep(model, objectives.build(recipe.objective.name), optimizer.build(model, recipe),
+    return TrainingStep(model, objectives.build(recipe.objective.name), optimizer.build(model, recipe),
                         Precision("fp32", "cpu"), Alone(), 1, recipe.same_image_negatives, recipe.gradient_clip)
+
+
+def ours(batch: Batch, width: int, dim: int) -> Step:
+    """Our step on a batch, again and again."""
+    step = trainer(words(), width, dim)
     return lambda: step(batch)
 
 

@@ -70,13 +70,13 @@ def local(workers: int, threads: int | None = None) -> Iterator[Workers]:
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 
-    threads = threads or max(1, torch.get_num_threads() // workers)
+    each = threads or max(1, torch.get_num_threads() // workers)
 
     class Threads(WorkerPlugin):  # type: ignore[misc]
         """Also for the process that comes in the place of one that died."""
 
         def setup(self, worker: Any) -> None:
-            torch.set_num_threads(threads)
+            torch.set_num_threads(each)
             with suppress(ValueError):  # not in a main thread
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
 

@@ -33,8 +33,8 @@ def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np
     changed, pending = "", set(ledger.pending(path, layout))
     for entry in ledger.entries(path, layout):
         rows = layout.rows(entry.shard)
-        there, now = _sizes(path, entry, layout), sizes[rows.start:rows.stop]
-        differ = rows.start + np.flatnonzero((there != now) & (there != NO_FILE) & (now != NO_FILE))
+        then, now = _sizes(path, entry, layout), sizes[rows.start:rows.stop]
+        differ = rows.start + np.flatnonzero((then != now) & (then != NO_FILE) & (now != NO_FILE))
         stale = [row for row in differ if row not in entry.failed]
         if stale:
             changed = changed or f"image row {stale[0]} is another file now"
