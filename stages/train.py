@@ -118,7 +118,11 @@ def _train(job: training.Job) -> None:
             tqdm.write(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, "
                        f"val RSUM {row['rsum']:.1f}")
 
-        state = training.train(job, on_step, on_epoch)
+        def on_start(done: int, steps: int) -> None:
+            bar.total = steps
+            bar.update(done)
+
+        state = training.train(job, on_step, on_epoch, on_start)
     if first:
         best = state.history[state.best]
         click.echo(f"{job.folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")

@@ -28,13 +28,17 @@ from pipeline.training.step import TrainingStep
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
+OnStart = Callable[[int, int], None]
 UNLOGGED = ("similarity", "spread", "gradient")
 """Of a step's log, what only tells whether it diverges."""
 
 
 def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
-          on_epoch: OnEpoch = lambda row: None) -> checkpoint.State:
+          on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None) -> checkpoint.State:
     """Train to the last epoch, from the last checkpoint if there is one; a finished head is left as it is.
+
+    on_start is given how many steps are done, and of how many; on_step an epoch, a step of it and its log; on_epoch a
+    row of the history.
 
     Of several processes the first writes files and selects on val, and the others wait for it.
 
@@ -56,6 +60,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     step, state = _resume(job, text)
     batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
                               job.recipe.drop_tokens, (job.processes.rank, job.processes.count))
+    on_start(state.epochs * len(batches), job.training.epochs * len(batches))
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)

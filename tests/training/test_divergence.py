@@ -50,33 +50,36 @@ def test_similarities_that_are_all_equal() -> None:
 
 @pytest.mark.parametrize(("objective", "expected"), [
     ("triplet", 2 * 0.2 * BATCH), ("infonce", 2 * math.log(BATCH)), ("adopt", 2 * math.log(21))])
-def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: float) -> None:
+@pytest.mark.parametrize("steps", [50, 1000])
+def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: float, steps: int) -> None:
     """AdOpt on similarities that are all 0.9 uses K = ⌊128 cos(1.8 π / 4)⌋ = 20 negatives."""
-    by = watch(objective)
-    see(by, 99, **COLLAPSED, loss=expected * 1.01)
-    with pytest.raises(Diverged, match=rf"for 100 steps the loss has stood at .*\({expected:.4g}\)"):
+    by = watch(objective, steps)
+    see(by, 399, **COLLAPSED, loss=expected * 1.01)
+    with pytest.raises(Diverged, match=rf"for 400 steps the loss has stood at .*\({expected:.4g}\)"):
         see(by, 1, **COLLAPSED, loss=expected * 1.01)
+
+
+STUCK = {**COLLAPSED, "loss": 2 * math.log(BATCH)}
 
 
 @pytest.mark.parametrize("change", [{"separation": 0.1}, {"loss": 5.0}])
 def test_a_loss_near_it_that_still_tells_pairs_apart_or_moves_is_none(change: dict[str, float]) -> None:
-    see(watch(), 500, **{**COLLAPSED, "loss": 2 * math.log(BATCH), **change})
+    see(watch(), 1000, **{**STUCK, **change})
 
 
-def test_one_bad_window_between_good_ones_is_none() -> None:
-    by, bad = watch(), {**COLLAPSED, "loss": 2 * math.log(BATCH)}
+def test_a_good_window_between_bad_ones_starts_anew() -> None:
+    by = watch()
     for _ in range(3):
-        see(by, 50, **bad)
+        see(by, 350, **STUCK)
         see(by, 50)
 
 
 def test_a_resumed_run_goes_on_counting() -> None:
-    bad = {**COLLAPSED, "loss": 2 * math.log(BATCH)}
     first = watch()
-    see(first, 50, **bad)
-    assert first.stuck == 1
-    with pytest.raises(Diverged, match="for 100 steps"):
-        see(watch(stuck=first.stuck), 50, **bad)
+    see(first, 350, **STUCK)
+    assert first.stuck == 7
+    with pytest.raises(Diverged, match="for 400 steps"):
+        see(watch(stuck=first.stuck), 50, **STUCK)
 
 
 def test_a_window_ends_with_its_epoch() -> None:
