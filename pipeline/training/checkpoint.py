@@ -6,12 +6,13 @@
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
       history.csv         a row an epoch: loss, negatives, val recalls
+      steps.csv           a row a step: loss, what the objective logs (AdOpt: K and both γ), similarities, gradient
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from safetensors.torch import save_file
 from pipeline.errors import InputError
 
 Tensors = dict[str, torch.Tensor]
-FILES = ("last.safetensors", "best.safetensors", "history.csv", "head.json")
+FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 
 @dataclass
@@ -137,6 +138,17 @@ def write_text(path: Path, text: str) -> None:
 def write_history(folder: Path, reached: State) -> None:
     """history.csv: what DVC plots."""
     write_text(folder / "history.csv", pd.DataFrame(reached.history).to_csv(index=False))
+
+
+def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -> None:
+    """steps.csv: the rows of earlier epochs, and then this epoch's."""
+    header, *rows = pd.DataFrame([{"epoch": epoch, "step": step, **log} for step, log in enumerate(logs)]
+                                 ).to_csv(index=False).splitlines()
+    path = folder / "steps.csv"
+    before = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
+    numbers = ((row.partition(",")[0], row) for row in before)
+    earlier = [row for number, row in numbers if number.isdigit() and int(number) < epoch]
+    write_text(path, "\n".join([header, *earlier, *rows, ""]))
 
 
 def describe(folder: Path) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from pipeline.training.step import TrainingStep
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
-UNLOGGED = ("similarity", "spread", "gradient")
-"""Of a step's log, what only tells whether it diverges."""
+UNSHOWN = ("similarity", "spread", "gradient")
+"""Of a step's log, what mostly tells whether it diverges: in steps.csv alone."""
 
 
 def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
@@ -64,13 +64,14 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
-        log = _epoch(job, step, batches, watch, epoch, on_step)
+        logs = _epoch(job, step, batches, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, step.precision.state()
-        state.history.append({"epoch": epoch, **log})
+        state.history.append({"epoch": epoch, **_means(logs)})
         if first:
             images, captions = embed(step.model, job.source, val, text, job.training.batch_size)
             metrics = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
             state.history[-1] |= _row(metrics)
+            checkpoint.write_steps(job.folder, epoch, logs)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
             on_epoch(state.history[-1])
         job.processes.wait()
@@ -100,24 +101,26 @@ def _resume(job: Job, text: Text) -> tuple[TrainingStep, checkpoint.State]:
 
 
 def _epoch(job: Job, step: TrainingStep, batches: TrainingBatches, watch: Watch, epoch: int,
-           on_step: OnStep) -> dict[str, float]:
-    """The means of the epoch's logs."""
+           on_step: OnStep) -> list[dict[str, float]]:
+    """The log of each step."""
     step.model.train()
     if step.model.backbone is not None:
         step.model.backbone.requires_grad_(epoch >= job.recipe.frozen_epochs)
     step.objective.start_epoch(epoch)
     watch.start_epoch()
-    totals: dict[str, float] = {}
+    logs = []
     for number, batch in enumerate(batches.epoch(epoch)):
         optimizer.set_rate(step.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
                                                                    len(batches)))
         log = step(batch)
         watch.see(log, f"{job.folder}: epoch {epoch}, step {number}", job.training.precision)
-        shown = {name: value for name, value in log.items() if name not in UNLOGGED}
-        for name, value in shown.items():
-            totals[name] = totals.get(name, 0.0) + value
-        on_step(epoch, number, shown)
-    return {name: total / len(batches) for name, total in totals.items()}
+        on_step(epoch, number, {name: value for name, value in log.items() if name not in UNSHOWN})
+        logs.append(log)
+    return logs
+
+
+def _means(logs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0] if name not in UNSHOWN}
 
 
 def _row(metrics: retrieval.Metrics) -> dict[str, float]:

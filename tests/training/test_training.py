@@ -103,6 +103,11 @@ def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest,
     assert history["epoch"].tolist() == [0, 1, 2]
     assert {"loss", "negatives", "align", "uniform", "i2t_r1", "t2i_r10", "rsum"} <= set(history)
     assert state.best == history["rsum"].idxmax()
+    steps = pd.read_csv(job.folder / "steps.csv")
+    assert steps[["epoch", "step"]].to_numpy().tolist() == [[epoch, step] for epoch in range(3) for step in range(5)]
+    assert {"loss", "negatives", "align", "uniform", "gradient"} <= set(steps)
+    for name in ("loss", "negatives", "uniform"):
+        np.testing.assert_allclose(steps.groupby("epoch")[name].mean(), history[name], rtol=1e-12)
     head = training.load_head(job.folder, scenes, store)
     _, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
     assert metadata == {"epoch": state.best}
