@@ -14,6 +14,8 @@ WINDOW = 200
 """Steps that are looked at together; an epoch, where that is shorter."""
 LONG = 400
 """For so many steps a loss stands at its collapsed value before that is called stuck: weak features take their time."""
+OVERFLOWS = 50
+"""Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one."""
 ALIKE = 1e-4
 """Similarities are all equal where the greatest is no more than this above the least."""
 APART = 0.002
@@ -37,6 +39,7 @@ class Watch:
     def __init__(self, objective: Objective, batch: int, steps: int, stuck: int = 0) -> None:
         self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck
         self._seen: list[Mapping[str, float]] = []
+        self._overflows = 0
 
     def start_epoch(self) -> None:
         """A window does not reach over epochs, so that a run that is cut and resumed sees the same ones."""
@@ -49,15 +52,15 @@ class Watch:
         for name in checked:
             if not math.isfinite(log[name]):
                 raise Diverged(f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip")
+        self._overflows = 0 if math.isfinite(log["gradient"]) else self._overflows + 1
+        if self._overflows == OVERFLOWS:
+            raise Diverged(f"{where}: gradients have overflowed for {OVERFLOWS} steps; try {half}a lower learning_rate")
         self._seen.append(log)
         if len(self._seen) == self.window:
-            self._judge(where, half)
+            self._judge(where)
             self._seen = []
 
-    def _judge(self, where: str, half: str) -> None:
-        if not any(math.isfinite(log["gradient"]) for log in self._seen):
-            raise Diverged(f"{where}: gradients have overflowed for {self.window} steps; try {half}a lower "
-                           "learning_rate")
+    def _judge(self, where: str) -> None:
         loss, similarity, separation, spread = (sum(log[name] for log in self._seen) / self.window
                                                 for name in ("loss", "similarity", "separation", "spread"))
         if spread < ALIKE:

@@ -68,7 +68,8 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
         state.stuck, state.scaler = watch.stuck, step.precision.state()
         state.history.append({"epoch": epoch, **_means(logs)})
         if first:
-            images, captions = embed(step.model, job.source, val, text, job.training.batch_size)
+            images, captions = embed(step.model, job.source, val, text,
+                                     max(1, job.training.batch_size // job.training.pieces))
             metrics = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
             state.history[-1] |= _row(metrics)
             checkpoint.write_steps(job.folder, epoch, logs)

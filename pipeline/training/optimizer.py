@@ -57,7 +57,8 @@ class Precision:
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device = name, torch.device(device).type
-        self.scaler = torch.amp.GradScaler(self.device, enabled=name == "fp16")
+        # A triplet loss sums over the batch: torch's own first scale, 65,536, overflows for a while.
+        self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
 
     def autocast(self) -> AbstractContextManager[Any]:
         """For forward passes."""

@@ -91,7 +91,7 @@ def _all_are_here() -> Iterator[None]:
 
 
 def launch(count: int, device: str) -> Processes:
-    """This process as the first of `count`: starts the others, each with this process's own command line.
+    """This process as the first of `count` on this machine: starts the others, each with this one's command line.
 
     Under torchrun or SLURM, which start all of them, it joins those.
 
