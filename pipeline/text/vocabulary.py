@@ -87,8 +87,8 @@ def scan_words(path: Path) -> list[str]:
         if sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
     except FileNotFoundError:
-        raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON, or to null for "
-                         "the words of the training captions") from None
+        raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON or to null, "
+                         "for the words of the training captions") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all numbers '
                          "from 0") from None

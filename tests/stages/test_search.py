@@ -124,6 +124,7 @@ def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], p
     store = Path("features/other/region.zarr/zarr.json")
     tree = json.loads(store.read_text())
     tree["attributes"]["fingerprint"]["precision"] = "bf16"
-    tree["attributes"]["fingerprint_digest"] = digest(tree["attributes"]["fingerprint"])
+    attributes = tree["attributes"]
+    attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
     store.write_text(json.dumps(tree))
     assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--head", HEAD)
