@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from PIL import Image
+from PIL import Image, ImageOps
 
 from pipeline.images import ImageError
 from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, printable
@@ -43,10 +43,7 @@ def mark(right: bool) -> str:
 
 def _square(image: Image.Image) -> np.ndarray:
     """The whole photograph on a white square, uint8 [PIXELS, PIXELS, 3]."""
-    image.thumbnail((PIXELS, PIXELS))
-    square = Image.new("RGB", (PIXELS, PIXELS), "white")
-    square.paste(image, ((PIXELS - image.width) // 2, (PIXELS - image.height) // 2))
-    return np.asarray(square)
+    return np.asarray(ImageOps.pad(image, (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white"))
 
 
 def place(rank: float) -> str:
