@@ -21,7 +21,7 @@ from stages.layout import Layout, system
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for a grid checkpoint.")
-@click.option("--name", default="vse_infty_released", show_default=True, metavar="NAME",
+@click.option("--name", callback=options.called, default="vse_infty_released", show_default=True, metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/NAME-FEATURE-TEXT-s0",
               help="The head's folder.")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline import settings
 from pipeline.errors import InputError
@@ -60,6 +61,14 @@ def refuse(*names: str, why: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(f"{flags[name]} {why}")
+
+
+def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """The callback of an option that names a recipe: it becomes part of a folder's name."""
+    try:
+        return None if name is None else TypeAdapter(settings.Name).validate_python(name)
+    except ValidationError:
+        raise InputError(f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -") from None
 
 
 def changed(section: str) -> bool:

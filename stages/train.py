@@ -34,7 +34,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for fine-tuning.")
-@click.option("--name", metavar="NAME", show_default="after what varies",
+@click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="What a varied recipe is called: its head's folder, and in results.")
 @options.seeds
 @click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",

@@ -73,6 +73,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
 @pytest.mark.parametrize(("arguments", "said"), [
     (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give it a name of its own with --name"),
     (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
+    (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
     (["--recipe", "none"], "no recipes.none"),
