@@ -21,7 +21,7 @@ from pipeline.retrieval.top import top
 
 
 def eccv_caption(scores: Similarity | PerDirection, image_ids: Ids, caption_ids: Ids, caption_image: Ids, seed: int = 0,
-                 block_megabytes: float = 64, progress: Callable[[int], object] = lambda queries: None,
+                 block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None,
                  truth: Any = None) -> dict[str, dict[str, Mapping[str, float]]]:
     """mAP@R, R-Precision and R@1 of ECCV Caption, and R@1, 5, 10 of CxC: {set: {measure: {i2t, t2i}}} in percent.
 

@@ -84,7 +84,7 @@ def evaluate(
     caption_image: object,
     protocol: str | Protocol = "all",
     ties: Ties = "expected",
-    block_megabytes: float = 64,
+    block_megabytes: float = 32,
     progress: Progress | None = None,
 ) -> Metrics:
     """Measures image-text retrieval in both directions.

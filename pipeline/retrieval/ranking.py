@@ -22,7 +22,7 @@ Progress: TypeAlias = Callable[[int], object]
 
 
 def rank(
-    similarity: object, caption_image: object, block_megabytes: float = 64, progress: Progress | None = None
+    similarity: object, caption_image: object, block_megabytes: float = 32, progress: Progress | None = None
 ) -> Ranks:
     """Ranks every image's captions and every caption's image by counting.
 

@@ -22,7 +22,7 @@ class Top(NamedTuple):
 
 
 def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,
-        block_megabytes: float = 64, progress: Callable[[int], object] = lambda queries: None) -> Top:
+        block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
     """The k best captions of every image ("i2t") or images of every caption ("t2i"); k at most their number.
 
     Equally similar candidates come in a random order, so that none profits from its place; the order depends on
