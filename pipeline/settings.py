@@ -161,6 +161,7 @@ class Throughput(Section):
     pools: Annotated[list[Count], Field(min_length=2)]
     pairs: Count
     repeats: Count
+    seconds: Annotated[float, Field(ge=0)]
 
 
 class Report(Section):

@@ -7,18 +7,16 @@ from collections.abc import Callable
 
 import torch
 
-LEAST = 0.2  # seconds of measuring, so that short steps are timed often
 
-
-def seconds(step: Callable[[], object], device: str, repeats: int) -> float:
-    """The least over `repeats` runs of a step, or as many as fit into `LEAST` seconds if that is more.
+def seconds(step: Callable[[], object], device: str, repeats: int, at_least: float) -> float:
+    """The least over `repeats` runs of a step, or as many as fit into `at_least` seconds if that is more.
 
     The least is what other work on the machine disturbs least. One run before them warms up. On a GPU a run ends when
     the device is idle.
     """
     taken: list[float] = []
     step()
-    while len(taken) < repeats or sum(taken) < LEAST:
+    while len(taken) < repeats or sum(taken) < at_least:
         _wait(device)
         start = time.perf_counter()
         step()

@@ -33,7 +33,7 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
 
     def timed(what: str, step: Callable[[], steps.Step]) -> float:
         progress(what)
-        return seconds(step(), s.device, s.repeats)
+        return seconds(step(), s.device, s.repeats, s.seconds)
 
     pooled = _each(recipes, lambda recipe: recipe.image_pooling, lambda pooling: timed(
         f"images by {pooling.name}", lambda: steps.pool(pooling, d, s.batch_size, s.items, s.device)))
