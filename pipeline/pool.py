@@ -45,6 +45,19 @@ class Columns:
         return split.caption_image, split.image_ids, split.caption_ids
 
 
+def owners(image_ids: Ids, caption_ids: Ids, caption_image: Ids) -> dict[int, int]:
+    """Caption id -> the id of its image."""
+    return dict(zip(caption_ids.tolist(), image_ids[caption_image].tolist(), strict=True))
+
+
+def require_one_owner(first: str, theirs: dict[int, int], name: str, ours: dict[int, int]) -> None:
+    """Raises InputError where a caption that two systems share is of one image here and of another there."""
+    for caption, image in ours.items():
+        if theirs.get(caption, image) != image:
+            raise InputError(f"{name}: its caption {caption} is of image {image}, in {first} of image "
+                             f"{theirs[caption]}; score both for one manifest")
+
+
 @dataclass(frozen=True)
 class Pool:
     """Scores [I, C], caption_image [C], and ids [I] and [C] where they are known; made_from as in similarity stores."""
@@ -56,6 +69,16 @@ class Pool:
     caption_ids: Ids | None = None
     made_from: dict[str, Any] = field(default_factory=dict)
 
+    @staticmethod
+    def says_its_columns(path: Path) -> bool:
+        """Whether the file is a similarity store, which holds the ids of its images and captions."""
+        return (path / "similarity").is_dir()
+
+    def image_of_caption(self) -> dict[int, int]:
+        """Caption id -> image id. Raises InputError where ids are not known."""
+        image_ids, caption_ids = self.require_ids()
+        return owners(image_ids, caption_ids, self.caption_image)
+
     @classmethod
     def of_store(cls, store: SimilarityStore) -> Pool:
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
@@ -64,7 +87,7 @@ class Pool:
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:
         """A similarity store, or any matrix [I, C] as `.npy` or zarr."""
-        if (path / "similarity").is_dir():
+        if cls.says_its_columns(path):
             if columns != Columns():
                 raise InputError(f"{path}: says itself which captions its columns are; leave out --manifest, --split "
                                  "and --captions-per-image")

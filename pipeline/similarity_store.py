@@ -63,6 +63,7 @@ class SimilarityStore:
             matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
             fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
                                           or {"method": None, "weights": []})
+            method, weights = fusion["method"], tuple(fusion["weights"])
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no similarity store there; make it with `pipeline score` or "
                              "`pipeline ensemble`") from None
@@ -70,7 +71,9 @@ class SimilarityStore:
         if wrong or len(ids[2]) != len(ids[1]):
             raise InputError(f"{path}: a matrix of {(wrong or [matrices[0].shape])[0]} with {len(ids[0])} image and "
                              f"{len(ids[1])} caption ids; score again")
-        method, weights = fusion["method"], tuple(fusion["weights"])
+        if len(ids[2]) and not 0 <= ids[2].min() <= ids[2].max() < len(ids[0]):
+            raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
+                             f"{len(ids[0]) - 1}; score again")
         if (method is None) != (len(matrices) == 1) or (method and (method not in FUSIONS
                                                                      or len(weights) != len(matrices))):
             raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from pipeline import lineage, manifest, retrieval
 from pipeline.errors import InputError
-from pipeline.pool import Columns, Pool
+from pipeline.pool import Columns, Pool, require_one_owner
 from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
 from pipeline.settings import Settings
 from pipeline.similarity_store import SimilarityStore
@@ -41,9 +41,9 @@ def command(layout: Layout, settings: Settings, a: str, b: str, dataset: str | N
     dataset = dataset or settings.run.dataset
     paths = [_paths(layout, dataset, name) for name in (a, b)]
     _refuse_stale(layout, dataset, [*paths[0], *paths[1]])
-    groups = [[Pool.of_matrix(path, columns) for path in group] for group in paths]
+    groups = _pools(paths, columns)
     first = groups[0][0]
-    every = [rules] if rules else _card(dataset, first)
+    every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])
     total = len(every) * sum(map(len, groups)) * first.scores.shape[0]
     found = []
     with tqdm(total=total, unit="image", desc="rank", leave=False) as bar:
@@ -68,7 +68,8 @@ def _paths(layout: Layout, dataset: str, name: str) -> list[Path]:
     store = layout.similarity(dataset, name)
     if store.exists():
         return [store]
-    seeds = sorted(store.parent.glob(f"{store.stem}-s[0-9]*.zarr"), key=lambda path: int(path.stem.split("-s")[-1]))
+    every = (path for path in store.parent.glob(f"{store.stem}-s*.zarr") if path.stem.split("-s")[-1].isdecimal())
+    seeds = sorted(every, key=lambda path: int(path.stem.split("-s")[-1]))
     if not seeds:
         raise InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with "
                          "`pipeline score` or `pipeline ensemble`")
@@ -79,13 +80,31 @@ def _refuse_stale(layout: Layout, dataset: str, paths: Sequence[Path]) -> None:
     """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
     folder = layout.similarity(dataset, "").parent
     stores = {path.stem: SimilarityStore.open(path) for path in paths if path.parent == folder}
+    heads = {member["head"] for store in stores.values() for member in store.made_from["members"]}
+    scored = [layout.similarity(dataset, head) for head in sorted(heads - stores.keys())]
+    stores |= {path.stem: SimilarityStore.open(path) for path in scored if path.exists()}
     if stores:
         lineage.refuse_stale(stores, lambda head: layout.head(dataset, head))
 
 
-def _card(dataset: str, pool: Pool) -> list[str]:
-    """The protocols of the data set's card for its test split; for anything else the plain one."""
-    benchmark = pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
+def _pools(paths: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:
+    """The two groups. Options that say whose captions the columns are go to the matrices that do not say it."""
+    silent = [path for group in paths for path in group if not Pool.says_its_columns(path)]
+    if not silent and columns != Columns():
+        raise InputError("similarity stores say themselves which captions their columns are; leave out --manifest, "
+                         "--split and --captions-per-image")
+    groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in paths]
+    known = {pool.image_ids is not None for group in groups for pool in group}
+    if len(known) > 1:
+        raise InputError(f"{silent[0]}: has no ids, the other side has; say with --manifest whose images and captions "
+                         "its rows and columns are")
+    return groups
+
+
+def _card(dataset: str, pools: Sequence[Pool]) -> list[str]:
+    """The protocols of the data set's card where a system is of its test split; for anything else the plain one."""
+    benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
+                    for pool in pools)
     return manifest.dataset(dataset).protocols if benchmark else ["all"]
 
 
@@ -94,6 +113,7 @@ def _like(first: Pool, pool: Pool) -> Pool:
     if pool is first or first.image_ids is None or pool.image_ids is None:
         return pool
     members = [Member(each.name, each.scores, *each.require_ids()) for each in (first, pool)]
+    require_one_owner(first.name, first.image_of_caption(), pool.name, pool.image_of_caption())
     return replace(pool, scores=retrieval.in_order_of(*members), caption_image=first.caption_image)
 
 

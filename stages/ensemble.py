@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from pipeline import retrieval, similarity_store
 from pipeline.errors import InputError
+from pipeline.pool import owners, require_one_owner
 from pipeline.settings import Settings
 from pipeline.similarity_store import SimilarityStore
 from stages import options
@@ -57,6 +58,8 @@ def command(layout: Layout, settings: Settings, name: str, members: tuple[str, .
     shares = retrieval.shares(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores]}}
+    for store in stores[1:]:
+        require_one_owner(stores[0].path.stem, _owners(stores[0]), store.path.stem, _owners(store))
     parts, left_out = _parts(stores, keep_common)
     with tqdm(total=len(parts[0].image_ids), unit="image", desc=path.stem) as bar:
         _save(path, parts, stores[0], fusion, shares, made_from | left_out, bar)
@@ -76,6 +79,10 @@ def _own(layout: Layout, dataset: str, name: str, members: tuple[str, ...]) -> P
     if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
     return path
+
+
+def _owners(store: SimilarityStore) -> dict[int, int]:
+    return owners(store.image_ids, store.caption_ids, store.caption_image)
 
 
 def _find(layout: Layout, dataset: str, member: str) -> Path:
@@ -106,7 +113,7 @@ def _save(path: Path, parts: list[retrieval.Member], first: SimilarityStore, fus
           made_from: dict[str, Any], bar: tqdm) -> None:
     ids, captions = parts[0].image_ids, parts[0].caption_ids
     place = {image: row for row, image in enumerate(ids.tolist())}
-    owner = dict(zip(first.caption_ids.tolist(), first.image_ids[first.caption_image].tolist(), strict=True))
+    owner = _owners(first)
     caption_image = np.array([place[owner[caption]] for caption in captions.tolist()], np.int64)
     if fusion == "mean":
         matrices, by_query = [retrieval.fuse(parts, fusion, shares)], None

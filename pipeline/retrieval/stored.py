@@ -70,7 +70,10 @@ class ZarrMatrix:
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
     def block(self, images: Index, captions: Index) -> Tensor:
-        cells = np.asarray(self.values.oindex[images, captions])
+        try:
+            cells = np.asarray(self.values.oindex[images, captions])
+        except (ValueError, RuntimeError) as error:  # a chunk that is cut short or does not unpack
+            raise InputError(f"a stored piece of the similarity array is damaged ({error}); write it again") from None
         return refuse_nonfinite(to_tensor(cells), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Tensor:
@@ -103,7 +106,7 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
     try:
         # Copy on write: the file is never changed, and torch gets memory that it may write to.
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise InputError(f"cannot read {path} as a .npy file: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path} holds several arrays: save the one that is meant as .npy")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from scored import score
 
 from pipeline import retrieval, similarity_store
@@ -84,5 +85,28 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("grid", manifest="n" * 64)
     assert "its manifest is" in refused("compare", REGION, GRID)
     np.save("a.npy", np.eye(3, 15))
-    assert "leave out --manifest" in refused("compare", "a.npy", REGION, "--captions-per-image", "5")
-    assert "same images and captions" in refused("compare", "a.npy", REGION)
+    assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
+    assert "has no ids, the other side has" in refused("compare", "a.npy", REGION)
+    score("grid")
+    array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
+    array[:] = np.roll(array[:], 5)  # type: ignore[index]
+    assert "its caption 100 is of image" in refused("compare", REGION, GRID)
+    assert "its caption 100 is of image" in refused("ensemble", "own", "--member", f"{REGION}-s0", "--member",
+                                                    f"{GRID}-s0")
+
+
+def test_an_ensemble_of_an_older_head_is_refused_beside_another_ensemble(pipeline: Any,
+                                                                         refused: Callable[..., str]) -> None:
+    for feature in ("region", "grid"):
+        score(feature)
+    pipeline("ensemble", "R")
+    score("region", noise=2, content=b"trained again")
+    pipeline("ensemble", "RG")
+    assert "is an ensemble of an older" in refused("compare", "vse2ad-R-bigru", "vse2ad-RG-bigru")
+
+
+def test_a_name_that_only_looks_like_a_seed(pipeline: Any) -> None:
+    for feature in ("region", "grid"):
+        score(feature)
+    pipeline("ensemble", f"{REGION}-s1b", "--member", f"{REGION}-s0", "--member", f"{GRID}-s0")
+    assert compared(pipeline, REGION, GRID)["a"] == [f"{REGION}-s0"]
