@@ -36,11 +36,11 @@ def write(store: Path, entry: Entry) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    """Have the names in a folder on disk, so that a name does not outlive, in a power cut, what it vouches for."""
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on disk: in a power cut no name outlives what it vouches for."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -6,7 +6,6 @@ import csv
 import fcntl
 import io
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -89,10 +88,10 @@ def write_shard(store: Path, layout: Layout, shard: Shard, made_from: str) -> le
             array = group[name]
             assert isinstance(array, zarr.Array)
             array[shard.rows.start:shard.rows.stop] = values
-            _sync(file)
+            ledger.sync(file)
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
-        ledger.sync_folder(file.parent)
+        ledger.sync(file.parent)
         checksums[name] = ledger.checksum(file)
     entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums)
     _check_own(store, layout, made_from)
@@ -104,14 +103,6 @@ def _check_own(store: Path, layout: Layout, made_from: str) -> None:
     there, fingerprint = describe(store)
     if there != layout or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
