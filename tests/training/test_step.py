@@ -110,13 +110,15 @@ def test_dropout_repeats_its_draws() -> None:
 @pytest.mark.parametrize("pieces", [1, 3])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pieces: int) -> None:
-    mixed, exact = step(precision=precision, pieces=pieces, dtype=torch.float32), step(dtype=torch.float32)
+    # A smooth objective: rounding may choose another hardest negative.
+    mixed = step(objective="infonce", precision=precision, pieces=pieces, dtype=torch.float32)
+    exact = step(objective="infonce", dtype=torch.float32)
     log, expected = mixed(batch(torch.float32)), exact(batch(torch.float32))
     while not math.isfinite(log["gradient"]):  # fp16 starts with a scale that overflows, and finds one that does not
         log = mixed(batch(torch.float32))
     assert log["loss"] == pytest.approx(expected["loss"], rel=0.02)
     assert log["loss"] != expected["loss"]
-    assert log["gradient"] == pytest.approx(expected["gradient"], rel=0.1)
+    assert log["gradient"] == pytest.approx(expected["gradient"], rel=0.05)
     assert {weight.dtype for weight in mixed.model.parameters()} == {torch.float32}
 
 
