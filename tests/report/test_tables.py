@@ -11,6 +11,7 @@ from invented import everything, system
 from pipeline.errors import InputError
 from pipeline.report import published, tables
 from pipeline.report.table import Cell, Panel
+from pipeline.report.tables.vse_infty_ablations import ABLATIONS
 
 PRINTED = {
     "vse2ad_table2": ("VSE+2AD", "52.5 80.2 69.5 91.2 475.9 45.3×"),
@@ -25,6 +26,14 @@ PRINTED = {
     "vse_infty_table3": ("VSE∞ (R+G)", "✗ BUTD 62.5 87.8 46.0 75.8"),
     "vse_infty_table10": ("GXN*", "Grid 42.0 - 84.7 31.7 - 74.6 -"),
 }
+VARIED = {  # Features + text encoder, what is varied, and the recalls
+    "vse_infty_table1": (["Grid + BiGRU", "Best Pooling Function"], "76.3 61.6"),
+    "vse_infty_table6": (["Region + BERT", "AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
+    "vse_infty_table7": (["Region + BiGRU", "visual"], "75.4 95.5 61.4 89.5"),
+    "vse_infty_table8": (["Grid + BiGRU", "Transformer"], "76.6 95.7 62.7 90.7"),
+    "vse_infty_table12": (["Region + BERT", "✓"], "79.3 96.1 64.7 91.3"),
+    "vse_infty_table13": (["Region + BiGRU", "✗"], "78.5 96.0 61.7 90.3"),
+}
 
 
 def texts(panel: Panel) -> list[list[str]]:
@@ -38,7 +47,14 @@ def test_columns_are_in_the_papers_order(name: str) -> None:
     assert [label, *printed.split()] in texts(panel)
 
 
-@pytest.mark.parametrize("name", sorted({*PRINTED, "vse2ad_table1"}))
+@pytest.mark.parametrize("name", VARIED)
+def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
+    labels, printed = VARIED[name]
+    (panel,) = tables.build(name, {}).panels
+    assert [*labels, *printed.split()] in texts(panel)
+
+
+@pytest.mark.parametrize("name", sorted({*PRINTED, *VARIED, "vse2ad_table1"}))
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = tables.build(name, {}).panels
     shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
@@ -96,9 +112,26 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
     assert measured[where + 1] == f"−{float(base[where]) - 330:.1f}"
 
 
+@pytest.mark.parametrize(("name", "recipe"), [(name, recipe) for name, ablation in ABLATIONS.items()
+                                              for recipe in ablation.recipes])
+def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str) -> None:
+    recipe, _, visual = recipe.partition("/")
+    text = "bert" if name == "vse_infty_table6" else "bigru"
+    features = {"grid": "butd-grid"} if visual == "G" else {"region": "butd-36"}
+    measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None)
+    *published_rows, row = texts(tables.build(name, measured, delta=True).panels[0])
+    labels = row[: -1 - 2 * len(ABLATIONS[name].ranks)]
+    bases = [base for base in published_rows if base[: len(labels)] == labels]
+    assert len(bases) == (0 if "Max" in labels[1] else 1)
+    for base in bases:
+        printed, ours = (sum(map(float, cells[len(labels) : -1])) for cells in (base, row))
+        assert row[-1] == f"{ours - printed:+.1f}".replace("-", "−")
+
+
 @pytest.mark.parametrize(
     ("name", "recipe"),
     [
+        ("vse_infty_table7", "vse_infty-perdim"),
         ("vse2ad_table2", "vse2ad-gpo"),
         ("vse2ad_table3", "vse2ad-gpo"),
         ("vse2ad_table4", "vse2ad-notok"),

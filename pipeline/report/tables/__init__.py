@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pipeline.errors import InputError
@@ -16,6 +17,7 @@ from pipeline.report.tables import (
     vse2ad_table4,
     vse2ad_tableA1,
     vse2ad_tableC2,
+    vse_infty_ablations,
     vse_infty_table2,
     vse_infty_table3,
     vse_infty_table10,
@@ -33,6 +35,7 @@ TABLES: dict[str, Callable[[Results, bool], Table]] = {
     "vse_infty_table3": vse_infty_table3.build,
     "vse_infty_table10": vse_infty_table10.build,
     "vse_infty_table11": vse_infty_table11.build,
+    **{name: partial(vse_infty_ablations.build, name) for name in vse_infty_ablations.ABLATIONS},
 }
 
 TIMED = {"vse2ad_table2": "retrieval", "vse2ad_table4": "poolings"}

@@ -1,0 +1,100 @@
+"""VSE∞ Tables 1, 6, 7, 8, 12 and 13: one part of the method varied, COCO 5-fold 1K. A line in `ABLATIONS` each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pipeline.report import emphasis, names, published
+from pipeline.report.compose import Draft, compose
+from pipeline.report.entries import Place, published_entries
+from pipeline.report.layout import Layout
+from pipeline.report.measured import Measured, Results
+from pipeline.report.published import PublishedRow
+from pipeline.report.table import Table
+from pipeline.report.tables.vse_infty_main import DIRECTIONS
+
+BEST = "Best Pooling Function"
+"""Section 3.1: max pooling of regions, 20-max of grids."""
+SETTING = (
+    "COCO 5-fold 1K in percent. Bold is the best of a column for the same features and text encoder; published and "
+    "measured rows do not compete."
+)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A table.
+
+    Attributes:
+        caption: what is varied. headings: of the label columns that say how.
+        columns: where the published row says it.
+        recipes: how each recipe stands there; with a visual feature behind a slash, on that feature alone.
+        text: the text encoder of published rows that name none.
+        ranks: the K of R@K that the paper prints.
+    """
+
+    caption: str
+    headings: tuple[str, ...]
+    columns: tuple[str, ...]
+    recipes: Mapping[str, tuple[str, ...]]
+    text: str = ""
+    ranks: tuple[int, ...] = (1, 5)
+
+
+ABLATIONS = {
+    "vse_infty_table1": Ablation(
+        "Aggregators of image items in VSE++", ("Aggregator",), ("aggregator",),
+        {"vse_pp": ("AvgPool",), "vse_pp-seq2seq": ("Seq2Seq",), "vse_pp-selfattn": ("SelfAttn",),
+         "vse_pp-gcn_mean": ("GCN+AvgPool",), "vse_pp-gcn_seq2seq": ("GCN+Seq2Seq",),
+         "vse_pp-max/R": (BEST,), "vse_pp-max": ("MaxPool",),
+         "vse_pp-kmax20/G": (BEST,), "vse_pp-kmax20": ("20-MaxPool",)}, text="bigru", ranks=(1,)),
+    "vse_infty_table6": Ablation(
+        "Aggregators of image items and of tokens", ("Visual Aggr.", "Text Aggr."), ("visual_aggr", "text_aggr"),
+        {"vse_infty-mean_cls": ("AvgPool", "CLS"), "vse_infty-mean_gpo": ("AvgPool", "GPO"),
+         "vse_infty-gpo_cls": ("GPO", "CLS"), "vse_infty": ("GPO", "GPO")}),
+    "vse_infty_table7": Ablation(
+        "Size augmentation of neither side, of images alone, and of both", ("Size Aug.",), ("size_aug",),
+        {"vse_infty-noaug": ("none",), "vse_infty-visualaug": ("visual",), "vse_infty": ("visual+text",)}),
+    "vse_infty_table8": Ablation(
+        "The sequence model of GPO", ("Seq. Model",), ("seq_model",),
+        {"vse_infty-transformer": ("Transformer",), "vse_infty": ("BiGRU",)}),
+    "vse_infty_table12": Ablation(
+        "GPO with coefficients for each dimension, and with those for all", ("Per-dim?",), ("per_dim",),
+        {"vse_infty-perdim": ("✓",), "vse_infty": ("✗",)}),
+    "vse_infty_table13": Ablation(
+        "GPO with coefficients that depend on the features, and with those of positions alone", ("Feature to g?",),
+        ("feature_to_g",),
+        {"vse_infty-datadep": ("✓",), "vse_infty": ("✗",)}),
+}
+MARKS = {"1": "✓", "0": "✗"}
+
+
+def build(name: str, results: Results, delta: bool) -> Table:
+    """Published rows, and the measured ones of the table's recipes."""
+    ablation = ABLATIONS[name]
+    layout = Layout(("Features", *ablation.headings), (("coco_1k_5fold", "COCO 5-fold 1K Test"),), DIRECTIONS,
+                    ranks=ablation.ranks, rsum=False)
+    rows, doubts = published_entries(published.load(name), partial(_published, ablation), layout.shown())
+    features = list(dict.fromkeys(entry.place.group for entry in rows))
+    rows.sort(key=lambda entry: features.index(entry.place.group))
+    caption = f"{ablation.caption}, after Table {name.removeprefix('vse_infty_table')} of VSE∞. {SETTING}"
+    draft = Draft(name, caption, layout, rows, doubts, emphasis.best_of_groups, partial(_measured, ablation))
+    return compose(draft, results.systems, delta)
+
+
+def _published(ablation: Ablation, row: PublishedRow) -> Place:
+    values = tuple(MARKS.get(row[column], row[column]) for column in ablation.columns)
+    return _place(row["visual_feature"], row["text_encoder"] or ablation.text, values)
+
+
+def _measured(ablation: Ablation, system: Measured) -> Place | None:
+    origin, recipes = system.origin, ablation.recipes
+    values = recipes.get(f"{origin.recipe}/{origin.visual}") or recipes.get(origin.recipe)
+    return _place(origin.visual, origin.text, values) if values else None
+
+
+def _place(visual: str, text: str, values: tuple[str, ...]) -> Place:
+    features = f"{names.features(visual)} + {names.encoder(text)}"
+    return Place((features, *values), group=features, system=(features, *values))
