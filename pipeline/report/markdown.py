@@ -30,11 +30,8 @@ def _panel(panel: Panel) -> str:
         *(line for group in panel.groups for line in _group(group, len(panel.columns))),
     ]
     title = [f"**{escape(panel.title)}**", ""] if panel.title else []
-    notes = [
-        "",
-        *(f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes),
-    ]
-    return "\n".join(title + lines + notes)
+    notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
+    return "\n".join([*title, *lines, *([""] if notes else []), *notes])
 
 
 def _heading(column: Column) -> str:

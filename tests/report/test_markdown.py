@@ -56,3 +56,9 @@ def test_cells() -> None:
         "- <sup>†</sup> Stand-in.",
         "- A remark.",
     ]
+
+
+def test_a_panel_without_notes_ends_with_its_table() -> None:
+    panel = Panel((Column("Method"),), (RowGroup((Row((Cell("a"),)),)),))
+    assert to_markdown(Table("t", "Caption", (panel, panel))).splitlines() == [
+        "Caption", "", *(["| Method |", "| --: |", "| a |", ""] * 2)][:-1]
