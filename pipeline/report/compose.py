@@ -60,12 +60,19 @@ def compose(draft: Draft, measured: Sequence[Measured], delta: bool = False) -> 
 def _main_panel(draft: Draft, here: Sequence[Measured], delta: bool) -> Panel:
     bases = {entry.place.system: entry for entry in draft.published if entry.place.system}
     measured = _in_order(measured_entries(here, draft.place, draft.throughput), draft.published)
+    published = _groups(draft.published, draft.layout, draft.rule, bases={} if delta else None)
     groups = [
-        *_groups(draft.published, draft.layout, draft.rule, bases={} if delta else None),
+        *published,
         *_groups(measured, draft.layout, draft.rule, bases=bases if delta else None, lead="Measured here"),
     ]
-    notes = (*draft.doubts, *remarks(here, draft.layout, draft.throughput, draft.method, delta))
-    return Panel(draft.layout.columns(delta), tuple(groups), notes=notes)
+    found = remarks(here, draft.layout, draft.throughput, draft.method, delta)
+    return Panel(draft.layout.columns(delta), tuple(groups), notes=(*draft.doubts, *_bold_in_doubt(published), *found))
+
+
+def _bold_in_doubt(published: Sequence[RowGroup]) -> list[Note]:
+    """What bold follows, where a cell in doubt is set in it."""
+    cells = (cell for group in published for row in group.rows for cell in row.cells)
+    return [Note("Bold follows the cells as printed.")] if any(cell.bold and cell.marks for cell in cells) else []
 
 
 def _other_panel(draft: Draft, systems: Sequence[Measured]) -> Panel:
