@@ -13,7 +13,8 @@ from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Tabl
 
 NARROW = 2.4  # em: what R@10 and 100.0 take anyway
 
-PREAMBLE = r"""\documentclass{article}
+PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
+\documentclass{article}
 \usepackage[a4paper,margin=15mm]{geometry}
 \usepackage{booktabs,xcolor,graphicx}
 \begin{document}

@@ -122,6 +122,7 @@ def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
     drawn = [tables.build(name, everything(), delta=True) for name in tables.TABLES]
     source = preview(map(to_latex, [*drawn, *(awkward(text) for text in AWKWARD)]))
     parses(source)
+    assert source.startswith("% Run pdflatex twice")
     assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
     if pdflatex := shutil.which("pdflatex"):
         (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
