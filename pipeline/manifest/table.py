@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +31,8 @@ class Manifest:
 
     table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
     split, caption_id, caption; the rows of an image stand together, images in the annotation file's order.
-    dataset: the data set's name. images_folder: where the files lie (as given; not part of any digest).
+    dataset: the data set's name. images_folder: where the files lie (not part of any digest). A saved manifest says it
+    as seen from its own folder, unless it was given absolute: every command finds the files, wherever it is run.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -74,7 +76,9 @@ class Manifest:
         """Write one Parquet file; it appears whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         table = self.table.copy()
-        table.attrs = {"dataset": self.dataset, "images_folder": self.images_folder.as_posix()}
+        seen = self.images_folder if self.images_folder.is_absolute() else Path(os.path.relpath(self.images_folder,
+                                                                                               path.parent))
+        table.attrs = {"dataset": self.dataset, "images": seen.as_posix()}
         partial = path.with_name(path.name + ".partial")
         table.to_parquet(partial, index=False)
         partial.replace(path)
@@ -86,7 +90,9 @@ class Manifest:
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest`")
         try:
             table = pd.read_parquet(path)
-            return cls(table, table.attrs["dataset"], Path(table.attrs["images_folder"]))
+            # An older manifest says `images_folder`, as seen from where it was made.
+            seen = table.attrs.get("images_folder") or os.path.normpath(path.parent / table.attrs["images"])
+            return cls(table, table.attrs["dataset"], Path(seen))
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
 

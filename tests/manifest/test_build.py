@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,15 @@ def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(InputError, match="not a manifest"):
         Manifest.load(tmp_path / "bad.parquet")
+
+
+def test_images_are_found_from_another_working_directory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    replace(build(folder, [entry(0)]), images_folder=Path("photographs")).save(Path("data/m.parquet"))
+    assert Manifest.load(Path("data/m.parquet")).images_folder == Path("photographs")
+    monkeypatch.chdir(folder.parent)
+    found = Manifest.load(Path(folder.name) / "data" / "m.parquet").images_folder
+    assert found == Path(folder.name) / "photographs"
 
 
 def test_digests_tell_what_changed(folder: Path) -> None:
