@@ -28,9 +28,10 @@ def head(
     epochs: int | None = None,
     trained: bool = True,
     origin: str | None = None,
+    negatives: list[list[float]] | None = None,
 ) -> Path:
     """A head whose RSUM on val went as given; `epochs` that it should have trained, by default as many. With an
-    `origin` it was trained elsewhere, and has no history.
+    `origin` it was trained elsewhere, and has no history. negatives: K of each step of each epoch, by default of one.
     """
     poolings = {"image_pooling": image or {"name": "adpool"}, "text_pooling": text or {"name": "adpool"}}
     place = folder / name
@@ -48,6 +49,9 @@ def head(
     rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "rsum": rsum} for e, rsum in enumerate(rsums)]
     if not origin:
         pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
+        every = negatives or [[63.0 - e] for e in range(len(rsums))]
+        steps = [{"epoch": e, "step": step, "negatives": k} for e, ks in enumerate(every) for step, k in enumerate(ks)]
+        pd.DataFrame(steps).to_csv(place / "steps.csv", index=False)
     tensors = {}
     for side, setting in poolings.items():
         options = {key: value for key, value in setting.items() if key != "name"}

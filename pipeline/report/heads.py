@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ class TrainedHead:
     def best(self) -> float:
         """RSUM on val of the epoch that was kept. Not for a head that was not trained here."""
         return max(row["rsum"] for row in self.history)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """A row a training step, as in steps.csv; empty where there is none. Raises InputError if it cannot be read."""
+        file = self.folder / "steps.csv"
+        try:
+            return pd.read_csv(file) if file.exists() else pd.DataFrame()
+        except ValueError:
+            raise InputError(f"{file}: not readable; train the head again, or move it away") from None
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe: {name, and its options}."""

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from invented import member
 from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 from safetensors.torch import load_file
@@ -57,12 +58,27 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     assert "up to 2 seeds" in drawing.caption
 
 
-def test_negatives_are_those_of_the_history(tmp_path: Path) -> None:
-    head(tmp_path, "a", [1, 2, 3])
-    head(tmp_path, "g", [1, 2], feature="grid")
+def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.report.figures.negatives.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
+    head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])
+    head(tmp_path, "g", [1, 2], feature="grid", negatives=[[63], [60]])
     head(tmp_path, "t", [1, 2], feature="patch", objective=TRIPLET)
     drawing = draw("negatives", tmp_path)
-    assert drawing.numbers.groupby("head")["negatives"].apply(list).to_dict() == {"a": [63, 62, 61], "g": [63, 62]}
+    of = {name: table.to_dict("list") for name, table in drawing.numbers.groupby("head")}
+    assert of.keys() == {"a", "g"}
+    assert of["a"]["step"] == [1, 2, 3, 4, 5, 6]
+    assert of["a"]["epoch"] == [1, 1, 2, 2, 3, 3]
+    assert of["a"]["negatives"] == [63, 61, 50, 52, 40, 46]
+    assert of["a"]["mean"] == [63, 62, 55.5, 51, 46, 43]
+    assert "mean over the 2 steps" in drawing.caption
+    drawn = [line.get_ydata().tolist() for line in drawing.figure.axes[0].lines[:4]]
+    assert drawn == [of["a"]["negatives"], of["a"]["mean"], of["g"]["negatives"], of["g"]["mean"]]
+
+
+def test_damaged_steps_are_refused(tmp_path: Path) -> None:
+    (head(tmp_path, "a", [1]) / "steps.csv").write_text("")
+    with pytest.raises(InputError, match=r"a/steps\.csv: not readable"):
+        draw("negatives", tmp_path)
 
 
 @pytest.mark.parametrize("options", [{}, {"generator": "mlp"}])
@@ -131,7 +147,8 @@ def gallery(opened: Any = None) -> Gallery:
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
     captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
     return Gallery("invented", as_similarity(scores), np.array([0, 0, 1, 1, 2, 2]), captions, ["x", "y", "z"],
-                   opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")), ("region",))
+                   opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")),
+                   {"members": [{"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}]})
 
 
 def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

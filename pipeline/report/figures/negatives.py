@@ -2,41 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank
 from pipeline.report.figures.evidence import Evidence
+from pipeline.report.heads import TrainedHead
+
+WINDOWS = 20
+"""A line is as smooth as if training had so many points: legible in a column, and a fall within an epoch still seen."""
 
 
 def draw(evidence: Evidence) -> Drawing:
-    """One line a feature: K over the epochs, each the mean over the epoch's steps.
+    """One line a feature: the running mean of K over the training steps, with each step's own K faint behind it.
 
-    Raises Lacking without a head that was trained with AdOpt.
+    Raises Lacking without a head that was trained with AdOpt and says so step by step.
     """
-    heads = [head for head in evidence.trained if "negatives" in head.history[0] and
-             head.setting("objective")["name"] == "adopt"]
-    if not heads:
-        raise Lacking("a head that was trained with the objective adopt: train vse2ad")
-    first = heads[0]
-    shown = [head for head in heads if (head.recipe, head.text, head.seed) == (first.recipe, first.text, first.seed)]
-    figure = blank(COLUMN, 2.2)
+    heads = _chosen(evidence.trained)
+    window = _window(max(len(head.steps) for head in heads))
+    figure = blank(COLUMN, 2.3)
     axes = figure.subplots()
-    for line, head in zip(LINES, shown, strict=False):
-        axes.plot([row["epoch"] + 1 for row in head.history], [row["negatives"] for row in head.history],
-                  label=head.feature, **line)
-    most = first.description["training"]["batch_size"] - 1
+    rows = []
+    for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
+        steps = head.steps
+        apart = max(1, len(steps) // 8)
+        mean = steps["negatives"].rolling(window, center=True, min_periods=1).mean()
+        count = pd.RangeIndex(1, len(steps) + 1)
+        axes.plot(count, steps["negatives"], color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
+        axes.plot(count, mean, label=head.feature, markevery=(number * apart // len(LINES), apart), **line)
+        rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
+                                  "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
+    least = min(head.steps["negatives"].min() for head in heads)
+    _frame(axes, least, heads[0].description["training"]["batch_size"] - 1)
+    caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2, on "
+               f"{evidence.title}. Lines: mean over the {window} steps around each; faint: every step. "
+               f"{names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
+               + evidence.stand_ins(head.feature for head in heads))
+    return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
+
+
+def _chosen(heads: Sequence[TrainedHead]) -> list[TrainedHead]:
+    """A head of each feature, all of the first's recipe, text encoder and seed."""
+    adaptive = [head for head in heads if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps]
+    if not adaptive:
+        raise Lacking("a head that was trained with the objective adopt: train vse2ad")
+    first = adaptive[0]
+    return [head for head in adaptive
+            if (head.recipe, head.text, head.seed) == (first.recipe, first.text, first.seed)]
+
+
+def _window(steps: int) -> int:
+    """A round number of steps, 1, 2 or 5 times a power of ten."""
+    wanted = max(1, steps / WINDOWS)
+    return max(factor * 10**power for power in range(9) for factor in (1, 2, 5) if factor * 10**power <= wanted)
+
+
+def _frame(axes: Axes, least: float, most: int) -> None:
+    """The axes, and as a dotted line how many negatives a batch has. K may stay close to it: the axis begins below
+    the least K, not at 0.
+    """
     axes.axhline(most, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.annotate(f"all {most} of the batch", (1, most), xytext=(0, 2), textcoords="offset points", va="bottom",
                   ha="right", xycoords=("axes fraction", "data"), color=GREY, fontsize=7)
-    axes.set(xlabel="epochs trained", ylabel="negatives a step, K", ylim=(0, most * 1.15))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="lower left")
-    caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2: the mean over the "
-               f"steps of each epoch, on {evidence.title}. {names.method(first.recipe)}, "
-               f"{names.encoder(first.text)}, seed {first.seed}."
-               + evidence.stand_ins(head.feature for head in shown))
-    rows = [{"head": head.name, "feature": head.feature, "epochs": int(row["epoch"]) + 1, "negatives": row["negatives"]}
-            for head in shown for row in head.history]
-    return Drawing(figure, caption, pd.DataFrame(rows))
+    margin = 0.15 * max(most - least, 1)
+    axes.set(xlabel="training step", ylabel="negatives, K", ylim=(max(0, least - margin), most + margin))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="upper right", bbox_to_anchor=(1, 0.87))  # K falls: there is room
