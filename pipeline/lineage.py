@@ -1,14 +1,69 @@
-"""Whether the parts of a result belong together: all of one manifest and split, no ensemble of older heads."""
+"""What made a result, and whether the parts of a result belong together: all of one manifest and split, no ensemble of
+older heads, seeds of one system."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline import training
 from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.member import Member, differences
 from pipeline.similarity_store import SimilarityStore
+from pipeline.training import Head
+from pipeline.training.source import Source
 from pipeline.weights import sha256
+
+
+def made_from(name: str, head: Head, manifest: Manifest, split: str, source: Source) -> dict[str, Any]:
+    """What is written beside the scores or vectors of one head. name: of its folder. source: of the images."""
+    said = head.description
+    feature, features = said["feature"], said["features"]
+    networks = _networks(head, source)
+    trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
+    return {
+        "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
+        "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
+        "untrained": [] if trained else [feature], "manifest": manifest.digest,
+        "members": [{"head": name, "checkpoint": head.checkpoint, "store": source.identity,
+                     "weights": features["weights"], "feature": feature, "features": features["recipe"],
+                     "networks": networks, "vocabulary": said["vocabulary"],
+                     "settings": said["recipe_settings"] | said["training"]}]}
+
+
+def _networks(head: Head, source: Source) -> dict[str, Any]:
+    """As the head says; of an older one that says nothing, what can still be told."""
+    if "networks" in head.description:
+        recorded: dict[str, Any] = head.description["networks"]
+        return recorded
+    if "finetuned" in head.description:
+        return {"image": {}, "text": head.text.checkpoint}
+    return training.networks(source, head.text)
+
+
+def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
+    """Raises InputError where stores that are to be averaged as seeds of one system are of several.
+
+    Stores from before results said with what settings they were made are no seeds of those that do.
+    """
+    members = [_known(store) for store in stores]
+    for store, mine in zip(stores[1:], members[1:], strict=True):
+        if (members[0] is None) != (mine is None):
+            older = (stores[0] if members[0] is None else store).path.stem
+            raise InputError(f"{older}: does not say with what settings it was trained, other seeds do; run `pipeline "
+                             "score` again for it, and its ensembles")
+        if members[0] and mine and (why := differences(members[0], mine)):
+            raise InputError(f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
+                             "score them alike, or name only those that are")
+
+
+def _known(store: SimilarityStore) -> tuple[Member, ...] | None:
+    try:
+        return tuple(Member.of(entry) for entry in store.made_from["members"])
+    except (KeyError, TypeError):
+        return None
 
 
 def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[str], Path]) -> None:

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import embedding_store, training
+from pipeline import embedding_store, lineage, training
 from pipeline.errors import InputError
 from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.settings import Settings
@@ -52,7 +52,8 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     parts = [training.usable(store, manifest.split(split))
              for split in splits or [each for each in SPLITS if (manifest.images["split"] == each).any()]]
     path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
-    made_from = _made_from(trained, folder, manifest, parts, store)
+    made_from = lineage.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), store) | {
+        "trained_on": trained_on.dataset}
     _embed(path, trained, store, parts, settings.score.batch_size, made_from)
     images, captions = (sum(len(ids) for ids in every) for every in zip(
         *((part.image_ids, part.caption_ids) for part in parts), strict=True))
@@ -64,17 +65,6 @@ def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
         if key not in ("dataset", "images", "source") and store.fingerprint.get(key) != own.fingerprint.get(key):
             raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
                              f"{own.fingerprint.get(key)!r}; extract both alike")
-
-
-def _made_from(trained: training.Head, folder: Path, manifest: Manifest, parts: list[Split],
-               store: FeatureStore) -> dict[str, Any]:
-    head = trained.description
-    return {"dataset": manifest.dataset, "split": "+".join(part.name for part in parts), "recipe": head["recipe"],
-            "ensemble": None, "features": {head["feature"]: head["features"]["recipe"]}, "text": head["text"],
-            "seed": head["seed"], "untrained": [] if head["features"]["trained"] else [head["feature"]],
-            "manifest": manifest.digest, "trained_on": head["dataset"],
-            "members": [{"head": folder.name, "checkpoint": trained.checkpoint, "store": store.identity,
-                         "weights": head["features"]["weights"]}]}
 
 
 def _embed(path: Path, trained: training.Head, store: FeatureStore, parts: list[Split], batch_size: int,

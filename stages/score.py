@@ -8,7 +8,7 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import similarity_store, training
+from pipeline import lineage, similarity_store, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings
@@ -55,17 +55,11 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
 def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
            device: str) -> None:
     described = training.describe(folder)
-    feature = described["feature"]
-    source = training.source_of(described, manifest, layout.features(manifest.dataset, feature), files)
+    source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]), files)
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))
     images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
-    made_from = {
-        "dataset": manifest.dataset, "split": split.name, "recipe": described["recipe"], "ensemble": None,
-        "features": {feature: described["features"]["recipe"]}, "text": described["text"], "seed": described["seed"],
-        "untrained": [] if described["features"]["trained"] else [feature], "manifest": manifest.digest,
-        "members": [{"head": folder.name, "checkpoint": head.checkpoint, "store": described["store"],
-                     "weights": described["features"]["weights"]}]}
+    made_from = lineage.made_from(folder.name, head, manifest, split.name, source)
     path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = Embeddings(images, captions, double=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from torch import nn
@@ -20,7 +20,8 @@ class Text(Protocol):
 
     start, end: the numbers before and after a caption. mask: the number that hides a piece. others: int64 [R], numbers
     that may stand for another piece in caption augmentation. longest: how many numbers a caption may have. digest:
-    SHA-256 over all that the numbers, and a pretrained network's first weights, depend on.
+    SHA-256 over all that the numbers, and a pretrained network's first weights, depend on. checkpoint: of a pretrained
+    network, where it came from and its sizes; {} where there is none.
     """
 
     start: int
@@ -45,6 +46,9 @@ class Text(Protocol):
 
     @property
     def digest(self) -> str: ...
+
+    @property
+    def checkpoint(self) -> dict[str, Any]: ...
 
     def split(self, captions: Sequence[str]) -> list[Words]:
         """Each caption's words as numbers, without start and end."""

@@ -6,7 +6,7 @@ VSE-infinity section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,14 @@ class BertText:
     """Word pieces, and a BERT that reads them.
 
     tokenizer, config: of the checkpoint. source: its folder, None for a head's, which has its weights in its own
-    checkpoint. weights: SHA-256 over the pretrained network's tensors.
+    checkpoint. weights: SHA-256 over the pretrained network's tensors. found: see `_found`; None where a head does not
+    say it.
     """
 
-    def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str) -> None:
+    def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
+                 found: Mapping[str, str] | None = None) -> None:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
+        self.found = dict(found or {})
         self.start, self.end, self.mask = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
         # [PAD], [CLS], [unused12] and the like stand for nothing.
         self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
@@ -69,14 +72,15 @@ class BertText:
         """
         folder = _folder(training.bert)
         network = _pretrained(folder)
-        return cls(_tokenizer(folder), network.config, folder, weights.digest(network))
+        return cls(_tokenizer(folder), network.config, folder, weights.digest(network), _found(training.bert, folder))
 
     @classmethod
     def load(cls, folder: Path) -> BertText:
         """From config.json, source.json and the tokenizer's files. Raises InputError where they are not there."""
         try:
             source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
-            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder), None, source["weights"])
+            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder), None, source["weights"],
+                       source.get("found"))
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
 
@@ -84,13 +88,20 @@ class BertText:
         """Leave config.json, source.json and the tokenizer's files."""
         self.tokenizer.save_pretrained(folder)
         self.config.to_json_file(folder / "config.json")
-        (folder / "source.json").write_text(json.dumps({"weights": self.weights}), encoding="utf-8")
+        (folder / "source.json").write_text(json.dumps({"weights": self.weights, "found": self.found}),
+                                            encoding="utf-8")
 
     @property
     def digest(self) -> str:
         config = {key: value for key, value in self.config.to_dict().items() if not key.startswith("_")}
         return digest({"tokenizer": self.tokenizer.backend_tokenizer.to_str(), "config": config,
                        "weights": self.weights})
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """What `_found` gives, the kind of network, its layers, width and word pieces."""
+        return {**self.found, "kind": self.config.model_type, "layers": self.config.num_hidden_layers,
+                "width": self.config.hidden_size, "pieces": self.config.vocab_size}
 
     def split(self, captions: Sequence[str]) -> list[Words]:
         """A word is one number or more, as the tokenizer cuts it."""
@@ -127,6 +138,14 @@ def _folder(checkpoint: str) -> Path:
         raise InputError(f"BERT checkpoint {checkpoint!r} is no folder here and cannot be had from the Hugging Face "
                          f"hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}`, and "
                          "set training.NAME.bert to the folder") from None
+
+
+def _found(checkpoint: str, folder: Path) -> dict[str, str]:
+    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path; with the `sha256` of
+    its weights' file, where that is one."""
+    place = {"folder": folder.resolve().name} if Path(checkpoint).is_dir() else {"hub": checkpoint}
+    files = list(folder.glob("model*.safetensors"))
+    return place | ({"sha256": weights.sha256(files[0])} if len(files) == 1 else {})
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,6 +85,10 @@ class BiGRUText:
     @property
     def digest(self) -> str:
         return self.vocabulary.digest
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        return {}  # nothing is pretrained
 
     def split(self, captions: Sequence[str]) -> list[Words]:
         """A word is one number."""

@@ -15,7 +15,7 @@ from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Alone, Processes
-from pipeline.training.source import Photographs, Source, described
+from pipeline.training.source import Photographs, Source, described, networks
 
 ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
@@ -80,6 +80,7 @@ class Job:
         making.mkdir(parents=True)
         words.save(making)
         making.rename(self.folder / "text")
-        aside = {"aside": self.training.model_dump(include=ASIDE)}
+        aside = {"aside": self.training.model_dump(include=ASIDE),
+                 "networks": networks(self.source, words, self.origin)}
         checkpoint.write_text(self.folder / "head.json",
                               json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))

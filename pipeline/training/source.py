@@ -18,9 +18,12 @@ from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, provenance
 from pipeline.store.layout import digest
+from pipeline.text import Text
 
 FROM_PIXELS = ("grid", "patch")
 """Features whose networks can be trained end to end. Regions come from a detector, which the papers never train on."""
+RELEASED = "vse_infty's release"
+"""The weights of a network that came with a head of VSE-infinity's released code."""
 LEAST_CROP = 0.6
 """A crop in training keeps at least this share of either side (VSE-infinity's released code)."""
 
@@ -132,6 +135,26 @@ def described(source: Source) -> dict[str, Any]:
         return source.provenance
     assert isinstance(source, FeatureStore)
     return provenance(source)
+
+
+def networks(source: Source, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """The networks behind a head's two sides, by their names: what tells the papers' from stand-ins.
+
+    `image`: the engine; the network, where the engine has a choice; the `weights` by their name in
+    manifests/weights.yaml, or "untrained", or else their file's name as `file`. Of imported features the engine alone
+    is known. `text`: see `Text.checkpoint`. origin: of a head that was converted; its own network came with it.
+    """
+    if isinstance(source, Photographs):
+        engine, settings = source.name, dict(source.engine.settings)
+        if origin is not None:
+            settings["weights"] = RELEASED
+    else:
+        assert isinstance(source, FeatureStore)
+        engine, settings = source.fingerprint["engine"], source.fingerprint.get("settings", {})
+    image = {"engine": engine} | {key: settings[key] for key in ("network", "weights") if key in settings}
+    if "weights" in image and image["weights"] not in {*weights.checkpoints(), weights.UNTRAINED, RELEASED}:
+        image["file"] = Path(image.pop("weights")).name
+    return {"image": image, "text": dict(text.checkpoint)}
 
 
 def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None

@@ -55,7 +55,13 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
     for name in names:
         made = SimilarityStore.open(Path("similarities/sample", f"{name}.zarr")).made_from
         assert (made["recipe"], made["seed"]) == (name.partition("-")[0], int(name[-1]))
-        assert made["members"][0]["head"] == name
+        (member,) = made["members"]
+        assert (member["head"], member["feature"], member["networks"]["text"]) == (name, "region", {})
+        assert member["networks"]["image"] == {"engine": "pyramid", "network": "test_efficientnet",
+                                               "weights": "untrained"}
+        assert member["settings"]["image_pooling"] == description(name)["recipe_settings"]["image_pooling"]
+        assert member["settings"]["epochs"] == description(name)["training"]["epochs"]
+        assert description(name)["networks"] == member["networks"]
 
 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -75,11 +76,25 @@ def test_the_pretrained_part_learns_at_a_tenth_of_the_rate(text: BertText) -> No
     assert len(rates) == len(list(model.parameters()))
 
 
+def test_a_head_says_which_checkpoint_it_began_with(text: BertText, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"kind": "bert", "layers": 6, "width": 384, "pieces": 30522}
+    sha256 = hashlib.sha256((MINILM / "model.safetensors").read_bytes()).hexdigest()
+    assert text.checkpoint == {"folder": MINILM.name, "sha256": sha256, **sizes}
+    monkeypatch.setattr(bert, "_folder", lambda name: MINILM)  # as the hub's cache has it
+    named = BertText.learn([], TRAINING.model_copy(update={"bert": "me/mini"}))
+    assert named.checkpoint == {"hub": "me/mini", "sha256": sha256, **sizes}
+    named.save(tmp_path)
+    (tmp_path / "source.json").write_text(json.dumps({"weights": named.weights}))  # of a head of an earlier version
+    assert BertText.load(tmp_path).checkpoint == sizes
+
+
 def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None:
     text.save(tmp_path)
     assert not list(tmp_path.glob("*.safetensors"))
     loaded = BertText.load(tmp_path)
     assert loaded.digest == text.digest
+    assert loaded.checkpoint == text.checkpoint
     assert encode(loaded, CAPTIONS) == encode(text, CAPTIONS)
     loaded.encoder(8, TRAINING).load_state_dict(text.encoder(8, TRAINING).state_dict())
     config = json.loads((tmp_path / "config.json").read_text())

@@ -1,0 +1,62 @@
+"""What made a result: the networks behind it by their names, and the settings of its training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+from pipeline import lineage, training
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+
+TEXT = BiGRUText(Vocabulary.of(["a dog"], 1))
+GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
+
+
+def head(**description: Any) -> training.Head:
+    """As `training.load_head` gives it, without a network."""
+    said = {"recipe": "mine", "feature": "grid", "text": "bigru", "seed": 3, "vocabulary": TEXT.digest,
+            "features": {"recipe": "grid2", "weights": "w", "trained": False},
+            "recipe_settings": {"learning_rate": 1e-3}, "training": {"epochs": 2}}
+    return training.Head(nn.Identity(), TEXT, said | description, "c" * 64)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("named", "known"), [
+    ("resnet152-in1k", {"weights": "resnet152-in1k"}), ("untrained", {"weights": "untrained"}),
+    ("/models/resnet152-in1k", {"file": "resnet152-in1k"}), ("mine.pth", {"file": "mine.pth"}),
+])
+def test_weights_go_by_their_known_name_or_their_files(store: FeatureStore, monkeypatch: pytest.MonkeyPatch,
+                                                       named: str, known: dict[str, str]) -> None:
+    monkeypatch.setitem(store.fingerprint["settings"], "weights", named)
+    found = training.networks(store, TEXT)
+    assert found == {"image": {"engine": "pyramid", "network": "test_efficientnet", **known}, "text": {}}
+
+
+def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "fingerprint", {"engine": "import-scan", "recipe": "butd-36-scan", "weights": "unknown"})
+    assert training.networks(store, TEXT)["image"] == {"engine": "import-scan"}
+
+
+def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
+    made = lineage.made_from("x", head(), scenes, "test", store)
+    assert (made["recipe"], made["seed"]) == ("mine", 3)
+    assert (made["features"], made["untrained"]) == ({"grid": "grid2"}, ["grid"])
+    (member,) = made["members"]
+    assert member["settings"] == {"learning_rate": 1e-3, "epochs": 2}
+    assert (member["store"], member["vocabulary"]) == (store.identity, TEXT.digest)
+    assert member["networks"] == training.networks(store, TEXT)  # of a head that does not say them
+    said = {"image": {"engine": "grid"}, "text": {}}
+    assert lineage.made_from("x", head(networks=said), scenes, "test", store)["members"][0]["networks"] == said
+
+
+def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
+    source = training.Photographs(scenes, scenes.images_folder, "grid", GRID)
+    assert training.networks(source, TEXT)["image"] == {"engine": "grid", "network": "test_efficientnet",
+                                                        "weights": "untrained"}
+    networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
+    assert networks["image"]["weights"] == training.RELEASED
+    assert lineage.made_from("x", head(networks=networks), scenes, "test", source)["untrained"] == []
