@@ -41,6 +41,8 @@ def command(layout: Layout, settings: Settings, a: str, b: str, dataset: str | N
     dataset = dataset or settings.run.dataset
     paths = [_paths(layout, dataset, name) for name in (a, b)]
     _refuse_stale(layout, dataset, [*paths[0], *paths[1]])
+    for group in paths:
+        lineage.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(paths, columns)
     first = groups[0][0]
     every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])

@@ -14,16 +14,19 @@ from pipeline.retrieval import Embeddings
 IMAGES, CAPTIONS = 12, 5
 
 
-def made_from(feature: str, checkpoint: str, seed: int = 0) -> dict[str, Any]:
+def made_from(feature: str, checkpoint: str, seed: int = 0, settings: dict[str, Any] | None = None) -> dict[str, Any]:
     head = f"vse2ad-{feature}-bigru-s{seed}"
     return {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": None,
             "features": {feature: f"{feature}-engine"}, "text": "bigru", "seed": seed, "untrained": [],
             "manifest": "m" * 64, "members": [{"head": head, "checkpoint": checkpoint, "store": "f" * 64,
-                                               "weights": "w" * 64}]}
+                                               "weights": "w" * 64, "feature": feature,
+                                               "features": f"{feature}-engine", "vocabulary": "v" * 64,
+                                               "networks": {"image": {"engine": "import-scan"}, "text": {}},
+                                               "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {})}]}
 
 
 def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"head", without: tuple[int, ...] = (),
-          **changes: Any) -> Path:
+          settings: dict[str, Any] | None = None, **changes: Any) -> Path:
     """What `pipeline train` and `pipeline score` leave, by the working directory: a checkpoint, a similarity store.
 
     Image ids are 10, 20, …; caption ids 100, 101, …; `without` leaves out images by row.
@@ -33,7 +36,7 @@ def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"he
     captions = np.repeat(images, CAPTIONS, 0) + noise * generator.standard_normal((IMAGES * CAPTIONS, 8))
     rows = np.setdiff1d(np.arange(IMAGES), without)
     columns = np.flatnonzero(np.isin(np.arange(IMAGES * CAPTIONS) // CAPTIONS, rows))
-    made = made_from(feature, hashlib.sha256(content).hexdigest(), seed) | changes
+    made = made_from(feature, hashlib.sha256(content).hexdigest(), seed, settings) | changes
     name = made["members"][0]["head"]
     head = Path("heads", made["dataset"], name)
     head.mkdir(parents=True, exist_ok=True)

@@ -55,6 +55,24 @@ def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> 
     assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
 
 
+def test_only_seeds_of_one_system_are_averaged(pipeline: Any, refused: Callable[..., str]) -> None:
+    first = score("region", seed=0)
+    score("region", seed=1, settings={"learning_rate": 1e-3, "dimension": 256})
+    score("grid")
+    said = refused("compare", f"{GRID}-s0", REGION)
+    differs = "learning_rate 0.0005 and 0.001, dimension None and 256"
+    assert f"{REGION}-s1: is no seed of the system {REGION}-s0: {differs}" in said
+    assert compared(pipeline, f"{REGION}-s0", f"{REGION}-s1")["b"] == [f"{REGION}-s1"]
+    # A store from before results said their settings: alone as ever, but no seed of those that say theirs.
+    group = zarr.open_group(first)
+    made: Any = dict(group.attrs)["made_from"]
+    group.attrs["made_from"] = made | {"members": [{key: made["members"][0][key] for key in (
+        "head", "checkpoint", "store", "weights")}]}
+    assert f"{REGION}-s0: does not say with what settings it was trained" in refused("compare", f"{GRID}-s0", REGION)
+    assert compared(pipeline, f"{GRID}-s0", f"{REGION}-s0")["b"] == [f"{REGION}-s0"]
+    assert pipeline("ensemble", "R")[0] == 0
+
+
 def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> None:
     store = SimilarityStore.open(score("region", noise=2))
     rows, columns = rng.permutation(len(store.image_ids)), rng.permutation(len(store.caption_ids))
