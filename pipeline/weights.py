@@ -31,6 +31,7 @@ class Checkpoint(BaseModel):
     package: str | None = None
     file: str | None = None
     timm: str | None = None
+    hub: str | None = None
     layout: str | None = None
     sha256: str | None = None
     licence: str

@@ -6,6 +6,7 @@ Its texts are hostile: a caption that is a script, file names that would be mark
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,8 @@ CAPTIONS = [
     "a dog's \"quoted\" & ampersanded <b>bone</b>", "\u2028 line and \u2029 paragraph", "中文, עברית and \u202eturned",
 ]
 FILES = ["plain.png", "<img src=x onerror=alert(1)>.png", "quote\"'&.png", "a b.png", "</script>.png", "é中.png"]
-FEATURES = ("region", "grid", "patch")
+ENGINES = {"region": "butd-36", "grid": "grid16-butd_resnet101", "patch": "patch-small"}
+FEATURES = tuple(ENGINES)
 EACH = 2  # captions an image
 
 
@@ -40,14 +42,18 @@ def make(root: Path, images: int = 6) -> Manifest:
         folder = head(root / "heads" / "sample", name, rsums, feature=feature, trained=feature != "patch")
         noise = generator.standard_normal((images, images * EACH))
         scores = ((owner[None] == np.arange(images)[:, None]) + (0.3 + 0.4 * number) * noise).astype(np.float32)
-        member = {"head": name, "checkpoint": sha256(folder / "best.safetensors"), "store": "s", "weights": "w"}
-        stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: "butd"})
+        member = {"head": name, "checkpoint": sha256(folder / "best.safetensors"), "store": "s", "weights": "w",
+                  "feature": feature, "features": ENGINES[feature], "vocabulary": "v", "settings": {"dimension": 8},
+                  "networks": {"image": {"engine": "patch", "weights": "untrained"} if feature == "patch"
+                               else {"engine": "import-scan"}, "text": {}}}
+        stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: ENGINES[feature]})
         _features(root, manifest, feature)
     for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():
         parts = [SimilarityStore.open(stores[feature]) for feature in features]
         fused = fuse([Member(part.path.stem, part.scores, part.image_ids, part.caption_ids) for part in parts])
         members = [member for part in parts for member in part.made_from["members"]]
-        _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble, dict.fromkeys(features, "butd"))
+        _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble,
+              {feature: ENGINES[feature] for feature in features})
     return manifest
 
 
@@ -66,7 +72,7 @@ def _manifest(root: Path, images: int) -> Manifest:
     return manifest
 
 
-def _save(root: Path, manifest: Manifest, name: str, scores: object, members: list[dict[str, str]],
+def _save(root: Path, manifest: Manifest, name: str, scores: object, members: list[dict[str, Any]],
           ensemble: str | None, features: dict[str, str]) -> Path:
     split = manifest.split("test")
     made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,

@@ -136,7 +136,8 @@ def _cells(
     for test_set, _ in layout.blocks:
         cells += [_cell(entry, (test_set, column), colours[test_set, column]) for column in layout.shown()]
         if bases is not None:
-            cells.append(Cell(_difference(entry, bases.get(entry.place.system), test_set, layout)))
+            base = None if entry.marks else bases.get(entry.place.system)  # a stand-in's is not the same system
+            cells.append(Cell(_difference(entry, base, test_set, layout)))
     return (*cells, *[Cell(entry.ratio or "-")] * bool(layout.ratio))
 
 

@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.member import Member, differences
 from pipeline.report.published import COLUMNS, RECALLS
 
 BENCHMARKS = {
@@ -41,7 +42,7 @@ class Origin:
     features: tuple[tuple[str, str], ...]
     """(feature, name of the engine's recipe) pairs."""
     untrained: tuple[str, ...]
-    """Those of the features that an untrained network made."""
+    """Those of the features that an untrained network made, but for a published head's own."""
 
     @property
     def benchmark(self) -> str | None:
@@ -54,12 +55,14 @@ class Measured:
     """One system, over its seeds.
 
     `values[column]` holds one percentage for each seed, `column` being i2t_r1 ... t2i_r10 or rsum; `systems`
-    the names in `metrics.json`, in the same order.
+    the names in `metrics.json`, in the same order; `members` the heads behind the first seed's numbers, which
+    those of the others are like.
     """
 
     origin: Origin
     systems: tuple[str, ...]
     values: Mapping[str, tuple[float, ...]]
+    members: tuple[Member, ...]
 
     def mean(self, column: str) -> float:
         return fmean(self.values[column])
@@ -90,13 +93,15 @@ def read(metrics: Mapping[str, Any]) -> tuple[Measured, ...]:
     """The systems in `metrics`, the parsed `results/metrics.json`, one for each origin, in file order.
 
     A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept.
-    Raises `InputError` when a system lacks what made it, when a metric is missing or not finite, or when one
-    system and seed occurs twice.
+    Raises `InputError` when a system lacks what made it (as in metrics of earlier versions), when a metric is
+    missing or not finite, when one system and seed occurs twice, or when seeds of one name were trained with
+    other settings or on other features: no table would tell two such rows apart, and nobody means to have them.
     """
     found: dict[Origin, dict[int, _Run]] = defaultdict(dict)
     for name, made_from, protocol, scores in _results(metrics):
         origin, seed = _origin(name, made_from, protocol, scores)
-        run = _Run(name, made_from.get("ensemble") is None, _values(f"{name}, {protocol}", scores))
+        lone = made_from.get("ensemble") is None
+        run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from))
         other = found[origin].get(seed)
         if other and other.lone == run.lone:
             raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
@@ -125,11 +130,12 @@ def elsewhere(systems: Sequence[Measured]) -> list[list[Measured]]:
 
 @dataclass(frozen=True)
 class _Run:
-    """One seed: `lone` for a head by itself rather than an ensemble; `values` by column."""
+    """One seed: `lone` for a head by itself rather than an ensemble; `values` by column; the heads behind them."""
 
     name: str
     lone: bool
     values: Mapping[str, float]
+    members: tuple[Member, ...]
 
 
 def _results(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
@@ -147,8 +153,15 @@ def _results(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> Measured:
     in_order = [runs[seed] for seed in sorted(runs)]
+    first, *others = in_order
+    for run in others:
+        if why := differences(first.members, run.members):
+            raise InputError(
+                f"metrics of {first.name!r} and {run.name!r} are no seeds of one system: {why}; train and score "
+                "them alike, or leave one's seed out of run.seeds, and evaluate again"
+            )
     values = {column: tuple(run.values[column] for run in in_order) for column in COLUMNS}
-    return Measured(origin, tuple(run.name for run in in_order), values)
+    return Measured(origin, tuple(run.name for run in in_order), values, first.members)
 
 
 def _origin(
@@ -175,6 +188,19 @@ def _origin(
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
+        ) from None
+
+
+def _members(name: str, made_from: Mapping[str, Any]) -> tuple[Member, ...]:
+    try:
+        members = tuple(Member.of(entry) for entry in made_from["members"])
+        if {member.feature for member in members} != made_from["features"].keys():
+            raise KeyError("members")
+        return members
+    except (KeyError, TypeError):
+        raise InputError(
+            f"metrics of {name!r} do not say which networks and settings made them: they are of an earlier "
+            "version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` again"
         ) from None
 
 

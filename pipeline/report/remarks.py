@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from pipeline.report import names
 from pipeline.report.layout import Layout
 from pipeline.report.measured import Measured
 from pipeline.report.networks import STAND_IN, stand_ins
@@ -13,9 +15,9 @@ from pipeline.report.table import Note
 def remarks(
     measured: Sequence[Measured], layout: Layout, throughput: Mapping[str, float], method: str, delta: bool
 ) -> tuple[Note, ...]:
-    """What a reader must know of the measured rows: stand-ins, seeds, what throughput and differences refer
-    to."""
-    notes = [*_stand_ins(measured), *_seeds(measured)]
+    """What a reader must know of the measured rows: stand-ins, seeds, how they were trained, what throughput and
+    differences refer to."""
+    notes = [*_stand_ins(measured), *_seeds(measured), *_trained(measured)]
     if measured and layout.ratio and throughput:
         slowest = min(throughput, key=lambda recipe: throughput[recipe])
         notes.append(
@@ -39,3 +41,21 @@ def _seeds(measured: Iterable[Measured]) -> list[Note]:
     numbers = sorted({len(system.systems) for system in measured} - {1})
     how_many = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else ""
     return [Note(f"±: mean and sample standard deviation over {how_many} seeds.")] if numbers else []
+
+
+def _trained(measured: Iterable[Measured]) -> list[Note]:
+    """How large and how long: a recipe may bear a paper's name and another d. All settings are in metrics.json."""
+    found: dict[str, dict[str, None]] = {}
+    for system in measured:
+        for member in system.members:
+            found.setdefault(_size(member.settings), {})[names.method(system.origin.recipe)] = None
+    if not found:
+        return []
+    told = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
+    return [Note(f"Trained here with {'; '.join(told)}.")]
+
+
+def _size(settings: Mapping[str, Any]) -> str:
+    """E.g. `d = 1024, 25 epochs, batches of 128, learning rate 0.0005`."""
+    d, epochs, batch, rate = (settings.get(key, "?") for key in ("dimension", "epochs", "batch_size", "learning_rate"))
+    return f"d = {d}, {epochs} epochs, batches of {batch}, learning rate {rate}"

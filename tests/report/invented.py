@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+BERT = {"hub": "bert-base-uncased", "kind": "bert", "layers": 12, "width": 768, "pieces": 30522}
 LETTERS = {"region": "R", "grid": "G", "patch": "P"}
 
 
@@ -22,8 +23,15 @@ def system(
     r1: float = 50.0,
     images: int = 1000,
     captions: int = 5000,
+    networks: dict[str, dict[str, Any]] | None = None,
+    bert: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One system under a name of its own, with recalls of r1, r1 + 5 and r1 + 10 both ways."""
+    """One system under a name of its own, with recalls of r1, r1 + 5 and r1 + 10 both ways.
+
+    networks: feature -> its image network, by default of imported features, known by their name. bert: the text's, by
+    default the papers'. settings: what differs from theirs.
+    """
     features = features or {"region": "butd-36"}
     side = {"r1": r1, "r5": r1 + 5, "r10": r1 + 10, "median_rank": 1.0, "mean_rank": 2.0}
     scores = {
@@ -45,15 +53,41 @@ def system(
         "seed": seed,
         "untrained": untrained or [],
         "manifest": manifest,
-        "members": [],
+        "members": [
+            {
+                "head": f"{feature}-s{seed}",
+                **member(feature, name, text, untrained or [], networks or {}, bert, settings or {}),
+            }
+            for feature, name in features.items()
+        ],
     }
     name = f"{recipe}-{ensemble or '-'.join(features)}-{text}-s{seed} {dataset}"
     return {name: {"made_from": made_from, protocol: scores}}
 
 
+def member(
+    feature: str,
+    features: str,
+    text: str,
+    untrained: list[str],
+    networks: dict[str, dict[str, Any]],
+    bert: dict[str, Any] | None,
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    """The head behind one feature."""
+    kind = {"engine": "grid", "weights": "untrained"} if feature in untrained else {"engine": "import-scan"}
+    return {
+        "checkpoint": "c" * 64, "store": f"store of {features}", "weights": "w" * 64, "feature": feature,
+        "features": features, "vocabulary": "v" * 64,
+        "networks": {"image": networks.get(feature, kind), "text": (bert or BERT) if text == "bert" else {}},
+        "settings": {"learning_rate": 5e-4, "dimension": 1024, "batch_size": 128, "epochs": 25} | settings,
+    }
+
+
 def everything() -> dict[str, Any]:
     """Systems of every recipe that a table knows, on benchmarks and on other data."""
-    papers = {"region": "butd-10-100", "grid": "butd-grid", "patch": "vit_base_patch16_224"}
+    papers = {"region": "butd-10-100", "grid": "grid16-butd_resnet101",
+              "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k"}
     small = {"region": "pyramid36-small", "grid": "grid16-small", "patch": "patch-small"}
     found: dict[str, Any] = {}
     for ensemble in ("R", "RG", "RGP"):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import system
+from invented import BERT, system
 
 from pipeline.errors import InputError
+from pipeline.extractors import ENGINES
 from pipeline.report.measured import elsewhere, read
-from pipeline.report.networks import backbone, stand_ins
+from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
+from pipeline.training.source import RELEASED
+from pipeline.weights import checkpoints
 
 
 def only(measured: dict[str, Any]) -> dict[str, Any]:
@@ -32,6 +35,20 @@ def test_one_seed_has_no_spread() -> None:
 @pytest.mark.parametrize("change", [{"manifest": "other"}, {"split": "val"}, {"text": "bert"}, {"images": 9}])
 def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
     assert len(read(system("sample", "all") | system("sample", "all", seed=1, **change))) == 2
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ({"settings": {"learning_rate": 1e-3}}, "learning_rate 0.0005 and 0.001"),
+    ({"settings": {"dimension": 256, "epochs": 3}}, "dimension 1024 and 256, epochs 25 and 3"),
+    ({"store": "made again"}, "other features"),
+    ({"weights": "others"}, "another network behind them"),
+    ({"vocabulary": "others"}, "other words"),
+])
+def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[str, Any], told: str) -> None:
+    other = system("sample", "all", seed=1, settings=change.get("settings"))
+    only(other)["made_from"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
+    with pytest.raises(InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"):
+        read(system("sample", "all") | other)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +77,14 @@ def test_plain_protocol_is_preferred() -> None:
     assert chosen.origin.protocol == "all"
 
 
+WSL = {"engine": "grid", "network": "resnext101_32x8d.fb_wsl_ig1b_ft_in1k", "weights": "resnext101-wsl"}
+VIT = {"engine": "patch", "network": "vit_base_patch16_224.orig_in21k_ft_in1k", "weights": "vit-base-patch16-224"}
+BUTD = {"engine": "butd-36", "weights": "butd-36"}
+
+
 def test_networks_go_by_the_papers_names() -> None:
     names = {"region": "butd-10-100", "grid": "grid16-resnext101_32x8d.fb_wsl_ig1b_ft_in1k"}
-    (found,) = read(system("coco", "coco_5k", ensemble="RG", features=names))
+    (found,) = read(system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL}))
     assert backbone(found) == "BUTD+WSL"
     assert stand_ins(found) == []
     (found,) = read(system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"]))
@@ -70,9 +92,75 @@ def test_networks_go_by_the_papers_names() -> None:
     assert stand_ins(found) == [f"grid ({names['grid']}, untrained)"]
 
 
+@pytest.mark.parametrize(("feature", "image", "name"), [
+    ("region", BUTD, "BUTD"),
+    ("region", {"engine": "butd-given", "weights": "butd-10-100-milvlg"}, "BUTD"),
+    ("grid", {"engine": "grid", "network": "butd_resnet101", "weights": "butd-resnet101"}, "BUTD"),
+    ("grid", {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}, "IN-R152"),
+    ("grid", {"engine": "grid", "network": "butd_resnet101", "weights": RELEASED}, "BUTD"),
+    ("patch", VIT, "ViT-B/16"),
+    # The same words in the name, another network.
+    ("patch", VIT | {"network": "vit_base_patch16_224.dino", "weights": "dino"}, "other"),
+    ("patch", VIT | {"network": "vit_base_patch16_224_miil.in21k_ft_in1k"}, "other"),
+    ("grid", WSL | {"network": "resnet152.a1h_in1k"}, "other"),
+    ("grid", WSL | {"engine": "pyramid"}, "other"),
+    ("region", {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}, "other"),
+    # The same network, the user's own weights, whatever their file is called; or none.
+    ("patch", {"engine": "patch", "network": VIT["network"], "file": "vit-base-patch16-224"}, "other"),
+    ("region", {"engine": "butd-36", "file": "butd-36"}, "other"),
+    ("region", BUTD | {"weights": "untrained"}, "other"),
+    ("region", {}, "other"),
+])
+def test_a_network_is_known_by_all_its_names(feature: str, image: dict[str, Any], name: str) -> None:
+    assert network(feature, "vit_base_patch16_224, butd, wsl, resnet152", image) == name
+
+
+@pytest.mark.parametrize(("feature", "recipe", "name"), [
+    ("region", "butd-36-scan", "BUTD"), ("region", "butd-36-lxmert", "BUTD"), ("region", "butd-10-100", "BUTD"),
+    ("grid", "grid16-resnet152.tv_in1k", "IN-R152"), ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k",
+                                                      "ViT-B/16"),
+    ("grid", "butd-36-scan", "other"), ("region", "my-butd", "other"), ("region", "butd-tsv-36x2048", "other"),
+])
+def test_imported_features_are_known_by_their_whole_name(feature: str, recipe: str, name: str) -> None:
+    image = {"engine": "import-scan"}
+    assert network(feature, recipe, image) == name
+    assert image_stand_in(feature, recipe, image) == ("" if name != "other" else f"{feature} ({recipe}, imported)")
+
+
+def test_every_known_network_has_weights_that_a_user_can_name() -> None:
+    known = checkpoints()
+    for _, engine, architecture, weights in PAPERS:
+        assert weights == RELEASED or known[weights].timm in (None, architecture)
+        assert engine in ENGINES
+    assert {weights for *_, weights in PAPERS} == {*known, RELEASED} - {"efficientnet-lite0", "bert-base-uncased"}
+
+
 def test_windows_over_a_papers_grid_network_are_no_papers_regions() -> None:
-    (found,) = read(system("coco", "coco_5k", features={"region": "pyramid36-resnet152"}))
+    image = {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}
+    (found,) = read(system("coco", "coco_5k", features={"region": "pyramid36-resnet152"}, networks={"region": image}))
     assert stand_ins(found) == ["region (pyramid36-resnet152)"]
+    (found,) = read(system("coco", "coco_5k", networks={"region": {"engine": "butd-36", "file": "mine.pth"}}))
+    assert stand_ins(found) == ["region (butd-36, weights of mine.pth)"]
+
+
+KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
+
+
+@pytest.mark.parametrize(("bert", "told"), [
+    (BERT, ""),
+    (BERT | {"hub": "google-bert/bert-base-uncased"}, ""),
+    ({**BERT, "hub": None, "folder": "copied", "sha256": KNOWN_FILE}, ""),
+    ({**BERT, "hub": None, "folder": "bert-base-uncased", "sha256": "0" * 64},
+     "text (bert of 12 layers, 768 wide, from bert-base-uncased)"),
+    (BERT | {"hub": "BAAI/bge-base-en"}, "text (bert of 12 layers, 768 wide, from BAAI/bge-base-en)"),
+    (BERT | {"hub": "me/bert-base-uncased"}, "text (bert of 12 layers, 768 wide, from me/bert-base-uncased)"),
+    (BERT | {"layers": 2, "width": 128}, "text (bert of 2 layers, 128 wide, from bert-base-uncased)"),
+    ({"kind": "bert", "layers": 12, "width": 768, "pieces": 30522},
+     "text (bert of 12 layers, 768 wide, checkpoint not recorded)"),
+])
+def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
+    (found,) = read(system("coco", "coco_5k", text="bert", bert=bert))
+    assert stand_ins(found) == [told] * bool(told)
 
 
 def broken(**changes: Any) -> dict[str, Any]:
@@ -106,6 +194,10 @@ def with_value(value: Any) -> dict[str, Any]:
         (without("all", "images"), "'images'"),
         (without("all", "i2t"), "'i2t'"),
         (without("made_from", "untrained"), "'untrained'"),
+        (without("made_from", "members"), "of an earlier version; run `pipeline score`"),
+        (broken(members=[]), "of an earlier version; run `pipeline score`"),
+        (broken(members=[{"head": "h", "checkpoint": "c", "store": "s", "weights": "w"}]), "of an earlier version"),
+        (broken(members=[3]), "of an earlier version"),
         (broken(seed="first"), "first"),
         (broken(ensemble="RX"), "RX"),
         (broken(features={}, ensemble=None), "features"),

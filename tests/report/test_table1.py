@@ -117,6 +117,10 @@ def test_stand_ins_carry_a_dagger() -> None:
     assert [note.text for note in panel.notes if note.mark == "†"] == [
         "Not the papers' networks; stand-ins made these features: region (butd-36, untrained)."
     ]
+    tiny = {"folder": "tiny", "kind": "bert", "layers": 2, "width": 8}
+    _, panel = build(system("sample", "all", text="bert", bert=tiny))
+    assert rows(panel)[0].cells[1] == Cell("VSE+2AD", marks=("†",))
+    assert "made these features: text (bert of 2 layers, 8 wide, from tiny)." in panel.notes[0].text
     _, panel = build(system("sample", "all", features={"region": "pyramid"}))
     assert rows(panel)[0].cells[1].marks == ("†",)
     _, panel = build(system("sample", "all"))
@@ -129,6 +133,21 @@ def test_delta_is_against_the_same_published_system() -> None:
     assert row[8:10] == ["510.0", "−17.8"]  # 2 × (80 + 85 + 90) against 527.8
     assert texts(find(panel, "R", "VSE+2AD"))[9] == ""
     assert row[17] == ""
+
+
+def test_a_stand_in_is_not_the_published_system() -> None:
+    (panel,) = build(system("coco", "coco_1k_5fold", text="bert", bert={"folder": "tiny"}), delta=True)
+    assert texts(find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BERT"))[9] == ""
+
+
+def test_size_and_length_of_training_stand_below_the_panel() -> None:
+    (panel,) = build(system("coco", "coco_1k_5fold"))
+    paper = "d = 1024, 25 epochs, batches of 128, learning rate 0.0005"
+    assert panel.notes[-1].text == f"Trained here with {paper}."
+    small = {"dimension": 256, "epochs": 3, "learning_rate": 1e-3}
+    (panel,) = build(system("coco", "coco_1k_5fold") | system("coco", "coco_1k_5fold", recipe="vse_pp", settings=small))
+    assert panel.notes[-1].text == (f"Trained here with VSE+2AD: {paper}; "
+                                    "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001.")
 
 
 def test_delta_is_empty_where_nothing_was_published() -> None:

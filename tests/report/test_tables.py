@@ -118,7 +118,7 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
 def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str) -> None:
     recipe, _, visual = recipe.partition("/")
     text = "bert" if name == "vse_infty_table6" else "bigru"
-    features = {"grid": "butd-grid"} if visual == "G" else {"region": "butd-36"}
+    features = {"grid": "grid16-butd_resnet101"} if visual == "G" else {"region": "butd-36"}
     measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None)
     *published_rows, row = texts(tables.build(name, measured, delta=True).panels[0])
     labels = row[: -1 - 2 * len(ABLATIONS[name].ranks)]
