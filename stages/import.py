@@ -26,7 +26,8 @@ from stages.layout import Layout
 @click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
 @click.option("--recipe", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
-              help="The name under which the features are reported, such as butd-36-proposals.")
+              help="The name under which the features are reported. Tables believe it where it is a paper's, such as "
+              "butd-36-proposals, and mark any other.")
 @click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
               help="How they are stored.")
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
