@@ -6,7 +6,7 @@ import click
 
 from pipeline import synthetic
 from pipeline.report import latex, markdown, tables
-from pipeline.report.files import read_json, replacing
+from pipeline.report.files import read_json, texts, updating
 from pipeline.settings import Settings
 from stages.layout import Layout
 from stages.options import with_settings
@@ -20,7 +20,7 @@ def command(layout: Layout, settings: Settings, delta: bool) -> None:
 
     A .tex file is taken with \input and needs booktabs, graphicx and xcolor; preview.tex is a document of all of them.
     Columns of speed (#OIPs) come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
-    patterns from results/synthetic.json, by `pipeline synthetic`.
+    patterns from results/synthetic.json, by `pipeline synthetic`. Tables that are not asked for stay as they are.
 
     Example: pipeline tables --delta
     """
@@ -28,9 +28,10 @@ def command(layout: Layout, settings: Settings, delta: bool) -> None:
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     learned = synthetic.whole(read_json(layout.synthetic, "synthetic")) if layout.synthetic.exists() else []
     built = {name: tables.build(name, measured, delta, timed, learned) for name in settings.tables}
-    with replacing(layout.tables) as making:
+    with updating(layout.tables, built) as making:
         for name, table in built.items():
             (making / f"{name}.tex").write_text(latex.to_latex(table), encoding="utf-8")
             (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
-        (making / "preview.tex").write_text(latex.preview(map(latex.to_latex, built.values())), encoding="utf-8")
+        preview = latex.preview(texts(making, tables.TABLES, "tex"))
+        (making / "preview.tex").write_text(preview, encoding="utf-8")
     click.echo(f"{layout.tables}: " + ", ".join(f"{name}.tex, {name}.md" for name in built))

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("pipeline/**/*.py"), *ROOT.glob("stages/**/*.py")])
-SHARED = {"stages.layout", "stages.measuring", "stages.options", "stages"}
+SHARED = {"stages.layout", "stages.measuring", "stages.options", "stages.scored", "stages"}
 
 
 def module(file: Path) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -13,6 +14,7 @@ from PIL import Image
 from pipeline.errors import InputError
 from pipeline.images import decode
 from pipeline.manifest import Manifest
+from pipeline.member import Member
 from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.similarity_store import SimilarityStore
@@ -36,7 +38,7 @@ class Gallery:
         caption_image: int64 [C], each caption's image as a row.
         captions: [C] texts; files: [I] file names.
         open: from a row to that image, decoded. Raises ImageError where the file cannot be read any more.
-        features: those that the system rests on.
+        made_from: what the store says of itself, its recipe, text encoder, seed and members.
     """
 
     system: str
@@ -45,7 +47,7 @@ class Gallery:
     captions: Sequence[str] = field(repr=False)
     files: Sequence[str] = field(repr=False)
     open: Callable[[int], Image.Image] = field(repr=False)
-    features: tuple[str, ...] = ()
+    made_from: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path) -> Gallery:
@@ -60,7 +62,16 @@ class Gallery:
         files = [names[image] for image in store.image_ids.tolist()]
         return cls(store.path.stem, store.scores, store.caption_image,
                    [texts[caption] for caption in store.caption_ids.tolist()], files,
-                   lambda row: decode(images_folder / files[row]), tuple(store.made_from["features"]))
+                   lambda row: decode(images_folder / files[row]), store.made_from)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The heads behind it. Raises InputError where it was scored before scores said this."""
+        try:
+            return tuple(Member.of(entry) for entry in self.made_from["members"])
+        except (KeyError, TypeError):
+            raise InputError(f"{self.system}: does not say which networks made it; run `pipeline score` again, and its "
+                             "ensembles") from None
 
     def right(self, direction: Direction, query: int) -> np.ndarray:
         """What is right for a query: rows of images (t2i) or columns of captions (i2t)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,9 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.member import Member
 from pipeline.training.checkpoint import describe
+from pipeline.weights import UNTRAINED
 
 FEATURES = ("region", "grid", "patch")
 
@@ -50,6 +52,20 @@ class TrainedHead:
         return int(self.description["seed"])
 
     @property
+    def system(self) -> tuple[str, str, int]:
+        """Recipe, text encoder and seed: what the heads of one ensemble share."""
+        return self.recipe, self.text, self.seed
+
+    @property
+    def member(self) -> Member:
+        """What it was trained on and with; of an older head it is not known with which networks."""
+        said = self.description
+        by = said["features"]
+        networks = said.get("networks", {"image": {} if by["trained"] else {"weights": UNTRAINED}, "text": {}})
+        return Member(self.name, self.feature, str(by["recipe"]), networks["image"], networks["text"],
+                      said["recipe_settings"] | said["training"], said["store"], by["weights"], said["vocabulary"])
+
+    @property
     def best(self) -> float:
         """RSUM on val of the epoch that was kept. Not for a head that was not trained here."""
         return max(row["rsum"] for row in self.history)
@@ -75,12 +91,29 @@ class TrainedHead:
         return json.dumps([recipe, *rest], sort_keys=True)
 
 
-def read_heads(folder: Path) -> tuple[TrainedHead, ...]:
+def one_a_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
+    """The first head of each seed, by seed: the same settings under two names are not two runs."""
+    first: dict[int, TrainedHead] = {}
+    for head in heads:
+        first.setdefault(head.seed, head)
+    return [first[seed] for seed in sorted(first)]
+
+
+def read_heads(folder: Path, needed: Collection[str] | None = None,
+               skipped: Callable[[str], object] = lambda why: None) -> tuple[TrainedHead, ...]:
     """The finished heads in a folder of heads, regions first, by name; none where there is no such folder.
 
-    A head that is still training is left out. Raises InputError for one that cannot be read.
+    A head that is still training is left out. Raises InputError for one that cannot be read, if it is among those
+    `needed`, by name, or None are named; of others `skipped` is told why.
     """
-    found = (_read(file.parent) for file in sorted(folder.glob("*/head.json")))
+    found = []
+    for file in sorted(folder.glob("*/head.json")):
+        try:
+            found.append(_read(file.parent))
+        except InputError as error:
+            if needed is None or file.parent.name in needed:
+                raise
+            skipped(str(error))
     finished = [head for head in found
                 if "origin" in head.description or len(head.history) >= head.description["training"]["epochs"]]
     return tuple(sorted(finished, key=lambda head: (FEATURES.index(head.feature), head.name)))
@@ -94,6 +127,7 @@ def _read(folder: Path) -> TrainedHead:
         known = head.feature in FEATURES and all({"epoch", "rsum"} <= row.keys() for row in rows)
         if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
             raise KeyError("what a head says of itself")
+        _ = head.system, head.member
         return head
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{folder}: not a head of this version; train it again, or move it away") from None

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from pylatexenc.latexwalker import LatexWalker
 
+from pipeline.report import tables
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
@@ -49,7 +50,7 @@ def drawn(run: Path) -> Path:
 
 def test_figures_whose_inputs_are_there_are_drawn_and_the_others_named(drawn: Path) -> None:
     names = ("negatives", "retrieved_images", "retrieved_captions")
-    files = {f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png", "csv", "tex")}
+    files = {f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png", "csv", "tex", "md")}
     assert {file.name for file in drawn.iterdir()} == files | {"index.md", "preview.tex"}
     index = (drawn / "index.md").read_text(encoding="utf-8").replace("\\", "")
     assert all(f"![{name}]({name}.png)" in index for name in names)
@@ -77,6 +78,25 @@ def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
         assert "Overfull" not in done.stdout
 
 
+def test_figures_that_are_not_asked_for_stay(drawn: Path) -> None:
+    before = {file.name: file.read_bytes() for file in drawn.iterdir()}
+    command("figures", drawn.parents[1], "figures=[retrieved_images, kmax_grid]")
+    after = {file.name: file.read_bytes() for file in drawn.iterdir()}
+    assert after.keys() == before.keys()
+    assert {name for name in after if after[name] != before[name]} == {"index.md"}  # others are not said to be left out
+    command("figures", drawn.parents[1], "figures=[kmax_grid]")
+    assert {file.name: file.read_bytes() for file in drawn.iterdir()} == after
+
+
+def test_tables_that_are_not_asked_for_stay(run: Path) -> None:
+    folder = run / "results" / "tables"
+    command("tables", run, "tables=[vse2ad_table2, vse2ad_table1]")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert len(before) == 5
+    command("tables", run, "tables=[vse2ad_table1]")
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
 def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path) -> None:
     sizes = ("training.sample.dimension=8", "training.sample.word_dimension=8")
     command("throughput", run, "throughput.batch_size=2", "throughput.candidates=10", "throughput.pools=[5, 50]",
@@ -88,7 +108,7 @@ def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path
     for name in ("vse2ad_table2", "vse2ad_table4"):
         text = (run / "results" / "tables" / f"{name}.md").read_text(encoding="utf-8")
         assert "#OIPs measured here" in text
-    assert len(list((run / "results" / "tables").glob("*.tex"))) == 11
+    assert {file.stem for file in (run / "results" / "tables").glob("*.tex")} == {*tables.TABLES, "preview"}
 
 
 def test_a_broken_throughput_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pipeline.errors import InputError
 from pipeline.report import markdown
@@ -15,10 +15,10 @@ from pipeline.report.figures import (
     retrieved_images,
     training_curve,
 )
-from pipeline.report.figures.drawing import Drawing, Lacking, look, save
+from pipeline.report.figures.drawing import Drawing, Lacking, count_unshown, look, save
 from pipeline.report.figures.evidence import Evidence
 
-__all__ = ["FIGURES", "Drawing", "Evidence", "Lacking", "draw", "index", "save"]
+__all__ = ["FIGURES", "Drawing", "Evidence", "Lacking", "draw", "index", "save", "section"]
 
 FIGURES: dict[str, Callable[[Evidence], Drawing]] = {
     "training_curve": training_curve.draw,
@@ -39,12 +39,16 @@ def draw(name: str, evidence: Evidence) -> Drawing:
     if name not in FIGURES:
         raise InputError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}")
     with look():
-        return FIGURES[name](evidence)
+        return count_unshown(FIGURES[name](evidence))
 
 
-def index(drawn: Mapping[str, Drawing], lacking: Mapping[str, str]) -> str:
-    """A Markdown page of the figures that were drawn, and of what the others lack."""
-    parts = [f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
-             f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n" for name, drawing in drawn.items()]
+def section(name: str, drawing: Drawing) -> str:
+    """A figure in Markdown: NAME.md, beside its files."""
+    return (f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
+            f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n")
+
+
+def index(sections: Iterable[str], lacking: Mapping[str, str]) -> str:
+    """A Markdown page of figures, and of what others lack."""
     left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(lack)}" for name, lack in lacking.items()]
-    return "\n".join(["# Figures\n", *parts, *(["## Left out\n", *left_out, ""] if left_out else [])])
+    return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])

@@ -6,16 +6,19 @@ can be told apart in grey, and colours that can be told apart without red or gre
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, get_font
+from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.text import Text
 
 COLUMN, PAGE = 3.3, 6.9  # inches: a column and a page of a two-column paper
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
@@ -26,7 +29,6 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
 LOOK: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # it comes with matplotlib, so that every machine draws the same
     "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7.5,
     "xtick.labelsize": 7.5, "ytick.labelsize": 7.5,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
@@ -35,6 +37,17 @@ LOOK: dict[Any, Any] = {
     "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3
     "svg.hashsalt": "vse-pipeline",
 }
+FONT = "DejaVu Sans"
+"""It comes with matplotlib, so that every machine draws the same, but for letters that only the next ones have."""
+FURTHER_FONTS = (
+    "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Telugu",
+    "Noto Sans Thai", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
+    "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
+)
+"""Those of them that are installed; the last have outlines for which some PDF readers print a warning."""
+UNSHOWN = "�"
+REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Bidirectional classes of controls: one can turn all that follows it in a figure around."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ class Lacking(Exception):
 @contextmanager
 def look() -> Iterator[None]:
     """Everything drawn and saved inside has the papers' look."""
-    with mpl.rc_context(LOOK):
+    with mpl.rc_context({**LOOK, "font.family": fonts()}):
         yield
 
 
@@ -76,7 +89,44 @@ def save(drawing: Drawing, folder: Path, name: str) -> None:
     drawing.numbers.to_csv(folder / f"{name}.csv", index=False)
 
 
+@cache
+def fonts() -> list[str]:
+    """The first has most letters; each of the others is asked for what those before it lack."""
+    installed = set(fontManager.get_font_names())
+    return [FONT, *(name for name in FURTHER_FONTS if name in installed)]
+
+
+@cache
+def _letters() -> frozenset[int]:
+    """The code points that can be drawn."""
+    return frozenset(code for name in fonts() for code in get_font(findfont(name)).get_charmap())
+
+
 def printable(text: str) -> str:
-    """`text` on one line, a replacement character for whatever the font cannot show."""
-    known = get_font(findfont(LOOK["font.family"])).get_charmap()
-    return "".join(letter if ord(letter) in known else "�" for letter in " ".join(text.split()))
+    """`text` on one line, `UNSHOWN` for what no font has and for controls that reorder; "(empty)" for none."""
+    shown = (letter if ord(letter) in _letters() and unicodedata.bidirectional(letter) not in REORDERING else UNSHOWN
+             for letter in " ".join(text.split()))
+    return "".join(shown) or "(empty)"
+
+
+def count_unshown(drawing: Drawing) -> Drawing:
+    """With a sentence in its caption, if there are any, on how many characters could not be drawn."""
+    lost = sum(text.get_text().count(UNSHOWN) for text in drawing.figure.findobj(Text))
+    said = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
+    return replace(drawing, caption=drawing.caption + said) if lost else drawing
+
+
+def columns(text: str) -> int:
+    """How wide `text` is, in letters; Chinese, Japanese and Korean ones count two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def cut(text: str, most: int) -> str:
+    """`text`, or so much of it as is `most` letters wide with the dots; between words, if it has words."""
+    if columns(text) <= most:
+        return text
+    kept = text
+    while columns(kept) > most - 2:
+        kept = kept[:-1]
+    words = kept.rpartition(" ")[0]
+    return (words if 2 * len(words) >= len(kept) else kept).rstrip() + " …"

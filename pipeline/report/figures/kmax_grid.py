@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from matplotlib.patches import Rectangle
 from pipeline.heads.pooling.kmax import KMaxPool
 from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence
-from pipeline.report.heads import TrainedHead
+from pipeline.report.figures.evidence import Evidence, not_the_papers
+from pipeline.report.heads import TrainedHead, one_a_seed
+
+LEAST = 4  # places that make a grid
 
 
 def draw(evidence: Evidence) -> Drawing:
@@ -24,7 +26,7 @@ def draw(evidence: Evidence) -> Drawing:
     A head's place follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all).
     Raises Lacking without four heads that differ in nothing else.
     """
-    heads = _largest(evidence.trained)
+    heads = _chosen(evidence)
     rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
         "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
     table = pd.DataFrame(rows)
@@ -45,21 +47,28 @@ def draw(evidence: Evidence) -> Drawing:
     caption = (f"RSUM on the val split of {evidence.title} with k-max pooling, by K of either side, after Figure 6 of "
                f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best; grey: not trained). "
                f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
-               f"{first.setting('objective')['name']}.{evidence.stand_ins([first.feature])}")
+               f"{first.setting('objective')['name']}.{not_the_papers(head.member for head in heads)}")
     return Drawing(figure, caption, table.replace({math.inf: "all"}))
 
 
-def _largest(heads: Sequence[TrainedHead]) -> list[TrainedHead]:
-    """The largest set of heads that differ in K alone."""
-    sets: dict[str, list[TrainedHead]] = {}
-    for head in heads:
-        if None not in (_k(head.setting("image_pooling")), _k(head.setting("text_pooling"))):
-            sets.setdefault(head.alike("image_pooling", "text_pooling"), []).append(head)
-    largest = max(sets.values(), key=len, default=[])
-    if len({(str(head.setting("image_pooling")), str(head.setting("text_pooling"))) for head in largest}) < 4:
+def _chosen(evidence: Evidence) -> list[TrainedHead]:
+    """The largest set of heads that differ in K alone, of those with a head of the run if there are such; of each
+    place in the grid one head a seed."""
+    sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
+    for head in evidence.by_choice(evidence.trained, "vse_infty"):
+        k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
+        if k_image is not None and k_text is not None:
+            places = sets.setdefault(head.alike("image_pooling", "text_pooling"), {})
+            places.setdefault((k_image, k_text), []).append(head)
+    large = [{place: one_a_seed(heads) for place, heads in places.items()}
+             for places in sets.values() if len(places) >= LEAST]
+    if not large:
         raise Lacking("four or more heads that differ in K of their kmax poolings alone: train recipes kmax-I-T with "
                       "image_pooling {name: kmax, k: I} and text_pooling {name: kmax, k: T}")
-    return largest
+    of_run = [places for places in large if any(head.system in evidence.run for heads in places.values()
+                                                for head in heads)]
+    largest = max(of_run or large, key=lambda places: sum(map(len, places.values())))
+    return [head for heads in largest.values() for head in heads]
 
 
 def _k(pooling: Mapping[str, Any]) -> float | None:

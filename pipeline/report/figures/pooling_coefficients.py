@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import torch
@@ -13,7 +11,7 @@ from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO
 from pipeline.report import names
 from pipeline.report.figures.drawing import LINES, PAGE, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.heads import TrainedHead
 from pipeline.training.checkpoint import load_tensors
 
@@ -25,7 +23,7 @@ def draw(evidence: Evidence) -> Drawing:
 
     Raises Lacking without a head with GPO on either side.
     """
-    heads = _chosen(evidence.heads)
+    heads = _chosen(evidence)
     figure = blank(PAGE, 2.2)
     panels = figure.subplots(1, 2)
     rows = []
@@ -44,20 +42,18 @@ def draw(evidence: Evidence) -> Drawing:
     caption = (f"Pooling coefficients that GPO learned on {evidence.title}, after Figure 5 of VSE∞: the weight of the "
                f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
                f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + evidence.stand_ins(head.feature for head in heads))
+               + not_the_papers(head.member for head in heads))
     return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
 
 
-def _chosen(heads: Sequence[TrainedHead]) -> list[TrainedHead]:
-    """The heads of the recipe that has GPO on most features, the first by name of equals."""
-    kinds: dict[tuple[str, str, int], list[TrainedHead]] = {}
-    for head in heads:
-        if all(_is_plain_gpo(head.setting(f"{side}_pooling")) for side in ("image", "text")):
-            kinds.setdefault((head.recipe, head.text, head.seed), []).append(head)
-    if not kinds:
+def _chosen(evidence: Evidence) -> list[TrainedHead]:
+    """The heads of one recipe, text encoder and seed with GPO on both sides."""
+    heads = [head for head in evidence.heads
+             if all(_is_plain_gpo(head.setting(f"{side}_pooling")) for side in ("image", "text"))]
+    if not heads:
         raise Lacking("a head with gpo for images and captions, not data dependent and not per dimension: "
                       "train vse_infty")
-    return max(sorted(kinds.items()), key=lambda kind: len(kind[1]))[1]
+    return evidence.system(heads, "vse_infty")
 
 
 def _is_plain_gpo(setting: object) -> bool:

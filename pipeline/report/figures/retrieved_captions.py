@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
 
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
-from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE, Drawing, Lacking, blank, printable
-from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE, Drawing, Lacking, blank, cut, printable
+from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.figures.thumbnails import mark, place, show, write
 
 EACH, SHOWN, LETTERS = 2, 5, 95
@@ -22,8 +21,8 @@ def draw(evidence: Evidence) -> Drawing:
     Raises Lacking without a scored system and its photographs.
     """
     gallery = evidence.gallery
-    if gallery is None:
-        raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
+    if isinstance(gallery, str):
+        raise Lacking(gallery)
     successes, failures = examples(gallery, "i2t", EACH, SHOWN)
     if not (chosen := [*successes, *failures]):
         raise Lacking(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger split")
@@ -33,7 +32,7 @@ def draw(evidence: Evidence) -> Drawing:
         _row(photograph, text, gallery, example)
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.system} on {evidence.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. "
-               f"{how_chosen('i2t', successes, failures, SHOWN)}{evidence.stand_ins(gallery.features)}")
+               f"{how_chosen('i2t', successes, failures, SHOWN)}{not_the_papers(gallery.members)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": gallery.caption_image[caption_] == example.query}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
@@ -49,10 +48,6 @@ def _row(photograph: Axes, text: Axes, gallery: Gallery, example: Example) -> No
         right = bool(gallery.caption_image[caption] == example.query)
         weight = "bold" if right else "normal"
         write(text, 0, number + 0.5, mark(right), color=GREEN if right else ORANGE, fontsize=9, fontweight=weight)
-        write(text, 0.03, number + 0.5, _short(gallery.captions[caption]), fontweight=weight)
+        write(text, 0.03, number + 0.5, cut(printable(gallery.captions[caption]), LETTERS), fontweight=weight)
     if missed:
         write(text, 0.03, SHOWN + 0.5, f"the best of its own has {place(example.rank)}", color=GREY, fontsize=7)
-
-
-def _short(caption: str) -> str:
-    return textwrap.shorten(printable(caption), LETTERS, placeholder=" …")

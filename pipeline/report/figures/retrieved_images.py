@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
-from pipeline.report.figures.drawing import PAGE, Drawing, Lacking, blank, printable
-from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.drawing import PAGE, Drawing, Lacking, blank, columns, printable
+from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.figures.thumbnails import place, show, write
 
-EACH, SHOWN = 2, 5
+EACH, SHOWN, LETTERS = 2, 5, 25
 
 
 def draw(evidence: Evidence) -> Drawing:
@@ -23,8 +23,8 @@ def draw(evidence: Evidence) -> Drawing:
     Raises Lacking without a scored system and its photographs.
     """
     gallery = evidence.gallery
-    if gallery is None:
-        raise Lacking("a scored system and its photographs: run `pipeline score` and `pipeline ensemble`")
+    if isinstance(gallery, str):
+        raise Lacking(gallery)
     successes, failures = examples(gallery, "t2i", EACH, SHOWN)
     if not (chosen := [*successes, *failures]):
         raise Lacking(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger split")
@@ -35,7 +35,7 @@ def draw(evidence: Evidence) -> Drawing:
     caption = (f"Top-{SHOWN} image retrieval of {gallery.system} on {evidence.title}, {len(gallery.files):,} images, "
                f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
                f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
-               f"{evidence.stand_ins(gallery.features)}")
+               f"{not_the_papers(gallery.members)}")
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image == gallery.caption_image[example.query]}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
@@ -45,7 +45,8 @@ def draw(evidence: Evidence) -> Drawing:
 def _row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
     text, *photographs = axes
     text.axis("off")
-    lines = textwrap.wrap(printable(gallery.captions[example.query]), 25, max_lines=6, placeholder=" …")
+    caption = printable(gallery.captions[example.query])
+    lines = textwrap.wrap(caption, LETTERS * len(caption) // columns(caption), max_lines=6, placeholder=" …")
     write(text, 0, 0.5, "\n".join(lines))
     right = int(gallery.caption_image[example.query])
     for photograph, image in zip(photographs, example.shown, strict=False):

@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence
-from pipeline.report.heads import TrainedHead
+from pipeline.report.figures.evidence import Evidence, not_the_papers
+from pipeline.report.heads import TrainedHead, one_a_seed
 
 OBJECTIVES = {"adopt": "with AdOpt", "triplet": "without AdOpt (hard triplet)"}
 
@@ -21,7 +21,7 @@ def draw(evidence: Evidence) -> Drawing:
 
     Raises Lacking unless heads of both are there that differ in nothing but objective and seed.
     """
-    pair = _pair(evidence.trained)
+    pair = _pair(evidence.by_choice(evidence.trained, "vse2ad"))
     figure = blank(COLUMN, 2.2)
     axes = figure.subplots()
     for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
@@ -29,23 +29,25 @@ def draw(evidence: Evidence) -> Drawing:
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
-    first, seeds = pair["adopt"][0], max(map(len, pair.values()))
+    first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
+    seeds = max(map(len, pair.values()))
     spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
     caption = (f"RSUM on the val split of {evidence.title} over the epochs, with AdOpt and with the hard triplet loss "
                f"in its place, after Figure A.2-1 of VSE+2AD. {names.method(first.recipe)}, {first.feature} features, "
-               f"{names.encoder(first.text)}.{spread}{evidence.stand_ins([first.feature])}")
+               f"{names.encoder(first.text)}.{spread}{not_the_papers(head.member for head in shown)}")
     rows = [{"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
              "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
-    """Heads by objective, all else but the seed being equal; the first of such pairs, with AdPool if there is one."""
-    for anchor in sorted(heads, key=lambda head: head.setting("image_pooling")["name"] != "adpool"):
+    """Heads by objective, one a seed, all else but the seed being equal; the first of such pairs."""
+    for anchor in heads:
         alike = [head for head in heads if head.alike("objective") == anchor.alike("objective")]
         by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(alike)}
         if by_name.keys() >= OBJECTIVES.keys():
-            return {name: [head for head in alike if head.setting("objective") == by_name[name]] for name in OBJECTIVES}
+            return {name: one_a_seed(head for head in alike if head.setting("objective") == by_name[name])
+                    for name in OBJECTIVES}
     raise Lacking("two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
                   "vse2ad-noadopt on one feature")
 

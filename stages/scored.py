@@ -1,0 +1,83 @@
+"""What of the run is scored, all of one state of things, and the photographs that it is shown with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline import lineage
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.report.examples import Gallery
+from pipeline.report.heads import FEATURES
+from pipeline.settings import Settings
+from pipeline.similarity_store import SimilarityStore
+from stages.layout import ENSEMBLES, Layout, system
+
+
+def _folder(context: click.Context, option: click.Parameter, images: Path | None) -> Path | None:
+    if images is not None and not images.is_dir():
+        raise InputError(f"--images {images}: no such folder")
+    return images
+
+
+images = click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest", callback=_folder,
+                      help="Where the image files lie.")
+
+
+def names(settings: Settings, visual: Iterable[str]) -> list[str]:
+    """The run's systems of these features and ensembles."""
+    run = settings.run
+    return [system(recipe, each, text, seed) for recipe, text, seed, each in product(
+        run.recipes, run.texts, run.seeds, visual)]
+
+
+def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
+    """The run's systems that are scored, by name.
+
+    metrics: the parsed results/metrics.json. Raises InputError where scores, heads and metrics are of different states.
+    """
+    dataset = settings.run.dataset
+    found = {name: SimilarityStore.open(path) for name in names(settings, (*FEATURES, *ENSEMBLES))
+             if (path := layout.similarity(dataset, name)).exists()}
+    if found:
+        lineage.refuse_stale(found, lambda head: layout.head(dataset, head))
+    for name, store in found.items():
+        if name in metrics and metrics[name].get("made_from") != store.made_from:
+            raise InputError(f"{layout.metrics}: {name} was scored again since; run `pipeline evaluate`")
+    return found
+
+
+def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+    """By ensemble or feature, ensembles first: the run's first recipe, text encoder and seed with any; {} for none."""
+    run = settings.run
+    for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
+        every = {visual: system(recipe, visual, text, seed) for visual in (*ENSEMBLES, *FEATURES)}
+        if there := {visual: found[name] for visual, name in every.items() if name in found}:
+            return there
+    return {}
+
+
+def told(settings: Settings) -> str:
+    """The run in words, for a reader who misses its scores."""
+    run = settings.run
+    return (f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
+            f"seed {', '.join(map(str, run.seeds))}")
+
+
+def photographs(layout: Layout, settings: Settings, given: Path | None) -> Path:
+    """The folder of the run's photographs; it may not be there."""
+    return given or Manifest.load(layout.manifest(settings.run.dataset)).images_folder
+
+
+def galleries(layout: Layout, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None
+              ) -> dict[str, Gallery]:
+    """The systems with their captions and photographs."""
+    if not shown:
+        return {}
+    manifest, folder = Manifest.load(layout.manifest(settings.run.dataset)), photographs(layout, settings, given)
+    return {visual: Gallery.of(store, manifest, folder) for visual, store in shown.items()}

@@ -1,0 +1,113 @@
+"""Which heads a figure shows where several would do, and what it says of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented import member
+from invented_heads import ADOPT, TRIPLET, head
+from PIL import Image
+
+from pipeline.errors import InputError
+from pipeline.report import figures
+from pipeline.report.examples import Gallery
+from pipeline.report.figures.drawing import printable
+from pipeline.report.heads import read_heads
+from pipeline.retrieval import as_similarity
+
+GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
+
+
+def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
+    return figures.draw(name, figures.Evidence("Invented", read_heads(folder), ITEMS, **more))
+
+
+def gallery(untrained: list[str]) -> Gallery:
+    """A system on regions: three images of two captions each; the last image's captions find another first."""
+    scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
+    return Gallery("invented", as_similarity(scores), np.array([0, 0, 1, 1, 2, 2]), list("abcdef"), list("xyz"),
+                   lambda row: Image.new("RGB", (40, 20)),
+                   {"members": [{"head": "a", **member("region", "butd-36", "bigru", untrained, {}, None, {})}]})
+
+
+@pytest.mark.parametrize(("run", "shown"), [
+    ((), ["vse_infty-g", "vse_infty-r"]),  # the paper's own recipe, before the recipes that vary it
+    ((("vse_infty", "bigru", 1),), ["vse_infty-seed1"]),
+    ((("vse2ad", "bigru", 0), ("vse_infty-noaug", "bigru", 0)), ["noaug-g", "noaug-p", "noaug-r"]),
+])
+def test_coefficients_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path, run: Any, shown: list[str]) -> None:
+    for feature in ("region", "grid", "patch"):
+        head(tmp_path, f"noaug-{feature[0]}", [1], recipe="vse_infty-noaug", feature=feature, image=GPO, text=GPO)
+    for feature in ("region", "grid"):
+        head(tmp_path, f"vse_infty-{feature[0]}", [1], recipe="vse_infty", feature=feature, image=GPO, text=GPO)
+    head(tmp_path, "vse_infty-seed1", [1], recipe="vse_infty", seed=1, image=GPO, text=GPO)
+    assert sorted(set(draw("pooling_coefficients", tmp_path, run=run).numbers["head"])) == shown
+
+
+def test_the_curve_is_of_the_run_if_it_can_be(tmp_path: Path) -> None:
+    for recipe, pooling in (("vse2ad", "adpool"), ("mine", "mean")):
+        for objective in (ADOPT, TRIPLET):
+            head(tmp_path, f"{recipe}-{objective['name']}", [1, 2], recipe=recipe, objective=objective,
+                 image={"name": pooling})
+    assert set(draw("training_curve", tmp_path).numbers["head"]) == {"vse2ad-adopt", "vse2ad-triplet"}
+    of_run = draw("training_curve", tmp_path, run=[("other", "bigru", 0), ("mine", "bigru", 0)])
+    assert set(of_run.numbers["head"]) == {"mine-adopt", "mine-triplet"}
+
+
+def test_equal_settings_under_two_names_are_one_run(tmp_path: Path) -> None:
+    for name, seed in (("a0", 0), ("a1", 1), ("b0", 0)):
+        head(tmp_path, name, [1, 2], recipe="vse2ad" if name[0] == "a" else "vse2ad-again", seed=seed)
+    head(tmp_path, "t0", [1, 2], recipe="vse2ad-noadopt", objective=TRIPLET)
+    drawing = draw("training_curve", tmp_path)
+    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0"}
+    assert "up to 2 seeds" in drawing.caption
+
+
+def test_a_grid_counts_equal_settings_once(tmp_path: Path) -> None:
+    for k_image in (1, 5):
+        for k_text in (1, 5):
+            head(tmp_path, f"{k_image}{k_text}", [10.0], recipe="vse2ad", image={"name": "kmax", "k": k_image},
+                 text={"name": "kmax", "k": k_text})
+    head(tmp_path, "mean", [30.0], recipe="again", image={"name": "kmax", "k": 1}, text={"name": "max"})
+    drawing = draw("kmax_grid", tmp_path)
+    assert sorted(drawing.numbers["head"]) == ["11", "15", "51", "55"]
+
+
+def test_the_dagger_is_of_what_is_drawn(tmp_path: Path) -> None:
+    """Another head of the same feature says nothing of the network behind the system that is shown."""
+    head(tmp_path, "zzz", [1], recipe="another")
+    assert "region (butd-36, untrained)" in draw("retrieved_captions", tmp_path, gallery=gallery(["region"])).caption
+    assert "†" not in draw("retrieved_captions", tmp_path, gallery=gallery([])).caption
+
+
+def test_the_dagger_of_a_curve_is_of_its_heads(tmp_path: Path) -> None:
+    for name, objective in (("a", ADOPT), ("t", TRIPLET)):
+        head(tmp_path, name, [1, 2], objective=objective, trained=False)
+    head(tmp_path, "zzz", [1, 2], recipe="another", image={"name": "mean"})
+    assert "region (region-butd, untrained)" in draw("training_curve", tmp_path).caption
+
+
+def test_only_a_head_of_the_run_must_be_readable(tmp_path: Path) -> None:
+    for name in ("ours", "theirs", "sound"):
+        head(tmp_path, name, [1])
+    (tmp_path / "theirs" / "head.json").write_text("{")
+    said: list[str] = []
+    assert [each.name for each in read_heads(tmp_path, ["ours"], said.append)] == ["ours", "sound"]
+    assert "theirs" in said[0]
+    told = json.loads((tmp_path / "ours" / "head.json").read_text())
+    (tmp_path / "ours" / "head.json").write_text(json.dumps({**told, "features": {}}))
+    with pytest.raises(InputError, match="/ours: not a head"):
+        read_heads(tmp_path, ["ours"])
+
+
+def test_captions_without_spaces_and_in_wide_letters_fit(tmp_path: Path) -> None:
+    long = ["x" * 300, "中" * 300, "word " * 60, "a", "b", "c"]
+    shown = draw("retrieved_captions", tmp_path, gallery=replace(gallery([]), captions=long))
+    texts = [text.get_text() for axes in shown.figure.axes for text in axes.texts]
+    assert {text[0] for text in texts if text.endswith(" …")} == {"x", "w", printable("中")}
+    assert not {"…", ""} & set(texts)

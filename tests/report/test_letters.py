@@ -1,0 +1,49 @@
+"""Texts in figures: one line, as wide as there is room, in whatever script; what cannot be drawn is counted."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from pipeline.report.figures.drawing import Drawing, columns, count_unshown, cut, fonts, look, printable
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("a\tb\n", "a b"), ("\x07", "�"), ("é ∞ ✓", "é ∞ ✓"), ("שלום", "שלום"), ("a\u202ecba\u2066", "a�cba�"),
+    ("", "(empty)"), (" \n", "(empty)"),
+    ("\u1d81", "\u1d81"),  # DejaVu Sans has no ᶁ, STIX has
+    ("\U0001f9ff\ue000", "��"),
+])
+def test_printable(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_letters_of_a_further_font_are_drawn_in_it() -> None:
+    assert fonts()[:2] == ["DejaVu Sans", "STIXGeneral"]
+    with look(), warnings.catch_warnings():
+        warnings.simplefilter("error")  # it warns of a letter that no font has
+        figure = Figure()
+        figure.text(0, 0, "\u1d81")
+        figure.canvas.draw()
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("short", "short"), ("exactly 10", "exactly 10"), ("some words here", "some …"), ("x" * 12, "xxxxxxxx …"),
+    ("a bcdefghijklmnop", "a bcdefg …"), ("中文中文中文", "中文中文 …"),
+])
+def test_cut(text: str, shown: str) -> None:
+    assert cut(text, 10) == shown
+    assert columns(shown) <= 10
+
+
+def test_a_caption_counts_what_could_not_be_drawn() -> None:
+    figure = Figure()
+    figure.text(0, 0, printable("\ue000\ue000 b"))
+    figure.subplots().set_title(printable("\ue001"))
+    told = count_unshown(Drawing(figure, "A figure.", pd.DataFrame()))
+    assert told.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
+    plain = Drawing(Figure(), "A figure.", pd.DataFrame())
+    assert count_unshown(plain) is plain
