@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,20 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from pipeline import lineage, manifest
-from pipeline.errors import InputError
+from pipeline import manifest
 from pipeline.manifest import Manifest
 from pipeline.report import names, page
-from pipeline.report.examples import Gallery
 from pipeline.report.files import read_json
 from pipeline.report.heads import FEATURES, read_heads
 from pipeline.report.page import charts, explorer, headline, members, stores
 from pipeline.settings import Settings
 from pipeline.similarity_store import SimilarityStore
-from stages import options
+from stages import options, scored
 from stages.layout import ENSEMBLES, Layout, system
 
 
 @click.command
-@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
-              help="Where the image files lie.")
+@scored.images
 @options.with_settings
 def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
@@ -35,69 +32,66 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
 
     Example: pipeline report -S report.queries=200
     """
+    unreadable: list[str] = []
     with tqdm(desc="report", unit="step", leave=False) as bar:
         def progress(what: str) -> None:
             bar.set_postfix_str(what, refresh=False)
             bar.update()
 
-        text = page.render(_contents(layout, settings, images, progress))
+        contents = _contents(layout, settings, images, unreadable.append, progress)
+        text = page.render(contents)
     layout.report.parent.mkdir(parents=True, exist_ok=True)
     partial = layout.report.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(layout.report)
     click.echo(f"{layout.report}: {len(text.encode()) / 1e6:.1f} MB")
+    for why in (*unreadable, *_not_shown(layout, settings, contents.explorer, images)):
+        click.echo(f"left out: {why}")
 
 
-def _contents(layout: Layout, settings: Settings, images: Path | None,
+def _not_shown(layout: Layout, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:
+    """How many photographs of the explorer could not be read, and where they were looked for."""
+    thumbs = [image["thumb"] for image in explored.get("images", ())]
+    if None not in thumbs:
+        return []
+    folder = scored.photographs(layout, settings, images)
+    why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
+    return [f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}"]
+
+
+def _contents(layout: Layout, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
               progress: Callable[[str], object]) -> page.Contents:
     """Everything on the page, as far as it is there."""
     dataset = settings.run.dataset
     card = manifest.dataset(dataset)
     metrics = read_json(layout.metrics, "evaluate") if layout.metrics.exists() else {}
-    heads = read_heads(layout.head(dataset, ""))
-    ours = set(_names(settings, FEATURES))
+    ours = set(scored.names(settings, FEATURES))
+    heads = read_heads(layout.head(dataset, ""), ours, unreadable)
     features = {feature: path for feature in FEATURES if (path := layout.features(dataset, feature)).exists()}
-    scored = {name: path for name in _names(settings, (*FEATURES, *ENSEMBLES))
-              if (path := layout.similarity(dataset, name)).exists()}
-    _refuse_stale(layout, settings, metrics, scored)
+    found = scored.stores(layout, settings, metrics)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
         curves=charts.curves([head for head in heads if head.name in ours]),
         further_curves=charts.curves([head for head in heads if head.name not in ours]),
-        effects=members.effects(_ensembles(settings, scored), _protocol(settings, card), settings.evaluate, progress),
-        explorer=_explorer(layout, settings, scored, images, progress),
+        effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
+        explorer=_explorer(layout, settings, found, images, progress), run=scored.told(settings),
         failures=stores.failures(features), stores=list(features),
         provenance=_provenance(layout, settings, card, features, metrics, {
             head.name: head.description for head in heads if head.name in ours}))
 
 
-def _refuse_stale(layout: Layout, settings: Settings, metrics: dict[str, Any], scored: dict[str, Path]) -> None:
-    """Raises InputError where the parts of the page would be of different states of things."""
-    opened = {name: SimilarityStore.open(path) for name, path in scored.items()}
-    if opened:
-        lineage.refuse_stale(opened, lambda head: layout.head(settings.run.dataset, head))
-    for name, store in opened.items():
-        if name in metrics and metrics[name].get("made_from") != store.made_from:
-            raise InputError(f"{layout.metrics}: {name} was scored again since; run `pipeline evaluate`")
-
-
-def _names(settings: Settings, visual: tuple[str, ...]) -> list[str]:
-    """The run's systems of these features and ensembles."""
-    run = settings.run
-    return [system(recipe, each, text, seed) for recipe, text, seed, each in product(
-        run.recipes, run.texts, run.seeds, visual)]
-
-
-def _ensembles(settings: Settings, scored: dict[str, Path]) -> dict[str, dict[str, Path]]:
-    """The run's ensembles whose members are all scored, of its first seed: name -> feature -> similarity store."""
-    run, found = settings.run, {}
+def _ensembles(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, dict[str, Path]]:
+    """The run's ensembles whose members are all scored, each of its first seed: name -> feature -> similarity store."""
+    run, whole = settings.run, {}
     for recipe, text, (name, features) in product(run.recipes, run.texts, ENSEMBLES.items()):
-        members_ = {feature: system(recipe, feature, text, run.seeds[0]) for feature in features}
-        if set(members_.values()) <= scored.keys():
-            title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {run.seeds[0]}"
-            found[title] = {part: scored[of] for part, of in members_.items()}
-    return found
+        for seed in run.seeds:
+            members_ = {feature: system(recipe, feature, text, seed) for feature in features}
+            if set(members_.values()) <= found.keys():
+                title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
+                whole[title] = {part: found[of].path for part, of in members_.items()}
+                break
+    return whole
 
 
 def _protocol(settings: Settings, card: manifest.Dataset) -> str:
@@ -105,19 +99,13 @@ def _protocol(settings: Settings, card: manifest.Dataset) -> str:
     return card.protocols[0] if settings.score.split == "test" else "all"
 
 
-def _explorer(layout: Layout, settings: Settings, scored: dict[str, Path], images: Path | None,
+def _explorer(layout: Layout, settings: Settings, found: Mapping[str, SimilarityStore], images: Path | None,
               progress: Callable[[str], object]) -> dict[str, Any]:
-    """The run's ensembles, or its single heads where it has none, of its first recipe, text encoder and seed."""
-    run = settings.run
-    names = {visual: system(run.recipes[0], visual, run.texts[0], run.seeds[0]) for visual in (*ENSEMBLES, *FEATURES)}
-    there = {visual: scored[name] for visual, name in names.items() if name in scored}
-    shown = {visual: path for visual, path in there.items() if visual in ENSEMBLES} or there
-    if not shown:
-        return {}
-    table = Manifest.load(layout.manifest(run.dataset))
-    galleries = {visual: Gallery.of(SimilarityStore.open(path), table, images or table.images_folder)
-                 for visual, path in shown.items()}
-    return explorer.gather(galleries, settings.report, progress)
+    """Ensembles, or single heads where there are none, of the run's first recipe, text encoder and seed with any."""
+    there = scored.first(settings, found)
+    shown = {visual: store for visual, store in there.items() if visual in ENSEMBLES} or there
+    return explorer.gather(scored.galleries(layout, settings, shown, images), settings.report,
+                           progress) if shown else {}
 
 
 def _provenance(layout: Layout, settings: Settings, card: manifest.Dataset, features: dict[str, Path],

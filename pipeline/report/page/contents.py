@@ -21,7 +21,7 @@ class Contents:
         headlines: one table for each protocol.
         curves: a chart for each recipe and text encoder of the run; further_curves: those of other heads.
         effects: ensembles with what each member adds.
-        explorer: what explorer.js reads; {} where nothing is scored. See `explorer.gather`.
+        explorer: what explorer.js reads; {} where nothing is scored. See `explorer.gather`. run: the run in words.
         failures: images that failed; stores: the stores that were looked at.
         provenance: name -> settings, digests and versions.
     """
@@ -34,6 +34,7 @@ class Contents:
     further_curves: Sequence[Chart] = ()
     effects: Sequence[Effect] = ()
     explorer: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
     failures: Sequence[Failure] = ()
     stores: Sequence[str] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -12,7 +12,9 @@ from PIL import Image
 
 from pipeline.errors import InputError
 from pipeline.images import ImageError
+from pipeline.report import names
 from pipeline.report.examples import Gallery, digest_order, expected, top
+from pipeline.report.networks import told
 from pipeline.retrieval import rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.settings import Report
@@ -25,9 +27,10 @@ def gather(galleries: Mapping[str, Gallery], settings: Report,
     """JSON values: the chosen queries, and of images and captions only those that they need.
 
     The first `settings.queries` images by the SHA-256 digest of their file names are queries, and so are all their
-    captions. `systems`: names. `images`: file, alt (its first caption), thumb (a data URI, or null). `captions`:
-    texts, each with its image. `t2i` and `i2t`: for each query its caption or image, by system the rank and the first
-    `settings.top` candidates; all by position in `images` and `captions`. progress: told before each thumbnail.
+    captions. `systems`: names. `made`: what the systems are, for readers. `images`: file, alt (its first caption),
+    thumb (a data URI, or null). `captions`: texts, each with its image. `t2i` and `i2t`: for each query its caption or
+    image, by system the rank and the first `settings.top` candidates; all by position in `images` and `captions`.
+    progress: told before each thumbnail.
     Raises InputError where the systems are not of the same images and captions.
     """
     first = _alike(galleries)
@@ -42,11 +45,20 @@ def gather(galleries: Mapping[str, Gallery], settings: Report,
     i2t = [{"query": images(query), "ranks": of, "top": [list(map(captions, places)) for places in found]}
            for query, of, found in by_image]
     owners = [images(row) for row in first.caption_image[captions.kept]]
-    return {"systems": list(galleries), "total": {"images": len(first.files), "captions": len(first.captions)},
+    return {"systems": list(galleries), "made": _made(galleries),
+            "total": {"images": len(first.files), "captions": len(first.captions)},
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
             "captions": [{"text": first.captions[column], "image": owner}
                          for column, owner in zip(captions.kept, owners, strict=True)],
             "t2i": t2i, "i2t": i2t}
+
+
+def _made(galleries: Mapping[str, Gallery]) -> dict[str, Any]:
+    """Each system's features; their recipe, text encoder and seed, which they share; what stands in for networks."""
+    said = next(iter(galleries.values())).made_from
+    return {"systems": {name: names.features(name) if name.isupper() else f"{name} alone" for name in galleries},
+            "of": f"{names.method(said['recipe'])}, {names.encoder(said['text'])}, seed {said['seed']}",
+            "stand_ins": told(tuple(member for gallery in galleries.values() for member in gallery.members))}
 
 
 class Kept:

@@ -1,0 +1,112 @@
+"""What `pipeline figures` and `pipeline report` show of a run, and what they refuse or say is missing; both alike."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import invented_run
+import pytest
+
+COMMANDS = ("figures", "report")
+RETRIEVALS = ("retrieved_images", "retrieved_captions")
+
+
+@pytest.fixture
+def run(pipeline: Callable[..., Any]) -> Callable[..., str]:
+    """The invented run, evaluated; then a command with only what shows queries: what it printed."""
+    invented_run.make(Path())
+    assert pipeline("evaluate")[0] == 0
+
+    def show(command: str, *options: str | Path) -> str:
+        code, out, err = pipeline(command, "-S", f"figures=[{', '.join(RETRIEVALS)}]", *options)
+        assert code == 0, err
+        return str(out)
+    return show
+
+
+def shown(tmp_path: Path, command: str) -> str:
+    """Where a reader sees whose queries these are."""
+    if command == "figures":
+        return (tmp_path / "results" / "figures" / "index.md").read_text(encoding="utf-8").replace("\\", "")
+    return " ".join(section(tmp_path).split())
+
+
+def section(tmp_path: Path) -> str:
+    tree = html5lib.parse((tmp_path / "results" / "report.html").read_text(encoding="utf-8"),
+                          namespaceHTMLElements=False)
+    return "".join(tree.find(".//section[@id='explorer']").itertext())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_first_of_the_run_that_is_scored_is_shown(run: Any, tmp_path: Path, command: str) -> None:
+    run(command, "-S", "run.recipes=[vse_infty, vse2ad]", "-S", "run.texts=[bert, bigru]", "-S", "run.seeds=[3, 0]")
+    assert {"figures": "vse2ad-RGP-bigru-s0", "report": "VSE+2AD, BiGRU, seed 0"}[command] in shown(tmp_path, command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_run_without_scores_is_named(run: Any, tmp_path: Path, command: str) -> None:
+    run(command, "-S", "run.recipes=[vse_infty, vse_pp]")
+    assert "(recipe vse_infty, vse_pp; text encoder bigru; seed 0)" in shown(tmp_path, command)
+
+
+def test_the_page_says_what_its_systems_are_and_what_stands_in(run: Any, tmp_path: Path) -> None:
+    run("report")
+    said = shown(tmp_path, "report")
+    assert "R: Region; RG: Region+Grid; RGP: Region+Grid+Patch. VSE+2AD, BiGRU, seed 0†." in said
+    assert "stand-ins made these features: patch (patch-small, untrained)" in said
+
+
+def test_members_are_of_the_first_seed_that_is_scored(run: Any, tmp_path: Path) -> None:
+    run("report", "-S", "run.seeds=[7, 0]")
+    assert "Region+Grid+Patch: VSE+2AD, BiGRU, seed 0" in (tmp_path / "results" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..., str], tmp_path: Path,
+                                                  command: str) -> None:
+    file = tmp_path / "results" / "metrics.json"
+    metrics = json.loads(file.read_text())
+    metrics["vse2ad-RG-bigru-s0"]["made_from"]["members"][0]["checkpoint"] = "older"
+    file.write_text(json.dumps(metrics))
+    assert "pipeline evaluate" in refused(command)
+    with (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").open("ab") as checkpoint:
+        checkpoint.write(b"\0")
+    assert "pipeline score" in refused(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_broken_head_outside_the_run_is_left_out_and_said_to_be(run: Any, refused: Callable[..., str], tmp_path: Path,
+                                                                  command: str) -> None:
+    heads = tmp_path / "heads" / "sample"
+    shutil.copytree(heads / "vse2ad-grid-bigru-s0", heads / "tried")
+    (heads / "tried" / "head.json").write_text("{")
+    assert "left out: heads/sample/tried/head.json: not readable" in run(command)
+    (heads / "vse2ad-grid-bigru-s0" / "head.json").write_text("{")
+    assert "vse2ad-grid-bigru-s0/head.json: not readable" in refused(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_photographs_are_found_from_another_working_directory(run: Any, tmp_path: Path, command: str,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    said = run(command, "--root", tmp_path)
+    assert {"figures": ", ".join(RETRIEVALS), "report": "1 of 6 photographs not readable in"}[command] in said
+
+
+@pytest.mark.parametrize(("command", "said"), [
+    ("figures", "left out, it needs the photographs, and photographs is no folder: name it with `pipeline figures"),
+    ("report", "6 of 6 photographs not readable in photographs, there is no such folder; name it with --images"),
+])
+def test_a_missing_folder_of_photographs_is_named(run: Any, tmp_path: Path, command: str, said: str) -> None:
+    shutil.rmtree(tmp_path / "photographs")
+    assert said in run(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_that_is_given_must_be_one(run: Any, refused: Callable[..., str], command: str) -> None:
+    assert "--images /nonexistent: no such folder" in refused(command, "--images", "/nonexistent")
