@@ -49,6 +49,13 @@ def test_coefficients_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path, run
     assert sorted(set(draw("pooling_coefficients", tmp_path, run=run).numbers["head"])) == shown
 
 
+def test_negatives_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path) -> None:
+    for recipe in ("mine", "vse2ad", "vse2ad-gpo"):
+        head(tmp_path, f"a-{recipe}", [1, 2], recipe=recipe)
+    assert set(draw("negatives", tmp_path).numbers["head"]) == {"a-vse2ad"}
+    assert set(draw("negatives", tmp_path, run=[("vse2ad-gpo", "bigru", 0)]).numbers["head"]) == {"a-vse2ad-gpo"}
+
+
 def test_the_curve_is_of_the_run_if_it_can_be(tmp_path: Path) -> None:
     for recipe, pooling in (("vse2ad", "adpool"), ("mine", "mean")):
         for objective in (ADOPT, TRIPLET):

@@ -50,11 +50,6 @@ class Evidence:
         chosen = self.by_choice(heads, plain)
         return [head for head in chosen if head.system == chosen[0].system]
 
-    def stand_ins(self, features: Iterable[str]) -> str:
-        """A sentence on those of the features that the papers' networks did not make; '' if they made all."""
-        wanted = set(features)
-        return not_the_papers(head.member for head in self.heads if head.feature in wanted)
-
 
 def not_the_papers(members: Iterable[Member]) -> str:
     """A sentence for a caption on the stand-ins behind the heads that are drawn; '' if there are none."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.heads import TrainedHead
 
 WINDOWS = 20
@@ -22,7 +20,7 @@ def draw(evidence: Evidence) -> Drawing:
 
     Raises Lacking without a head that was trained with AdOpt and says so step by step.
     """
-    heads = _chosen(evidence.trained)
+    heads = _chosen(evidence)
     window = _window(max(len(head.steps) for head in heads))
     figure = blank(COLUMN, 2.3)
     axes = figure.subplots()
@@ -41,18 +39,17 @@ def draw(evidence: Evidence) -> Drawing:
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2, on "
                f"{evidence.title}. Lines: mean over the {window} steps around each; faint: every step. "
                f"{names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + evidence.stand_ins(head.feature for head in heads))
+               + not_the_papers(head.member for head in heads))
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
 
 
-def _chosen(heads: Sequence[TrainedHead]) -> list[TrainedHead]:
-    """A head of each feature, all of the first's recipe, text encoder and seed."""
-    adaptive = [head for head in heads if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps]
+def _chosen(evidence: Evidence) -> list[TrainedHead]:
+    """A head of each feature, all of one recipe, text encoder and seed."""
+    adaptive = [head for head in evidence.trained
+                if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps]
     if not adaptive:
         raise Lacking("a head that was trained with the objective adopt: train vse2ad")
-    first = adaptive[0]
-    return [head for head in adaptive
-            if (head.recipe, head.text, head.seed) == (first.recipe, first.text, first.seed)]
+    return evidence.system(adaptive, "vse2ad")
 
 
 def _window(steps: int) -> int:
