@@ -61,11 +61,20 @@ def test_triplet_that_was_told_no_epoch_uses_the_hardest() -> None:
     )
 
 
+@every_objective
+def test_every_objective_logs_how_many_negatives_it_uses(name: str) -> None:
+    objective = build(name)
+    objective.start_epoch(0)
+    objective(cosines(12))
+    least = 11 if name in ("triplet", "infonce") else 1  # triplet: all of them in the first epoch
+    assert least <= objective.log["negatives"] <= 11
+
+
 def test_triplet_logs_violations() -> None:
     objective = build("triplet")
     objective(torch.tensor([[0.5, 0.4], [0.0, 0.9]]))
     # Image 0 and caption 0, 1 against the only negative each: 0.2 + 0.4 − 0.5 > 0, and no other violates.
-    assert objective.log == {"violations": pytest.approx(1 / 4)}
+    assert objective.log == {"violations": pytest.approx(1 / 4), "negatives": 1}
 
 
 def test_infonce_is_cross_entropy_over_the_batch() -> None:
@@ -95,6 +104,17 @@ def test_adopt(denominator: str, maturity: float) -> None:
     expected = contrast_by_loops(similarity, k, 0.05, denominator == "with_positive")
     assert float(objective(similarity)) == pytest.approx(expected)
     assert objective.log == pytest.approx({"negatives": k, "align": align, "uniform": uniform})
+
+
+def test_a_margin_is_added_to_the_negatives() -> None:
+    similarity = cosines(12)
+    raised = similarity + 0.2 * (1 - torch.eye(12))
+    for name, options in (("adopt", {}), ("constant_k", {"k": 4}), ("random_k", {})):
+        torch.manual_seed(0)
+        objective = build(name, margin=0.2, **options)
+        got = float(objective(similarity))
+        hardest = int(objective.log["negatives"])
+        assert got == pytest.approx(contrast_by_loops(raised, hardest, 0.05, with_positive=True))
 
 
 def test_adopt_uses_all_negatives_early_and_one_late() -> None:
@@ -161,6 +181,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "constant_k-5": ("constant_k", {"k": 5}, 1),
     "constant_k-printed": ("constant_k", {"k": 5, "denominator": "printed"}, 1),
     "adopt-printed": ("adopt", {"denominator": "printed"}, 1),
+    "adopt-margin": ("adopt", {"margin": 0.2}, 1),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -266,9 +287,10 @@ def test_bad_input_is_refused(name: str, similarity: Tensor, same_image: Tensor 
     ("name", "options", "message"),
     [
         ("softmax", {}, "known: adopt, constant_k, infonce, random_k, triplet"),
-        ("adopt", {"tau": 0.1}, "no option 'tau'; known: temperature, denominator"),
+        ("adopt", {"tau": 0.1}, "no option 'tau'; known: temperature, denominator, margin"),
         ("adopt", {"temperature": 0.0}, "temperature"),
         ("adopt", {"denominator": "both"}, "with_positive, printed"),
+        ("adopt", {"margin": -0.1}, "margin"),
         ("infonce", {"temperature": -1.0}, "temperature"),
         ("constant_k", {"k": 0}, "at least 1"),
         ("triplet", {"margin": -0.1}, "margin"),

@@ -18,21 +18,26 @@ class ConstantK(Objective):
         k: K.
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
+        margin: as for AdOpt.
 
     Raises:
-        InputError: if k is below 1, the temperature is not positive, or the denominator is unknown.
+        InputError: if k is below 1, the temperature is not positive, the denominator is unknown, or
+            the margin is below 0.
     """
 
-    def __init__(self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive") -> None:
+    def __init__(
+        self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
+    ) -> None:
         super().__init__()
         if k < 1:
             raise InputError(f"constant_k needs k of at least 1, got {k}")
-        check_contrast(temperature, denominator)
+        check_contrast(temperature, denominator, margin)
         self.k = k
         self.temperature = temperature
         self.denominator = denominator
+        self.margin = margin
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         hardest = min(self.k, len(similarity) - 1)
         self.log = {"negatives": float(hardest)}
-        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator)
+        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)

@@ -10,12 +10,14 @@ from pipeline.errors import InputError
 DENOMINATORS = ("with_positive", "printed")
 
 
-def check_contrast(temperature: float, denominator: str) -> None:
-    """Raise InputError for a temperature that is not positive, or an unknown denominator."""
+def check_contrast(temperature: float, denominator: str, margin: float = 0.0) -> None:
+    """Raise InputError for a temperature that is not positive, an unknown denominator, or a margin below 0."""
     if not temperature > 0:
         raise InputError(f"the temperature must be positive, got {temperature}")
     if denominator not in DENOMINATORS:
         raise InputError(f"denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
+    if not 0 <= margin < float("inf"):
+        raise InputError(f"the margin must be a number of at least 0, got {margin}")
 
 
 def hardest_contrast(
@@ -24,6 +26,7 @@ def hardest_contrast(
     hardest: int,
     temperature: float,
     denominator: str = "with_positive",
+    margin: float = 0.0,
 ) -> Tensor:
     """The sum of both directions' InfoNCE, each a mean over the batch (VSE+2AD 3.3).
 
@@ -34,19 +37,20 @@ def hardest_contrast(
         hardest: K, in 0..B.
         temperature: τ.
         denominator: "with_positive": the positive and the K negatives. "printed": the K negatives alone.
+        margin: by how much a positive must be above a negative to count as much as one that equals it does without.
 
     Returns:
         a scalar.
     """
     logits = similarity / temperature
-    return one_direction(logits, negatives, hardest, denominator) + one_direction(
-        logits.T, negatives.T, hardest, denominator
+    positive = logits.diagonal() - margin / temperature
+    return one_direction(logits, positive, negatives, hardest, denominator) + one_direction(
+        logits.T, positive, negatives.T, hardest, denominator
     )
 
 
-def one_direction(logits: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
-    """InfoNCE with the rows as queries: a scalar."""
-    positive = logits.diagonal()
+def one_direction(logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
+    """InfoNCE with the rows as queries and `positive` [B] as the logits of their positives: a scalar."""
     hard = logits.masked_fill(~negatives, float("-inf"))
     if hardest < len(logits) - 1:
         hard = hard.topk(hardest, dim=1, sorted=False).values

@@ -11,6 +11,8 @@ from pipeline.objectives.contrast import check_contrast, hardest_contrast
 class InfoNCE(Objective):
     """−log softmax of the positive among a query's pairs: a mean over the batch, summed over both directions.
 
+    `log`: "negatives", one less than the batch.
+
     Args:
         temperature: τ. VSE+2AD uses 0.05.
 
@@ -24,4 +26,5 @@ class InfoNCE(Objective):
         self.temperature = temperature
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        self.log = {"negatives": len(similarity) - 1.0}
         return hardest_contrast(similarity, negatives, len(similarity) - 1, self.temperature)

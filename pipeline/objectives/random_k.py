@@ -19,19 +19,23 @@ class RandomK(Objective):
     Args:
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
+        margin: as for AdOpt.
 
     Raises:
-        InputError: for a temperature that is not positive, or an unknown denominator.
+        InputError: for a temperature that is not positive, an unknown denominator, or a margin below 0.
     """
 
-    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive") -> None:
+    def __init__(
+        self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
+    ) -> None:
         super().__init__()
-        check_contrast(temperature, denominator)
+        check_contrast(temperature, denominator, margin)
         self.temperature = temperature
         self.denominator = denominator
+        self.margin = margin
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         batch = len(similarity)
         hardest = int(torch.randint(1, batch, ())) if batch > 1 else 0
         self.log = {"negatives": float(hardest)}
-        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator)
+        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)

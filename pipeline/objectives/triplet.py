@@ -15,7 +15,8 @@ class Triplet(Objective):
     The papers' first epoch sums over all negatives instead (VSE∞ A.1): `start_epoch` switches. An objective
     that was never told an epoch uses the hardest.
 
-    `log`: "violations", the part of the queries (of both directions) whose hardest negative costs something.
+    `log`: "violations", the part of the queries (of both directions) whose hardest negative costs something, and
+    "negatives", how many of each query's count: 1, or as many as one less than the batch.
 
     Args:
         margin: α. The papers use 0.2.
@@ -43,7 +44,8 @@ class Triplet(Objective):
         captions = (violation - positive.unsqueeze(0)).clamp(min=0)
         worst_caption, worst_image = images.amax(1), captions.amax(0)
         violated = torch.cat([worst_caption, worst_image]) > 0
-        self.log = {"violations": float(violated.float().mean())}
+        self.log = {"violations": float(violated.float().mean()),
+                    "negatives": 1.0 if self.hardest else len(similarity) - 1.0}
         if self.hardest:
             return worst_caption.sum() + worst_image.sum()
         return images.sum() + captions.sum()
