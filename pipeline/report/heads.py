@@ -61,7 +61,8 @@ class TrainedHead:
         """What it was trained on and with; of an older head it is not known with which networks."""
         said = self.description
         by = said["features"]
-        networks = said.get("networks", {"image": {} if by["trained"] else {"weights": UNTRAINED}, "text": {}})
+        networks = said.get("networks", {"image": {} if by["trained"] else {"weights": UNTRAINED},
+                                         "text": {} if said["text"] == "bigru" else {"kind": said["text"]}})
         return Member(self.name, self.feature, str(by["recipe"]), networks["image"], networks["text"],
                       said["recipe_settings"] | said["training"], said["store"], by["weights"], said["vocabulary"])
 

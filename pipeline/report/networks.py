@@ -103,11 +103,6 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     return f"{feature} ({', '.join(filter(None, (recipe, how)))})"
 
 
-def stand_in(feature: str, recipe: str, trained: bool) -> str:
-    """The same where no more is known of the network than whether it was trained."""
-    return image_stand_in(feature, recipe, {} if trained else {"weights": UNTRAINED})
-
-
 def text_stand_in(text: Mapping[str, Any]) -> str:
     """What pretrained network reads the captions if it is not bert-base-uncased, else ''. text: see `Text.checkpoint`.
 
@@ -122,4 +117,5 @@ def text_stand_in(text: Mapping[str, Any]) -> str:
         return ""
     place = text.get("hub") or text.get("folder")
     whence = f"from {place}" if place else "checkpoint not recorded"
-    return f"text ({text.get('kind')} of {text.get('layers')} layers, {text.get('width')} wide, {whence})"
+    size = f" of {text['layers']} layers, {text['width']} wide" if "layers" in text and "width" in text else ""
+    return f"text ({text.get('kind', 'bert')}{size}, {whence})"
