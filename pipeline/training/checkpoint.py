@@ -5,8 +5,9 @@
       text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
-      history.csv         a row an epoch: loss, negatives, val recalls
-      steps.csv           a row a step: loss, what the objective logs (AdOpt: K and both γ), similarities, gradient
+      history.csv         a row an epoch: how many are trained, loss, negatives, val recalls
+      steps.csv           a row a step: how many are trained, loss, what the objective logs (AdOpt: K and both γ),
+                          similarities, gradient
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Put back what `optimizer_tensors` took."""
+    """Put back what `optimizer_tensors` took, in memory as the weights are."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -105,6 +106,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
             state.setdefault(int(number), {})[name] = value
     whole = optimizer.state_dict()
     optimizer.load_state_dict({**whole, "state": state})
+    # Files hold tensors row by row; torch's fused optimizers go through memory in the weight's order, which may be
+    # channels last.
+    for weight, fields in optimizer.state.items():
+        for name, value in fields.items():
+            if value.shape == weight.shape:
+                fields[name] = torch.empty_like(weight, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, reached: State) -> None:
@@ -136,16 +143,22 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_history(folder: Path, reached: State) -> None:
-    """history.csv: what DVC plots."""
-    write_text(folder / "history.csv", pd.DataFrame(reached.history).to_csv(index=False))
+    """history.csv: what DVC plots, over `epochs`, those trained so far."""
+    rows = [{"epochs": int(row["epoch"]) + 1, **row} for row in reached.history]
+    write_text(folder / "history.csv", pd.DataFrame(rows).to_csv(index=False))
 
 
 def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """steps.csv: the rows of earlier epochs, and then this epoch's."""
-    header, *rows = pd.DataFrame([{"epoch": epoch, "step": step, **log} for step, log in enumerate(logs)]
-                                 ).to_csv(index=False).splitlines()
+    """steps.csv: the rows of earlier epochs, and then this epoch's. `steps` are those trained so far.
+
+    Rows with other columns, of a version before this one, are left out.
+    """
+    table = pd.DataFrame([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
+                          for step, log in enumerate(logs)])
+    header, *rows = table.to_csv(index=False).splitlines()
     path = folder / "steps.csv"
-    before = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
+    columns, *before = path.read_text(encoding="utf-8").splitlines() if path.exists() else [header]
+    before = before if columns == header else []
     numbers = ((row.partition(",")[0], row) for row in before)
     earlier = [row for number, row in numbers if number.isdigit() and int(number) < epoch]
     write_text(path, "\n".join([header, *earlier, *rows, ""]))

@@ -101,10 +101,12 @@ def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest,
     assert state.history[-1]["loss"] < state.history[0]["loss"]
     history = pd.read_csv(job.folder / "history.csv")
     assert history["epoch"].tolist() == [0, 1, 2]
+    assert history["epochs"].tolist() == [1, 2, 3]
     assert {"loss", "negatives", "align", "uniform", "i2t_r1", "t2i_r10", "rsum"} <= set(history)
     assert state.best == history["rsum"].idxmax()
     steps = pd.read_csv(job.folder / "steps.csv")
     assert steps[["epoch", "step"]].to_numpy().tolist() == [[epoch, step] for epoch in range(3) for step in range(5)]
+    assert steps["steps"].tolist() == list(range(1, 16))
     assert {"loss", "negatives", "align", "uniform", "gradient"} <= set(steps)
     for name in ("loss", "negatives", "uniform"):
         np.testing.assert_allclose(steps.groupby("epoch")[name].mean(), history[name], rtol=1e-12)
@@ -118,6 +120,16 @@ def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest,
     from pipeline import retrieval
     rsum = retrieval.evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
     assert rsum == pytest.approx(state.history[state.best]["rsum"])
+
+
+def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
+    logs = [{"loss": 2.0, "negatives": 3.0}, {"loss": 1.0, "negatives": 2.0}]
+    checkpoint.write_steps(tmp_path, 0, logs)
+    checkpoint.write_steps(tmp_path, 1, logs)
+    assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
+    (tmp_path / "steps.csv").write_text("epoch,step,loss\n0,0,2.0\n0,1,1.0\n")
+    checkpoint.write_steps(tmp_path, 1, logs)
+    assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
 
 
 class Cut(Exception):
