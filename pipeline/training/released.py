@@ -63,20 +63,22 @@ class Released:
     @property
     def dimension(self) -> int:
         """d of the joint space."""
-        return len(self._first("fc.weight"))
+        return len(self._projection)
 
     @property
     def width(self) -> int:
         """D of the features."""
-        return self._first("fc.weight").shape[1]
+        return self._projection.shape[1]
 
     @property
     def word_dimension(self) -> int | None:
         """Of the word embeddings; None for BERT."""
         return self.captions["embed.weight"].shape[1] if "embed.weight" in self.captions else None
 
-    def _first(self, ending: str) -> Tensor:
-        return next(value for name, value in self.images.items() if name.endswith(ending))
+    @property
+    def _projection(self) -> Tensor:
+        """[d, D]. A grid head's CNN has a classifier of the same name, which nothing reads."""
+        return self.images["image_encoder.fc.weight" if self.feature == "grid" else "fc.weight"]
 
     def state(self, vocabulary: Path | None) -> dict[str, Tensor]:
         """The state dict of our head. vocabulary: SCAN's JSON with the words of a BiGRU.

@@ -13,6 +13,7 @@ import torch
 from click.testing import CliRunner
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, linear, normalize, relu
+from torchvision.models import ResNet, resnet18, resnet101
 
 from benchmarks.released import GPO
 from pipeline import settings, training
@@ -23,6 +24,7 @@ from pipeline.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.training import released
+from pipeline.training.source import Photographs
 from stages.cli import cli
 
 D, WORD, WIDTH = 12, 5, 256
@@ -66,6 +68,30 @@ class Captions(nn.Module):
         states = self.rnn(self.embed(torch.tensor([caption])))[0]
         pooled = self.gpool((states[..., :D] + states[..., D:]) / 2, torch.tensor([len(caption)]))
         return normalize(pooled, dim=-1)[0]
+
+
+class Grids(nn.Module):
+    """A grid head's names in their order: the network whole, with the classifier that nothing reads; its parts once
+    more under "base" and "top"; then the encoder."""
+
+    def __init__(self, network: ResNet) -> None:
+        super().__init__()
+        last = network.fc.in_features
+        self.backbone = nn.Module()
+        self.backbone.resnet = network
+        self.backbone.base = nn.Sequential(network.conv1, network.bn1, network.relu, network.maxpool, network.layer1,
+                                           network.layer2, network.layer3)
+        self.backbone.top = nn.Sequential(network.layer4)
+        self.image_encoder = nn.Module()
+        self.image_encoder.fc = nn.Linear(last, D)
+        self.image_encoder.gpool = GPO()
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Of normalised pixels [B, 3, S, S]."""
+        backbone, encoder = self.backbone, self.image_encoder
+        items = backbone.top(backbone.base(pixels)).flatten(2).transpose(1, 2)
+        out: Tensor = normalize(encoder.gpool(encoder.fc(items), torch.full((len(items),), items.shape[1])), dim=-1)
+        return out
 
 
 @pytest.fixture
@@ -144,25 +170,44 @@ def test_a_bert_heads_names(theirs: tuple[Images, Captions], tmp_path: Path) -> 
                      "text_pooling.generator.linear.weight"}
 
 
+def test_a_grid_head_has_its_network_with_it(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest,
+                                             tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    grids = Grids(resnet18()).eval()
+    file = saved(tmp_path / "m.pth", grids, theirs[1])
+    assert [name for name in torch.load(file, weights_only=False)["model"][0] if name.endswith("fc.weight")] == [
+        "module.backbone.resnet.fc.weight", "module.image_encoder.fc.weight"]
+    network = {"network": "resnet18", "weights": "untrained", "image_size": 64, "grid": 2}
+    source = Photographs(scenes, scenes.images_folder, "grid", network)
+    job = training.Job(scenes, source, "grid", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
+                       SETTINGS.training_of("sample"), 0, tmp_path / "head")
+    training.convert(job, released.read(file), vocabulary)
+    split = scenes.split("test")
+    head = training.load_head(job.folder, scenes, source)
+    found, _ = training.embed(head.model, source, split, head.text, 8)
+    pixels = torch.from_numpy(source.read(split.store_rows)[0]).permute(0, 3, 1, 2) / 255
+    mean, deviation = (torch.tensor(values)[:, None, None] for values in ((.485, .456, .406), (.229, .224, .225)))
+    with torch.inference_mode():
+        expected = grids((pixels - mean) / deviation)
+    torch.testing.assert_close(torch.from_numpy(found), expected, atol=1e-4, rtol=1e-3)
+    assert (expected - expected[0]).abs().max() > 1e-3
+
+
 def test_a_grid_heads_names_are_those_of_our_butd_network(theirs: tuple[Images, Captions], vocabulary: Path,
                                                           tmp_path: Path) -> None:
     with torch.device("meta"):
-        names = list(caffe_resnet101().state_dict())
-    encoder = {"fc.weight": (D, 8), "fc.bias": (D,), "gpool.gru.bias_hh_l0": (96,), "gpool.linear.weight": (1, 32)}
-    state = {f"image_encoder.{name}": torch.zeros(shape) for name, shape in encoder.items()}
-    # Their network stands in the file under "resnet", and its parts once more under "base" and "top".
-    state |= {f"backbone.resnet.{name}": torch.zeros(1) for name in (*names, "fc.weight", "fc.bias")}
-    state |= {"backbone.base.0.weight": torch.zeros(1), "backbone.top.0.0.conv1.weight": torch.zeros(1)}
+        names = set(caffe_resnet101().state_dict())
+        grids = Grids(resnet101())
+    state = {name: torch.zeros(value.shape if value.dim() < 2 else (*value.shape[:2],)) if "fc." in name
+             else torch.zeros(1) for name, value in grids.state_dict().items()}
     file = saved(tmp_path / "m.pth", *theirs)
     tree = torch.load(file, weights_only=False)
     tree["model"][0] = {f"module.{name}": value for name, value in state.items()}
     torch.save(tree, file)
     read = released.read(file)
-    assert (read.feature, read.width, read.dimension) == ("grid", 8, D)
-    found = {name for name in read.state(vocabulary) if not name.startswith("text")}
-    assert found == {f"backbone.network.{name}" for name in names} | {
-        "projection.linear.weight", "projection.linear.bias", "image_pooling.generator.gru.bias_hh_l0",
-        "image_pooling.generator.linear.weight"}
+    assert (read.feature, read.width, read.dimension) == ("grid", 2048, D)
+    found = {name for name in read.state(vocabulary) if name.startswith("backbone")}
+    assert found == {f"backbone.network.{name}" for name in names}
 
 
 def test_what_does_not_belong_together_is_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
