@@ -26,12 +26,21 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Ablations(Section):
+    """Recipes that are trained besides the run's axes, on one feature with one text encoder."""
+
+    feature: Feature
+    text: Text
+    recipes: list[Name]
+
+
 class Run(Section):
     dataset: Name
     features: Annotated[list[Feature], Field(min_length=1)]
     texts: Annotated[list[Text], Field(min_length=1)]
     recipes: Annotated[list[Name], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
+    ablations: Ablations
 
 
 class Sample(Section):
@@ -231,9 +240,24 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     for change in changes:
         _change(tree, change)
     try:
-        return Settings.model_validate(tree)
+        settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise InputError(f"{path}: {first_fault(error)}") from None
+    if fault := _fault_of_run(settings):
+        raise InputError(f"{path}: {fault}")
+    return settings
+
+
+def _fault_of_run(settings: Settings) -> str | None:
+    """What of the run cannot be trained; None if all can."""
+    run, ablations = settings.run, settings.run.ablations
+    for key, chosen in (("recipes", run.recipes), ("ablations.recipes", ablations.recipes)):
+        if unknown := [name for name in chosen if name not in settings.recipes]:
+            return f"run.{key}: no recipe {unknown[0]!r}; there are: {', '.join(settings.recipes)}"
+    if ablations.recipes and ablations.feature not in run.features:
+        return (f"run.ablations.feature: {ablations.feature} is not among run.features, {', '.join(run.features)}; "
+                "name one of them, or give run.ablations.recipes as []")
+    return None
 
 
 def first_fault(error: ValidationError) -> str:

@@ -15,10 +15,10 @@ from pipeline.errors import InputError
 from pipeline.pool import Columns, Pool
 from pipeline.retrieval import Protocol, Ties, summary
 from pipeline.retrieval.extended import EXTENDED
-from pipeline.settings import Evaluate, Settings
+from pipeline.settings import Evaluate, Run, Settings
 from pipeline.similarity_store import SimilarityStore
 from stages import measuring, options
-from stages.layout import ENSEMBLES, Layout, system
+from stages.layout import ENSEMBLES, Layout, ablations, system
 
 
 @click.command
@@ -92,12 +92,9 @@ def _write(path: Path, results: dict[str, Any]) -> None:
 
 
 def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None) -> dict[str, Any]:
-    """Every head and ensemble of the run's axes, each by its data set's protocols, with what made it."""
+    """Every system of the run, each by its data set's protocols, with what made it."""
     run = settings.run
-    names = [system(recipe, visual, text, seed) for recipe in run.recipes for text in run.texts for seed in run.seeds
-             for visual in [*run.features, *(name for name, features in ENSEMBLES.items()
-                                             if set(features) <= set(run.features))]]
-    stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in names}
+    stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in _systems(layout, run)}
     lineage.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
     results: dict[str, Any] = {}
     for name, store in stores.items():
@@ -107,6 +104,17 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
         results[name] = {"made_from": store.made_from} | {
             protocol: _measure(pool, protocol, ties, settings.evaluate) | beyond for protocol in protocols}
     return results
+
+
+def _systems(layout: Layout, run: Run) -> list[str]:
+    """The names of all heads and ensembles of the run's axes, and of its ablations as far as they are scored."""
+    visuals = [*run.features, *(name for name, features in ENSEMBLES.items() if set(features) <= set(run.features))]
+    names = [system(recipe, visual, text, seed) for recipe in run.recipes for text in run.texts for seed in run.seeds
+             for visual in visuals]
+    scored = {name: layout.similarity(run.dataset, name).exists() for name in ablations(run)}
+    if missing := [name for name in scored if not scored[name]]:
+        click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
+    return list(dict.fromkeys([*names, *(name for name in scored if scored[name])]))
 
 
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.settings import Run
+
 # Ensemble -> the features whose heads it averages (VSE+2AD section 4.3).
 ENSEMBLES = {"R": ("region",), "RG": ("region", "grid"), "RGP": ("region", "grid", "patch")}
 
@@ -55,3 +57,9 @@ class Layout:
 def system(recipe: str, feature: str, text: str, seed: int) -> str:
     """The name of a head (feature: region, grid, patch) or an ensemble (R, RG, RGP)."""
     return f"{recipe}-{feature}-{text}-s{seed}"
+
+
+def ablations(run: Run) -> list[str]:
+    """The names of the heads that are trained besides the run's axes."""
+    alone = run.ablations
+    return [system(recipe, alone.feature, alone.text, seed) for recipe in alone.recipes for seed in run.seeds]

@@ -16,7 +16,7 @@ from pipeline.report.examples import Gallery
 from pipeline.report.heads import FEATURES
 from pipeline.settings import Settings
 from pipeline.similarity_store import SimilarityStore
-from stages.layout import ENSEMBLES, Layout, system
+from stages.layout import ENSEMBLES, Layout, ablations, system
 
 
 def _folder(context: click.Context, option: click.Parameter, images: Path | None) -> Path | None:
@@ -30,10 +30,10 @@ images = click.option("--images", type=click.Path(path_type=Path), show_default=
 
 
 def names(settings: Settings, visual: Iterable[str]) -> list[str]:
-    """The run's systems of these features and ensembles."""
+    """The run's systems of these features and ensembles, and the heads of its ablations."""
     run = settings.run
-    return [system(recipe, each, text, seed) for recipe, text, seed, each in product(
-        run.recipes, run.texts, run.seeds, visual)]
+    return [*(system(recipe, each, text, seed) for recipe, text, seed, each in product(
+        run.recipes, run.texts, run.seeds, visual)), *ablations(run)]
 
 
 def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,6 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
         for one in (recipe.image_pooling, recipe.text_pooling):
             pooling.build(one.name, 8, **one.options)
     shipped.training_of(shipped.run.dataset)
-    for recipe_name in shipped.run.recipes:
-        shipped.recipe(recipe_name)
 
 
 @pytest.mark.parametrize(("path", "value", "said"), [
@@ -45,6 +44,25 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
 def test_refuses(path: str, value: str, said: str) -> None:
     with pytest.raises(InputError, match=said.replace(".", r"\.")):
         settings.load(PARAMS, (f"{path}={value}",))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    (["run.recipes=[vse3]"], "run.recipes: no recipe 'vse3'; there are: vse2ad, "),
+    (["run.ablations.recipes=[vse_pp, vse3]"], "run.ablations.recipes: no recipe 'vse3'"),
+    (["run.features=[grid]"], "run.ablations.feature: region is not among run.features, grid"),
+    (["run.ablations.features=[grid]"], "run.ablations.features: unknown key"),
+])
+def test_refuses_a_run_that_cannot_be_trained(changes: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        settings.load(PARAMS, tuple(changes))
+
+
+@pytest.mark.parametrize("changes", [
+    ("run.features=[grid]", "run.ablations.recipes=[]"),
+    ("run.features=[grid]", "run.ablations.feature=grid"),
+])
+def test_runs_with_other_ablations_or_none(changes: tuple[str, ...]) -> None:
+    assert settings.load(PARAMS, changes)
 
 
 @pytest.mark.parametrize("change", ["nothing", "=3", "a.b=1", "run.dataset.deeper=1", "run.features=[", ".=1"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,16 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     assert numbers["interval"]["t2i"]["r5"] == [drawn["t2i_r5"].low, drawn["t2i_r5"].high]
     assert numbers["interval"]["rsum"] == [drawn["rsum"].low, drawn["rsum"].high]
     assert results["vse2ad-RG-bigru-s0"]["made_from"] == store.made_from
+
+
+def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
+    scores = Path("similarities", "sample")
+    shutil.copytree(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
+    code, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations.recipes=[vse_infty, vse_pp]", "--json")
+    results = json.loads(out)
+    assert (code, list(results)[4:]) == (0, ["vse_pp-region-bigru-s0"])
+    assert results["vse_pp-region-bigru-s0"] == results["vse2ad-grid-bigru-s0"]
+    assert "ablations that are not scored are left out: vse_infty-region-bigru-s0" in err
 
 
 def test_the_settings_say_how_intervals_are_drawn(scored_run: Any) -> None:

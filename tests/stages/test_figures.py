@@ -18,7 +18,7 @@ from pipeline.report import tables
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
-NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty", "kmax_grid": "kmax-I-T",
+NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty", "kmax_grid": "vse_infty-max_max",
           "retrieval_time": "pipeline throughput"}
 
 

@@ -18,6 +18,7 @@ from dulwich import porcelain
 
 ROOT = Path(__file__).parents[2]
 TINY = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
+ABLATIONS = ["vse2ad-noadopt", "vse_infty"]
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "region": {"engine": "pyramid", **TINY, "image_size": 128}, "grid": {"engine": "grid", **TINY, "grid": 2},
         "patch": {"engine": "patch", "network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}}
     settings["throughput"].update(batch_size=4, candidates=50, pools=[20, 200], pairs=1, repeats=1, seconds=0.0)
+    settings["run"]["ablations"]["recipes"] = ABLATIONS
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
     (copy / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     porcelain.init(copy)  # git itself is not needed
@@ -97,11 +99,11 @@ def test_a_second_run_runs_nothing(project: Path) -> None:
 def test_plots_and_the_page_show_the_same_curves(project: Path) -> None:
     shown = dvc_json(project, "plots", "show")["data"]
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
-    assert len(shown) == 3
+    assert len(shown) == 3 + len(ABLATIONS)
     for file, (plot, *_) in shown.items():
         history = pd.read_csv(project / file)["rsum"].tolist()
         assert [float(row["rsum"]) for row in plot["content"]["data"]["values"]] == history
-        feature = file.split("-")[1]
+        (feature,) = {"region", "grid", "patch"} & set(file.split("-"))
         for epoch, rsum in enumerate(history, start=1):
             assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
 
@@ -115,7 +117,33 @@ def test_metrics_show_what_the_page_and_the_table_show(project: Path) -> None:
 
 def test_figures_are_drawn_as_far_as_there_is_something_to_draw(project: Path) -> None:
     drawn = {file.stem for file in (project / "results" / "figures").glob("*.pdf")}
-    assert drawn == {"negatives", "retrieval_time", "retrieved_images", "retrieved_captions"}
+    assert drawn == {"training_curve", "negatives", "pooling_coefficients", "retrieval_time", "retrieved_images",
+                     "retrieved_captions"}
+    index = (project / "results" / "figures" / "index.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "kmax_grid: needs four or more heads" in index
+
+
+def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:
+    measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
+    rsum = measured["vse2ad-noadopt-region-bigru-s0"]["all"]["rsum"]
+    text = (project / "results" / "tables" / "vse2ad_table3.md").read_text(encoding="utf-8")
+    assert text.count("−AdOpt") == 2
+    assert f"{rsum:.1f}" in text
+
+
+def test_a_run_without_ablations_has_no_stages_for_them(project: Path) -> None:
+    params = project / "params.yaml"
+    before = params.read_text(encoding="utf-8")
+    settings = yaml.safe_load(before)
+    settings["run"]["ablations"]["recipes"] = []
+    params.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    listed = dvc(project, "stage", "list")
+    ran = stages_run(dvc(project, "repro", "--dry"))
+    params.write_text(before, encoding="utf-8")
+    assert "ablation" not in listed
+    assert "score@vse2ad-region-bigru-0" in listed
+    assert "evaluate" in ran
+    assert ran <= {"evaluate", "tables", "figures", "report"}
 
 
 def test_one_parameter_reruns_only_what_depends_on_it(project: Path) -> None:

@@ -63,8 +63,9 @@ def _chosen(evidence: Evidence) -> list[TrainedHead]:
     large = [{place: one_a_seed(heads) for place, heads in places.items()}
              for places in sets.values() if len(places) >= LEAST]
     if not large:
-        raise Lacking("four or more heads that differ in K of their kmax poolings alone: train recipes kmax-I-T with "
-                      "image_pooling {name: kmax, k: I} and text_pooling {name: kmax, k: T}")
+        raise Lacking("four or more heads that differ in K of their k-max poolings alone: train vse_infty-max_max, "
+                      "vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one feature, or such recipes "
+                      "with image_pooling {name: kmax, k: I} and text_pooling {name: kmax, k: T}")
     of_run = [places for places in large if any(head.system in evidence.run for heads in places.values()
                                                 for head in heads)]
     largest = max(of_run or large, key=lambda places: sum(map(len, places.values())))
