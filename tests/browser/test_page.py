@@ -88,7 +88,8 @@ def test_hostile_captions_are_shown_as_they_are(open_page: Callable[..., Any]) -
     assert page.title().startswith("Image-text retrieval")
     for caption in invented_run.CAPTIONS:
         page.fill("#words", caption.split()[0])
-        shown = page.locator("#found button .title").evaluate_all("nodes => nodes.map(node => node.firstChild.data)")
+        shown = page.locator("#found button .title > [dir=auto]").evaluate_all(
+            "nodes => nodes.map(node => node.textContent)")
         assert caption in shown
 
 
@@ -106,6 +107,9 @@ def test_searching_and_opening_a_query(open_page: Callable[..., Any]) -> None:
     assert page.locator("#found button[aria-current=true]").count() == 1
     page.fill("#words", "no caption holds this")
     assert "No query fits" in page.inner_text("#count")
+    assert not page.is_visible("#detail")
+    page.fill("#words", "number 8")
+    assert "8" in page.inner_text("#detail-title")
 
 
 def test_ground_truth_is_marked_where_it_was_retrieved(open_page: Callable[..., Any]) -> None:
@@ -143,6 +147,12 @@ def test_keyboard_alone_reaches_and_opens_a_query(open_page: Callable[..., Any])
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     assert page.locator("#found button").nth(1).get_attribute("aria-current") == "true"
+    page.keyboard.press("End")
+    assert page.locator("#found button").nth(29).evaluate("node => node === document.activeElement")
+    page.keyboard.press("Tab")  # one stop, not thirty
+    assert page.evaluate("document.activeElement.id") == "more"
+    page.keyboard.press("Shift+Tab")
+    assert page.locator("#found button").nth(29).evaluate("node => node === document.activeElement")
     page.locator("#more").press("Enter")
     assert page.locator("#found button").nth(30).evaluate("node => node === document.activeElement")
 
@@ -152,6 +162,12 @@ def test_a_query_has_an_address(open_page: Callable[..., Any]) -> None:
     page.locator("#found button").nth(4).click()
     title, fragment = page.inner_text("#detail-title"), page.evaluate("location.hash")
     assert open_page(fragment=fragment).inner_text("#detail-title") == title
+
+
+def test_a_phone_shows_each_systems_rsum(open_page: Callable[..., Any]) -> None:
+    cell = open_page("phone").locator("#results tbody td").first
+    box = cell.bounding_box()
+    assert 0 < box["x"] < box["x"] + box["width"] <= 360
 
 
 def test_on_a_phone_the_answer_comes_into_view(open_page: Callable[..., Any]) -> None:

@@ -46,6 +46,19 @@ def test_hostile_texts_stay_texts(run: Any) -> None:
     assert cells == ["</script>.png", "not an image <b>or</b> of an unknown format"]
 
 
+def test_captions_of_controls_and_of_nothing(pipeline: Callable[..., Any], tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invented_run, "CAPTIONS", ["a \x07 bell", "first\x00", " ", ""])
+    invented_run.make(tmp_path)
+    assert pipeline("evaluate")[0] == pipeline("report")[0] == 0
+    tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results" / "report.html").read_text(encoding="utf-8"))
+    data = json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+    assert {"a � bell", "first�", " ", ""} <= {caption["text"] for caption in data["captions"]}
+    described = {image["file"]: image["alt"] for image in data["images"]}
+    assert described[invented_run.FILES[0]] == "a � bell"
+    assert described[invented_run.FILES[1]] == invented_run.FILES[1]  # an image is never without words
+
+
 def test_nothing_is_fetched(run: Any) -> None:
     text, tree, _ = run()
     addresses = [value for node in tree.iter() for name, value in node.attrib.items()
@@ -79,10 +92,11 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
     scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]
     rows = tree.findall(".//h:section[@id='results']//h:tbody/h:tr", NAMESPACE)
     assert len(rows) == 5  # R and the region head are one system
-    cells = [" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE)][:7]
-    wanted = [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")]
-    wanted.append((scores["rsum"], scores["interval"]["rsum"]))
-    assert cells == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
+    rsum, drawn, *recalls = (" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE))
+    assert drawn == ""
+    wanted = [(scores["rsum"], scores["interval"]["rsum"])]  # first: a phone shows no more
+    wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")]
+    assert [rsum, *recalls] == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
     assert rows[-1].find("h:th/h:sup", NAMESPACE).text == "†"
     assert rows[0].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
 

@@ -28,7 +28,7 @@
     t2i: data.t2i.map((query, number) => ({
       ...query,
       number,
-      title: data.captions[query.query].text,
+      title: data.captions[query.query].text.trim() ? data.captions[query.query].text : "(empty caption)",
       right: new Set([data.captions[query.query].image]),
       words: data.captions[query.query].text.toLowerCase(),
     })),
@@ -52,6 +52,8 @@
     node.append(...children);
     return node;
   }
+
+  const listed = () => [...at("found").querySelectorAll("button")];
 
   const shownRank = (rank) => (Number.isInteger(rank) ? String(rank) : rank.toFixed(1));
 
@@ -80,14 +82,17 @@
     const count = state.found.length;
     at("count").textContent = count === 0 ? "No query fits. Take a word away, or show all."
       : `${count.toLocaleString("en")} ${count === 1 ? "query fits" : "queries fit"}.`;
-    if (count > 0 && !state.found.includes(state.chosen)) show(state.found[0]);
+    at("detail").hidden = count === 0;
+    if (count === 0) state.chosen = null;
+    else if (!state.found.includes(state.chosen)) show(state.found[0]);
   }
 
   function list() {
     at("found").replaceChildren(...state.found.slice(0, state.listed).map((query) => {
       const button = make("button", { type: "button", "data-number": query.number },
         ...(state.way === "i2t" ? [photograph(query.query, "small")] : []),
-        make("span", { class: "title" }, state.way === "i2t" ? data.images[query.query].alt : query.title,
+        make("span", { class: "title" },
+          make("span", { dir: "auto" }, state.way === "i2t" ? data.images[query.query].alt : query.title),
           make("span", { class: "rank" }, "rank " + ranks(query))));
       button.addEventListener("click", () => open(query));
       return make("li", {}, button);
@@ -97,11 +102,18 @@
   }
 
   function markChosen() {
-    for (const button of at("found").querySelectorAll("button")) {
+    const buttons = listed();
+    for (const button of buttons) {
       const chosen = state.chosen !== null && Number(button.dataset.number) === state.chosen.number;
       if (chosen) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
+    stop(buttons.find((button) => button.hasAttribute("aria-current")) ?? buttons[0]);
+  }
+
+  // The list is one stop of the Tab key: at the button where its reader is, or at the query that is shown.
+  function stop(at) {
+    for (const button of listed()) button.tabIndex = button === at ? 0 : -1;
   }
 
   function open(query) {
@@ -142,7 +154,7 @@
           mark(right, "ground truth", "not the ground truth"));
       }
       return make("li", { class: right ? "right" : "" }, mark(right, "its own:", "another image's:"),
-        make("span", {}, data.captions[candidate].text));
+        make("span", { dir: "auto" }, data.captions[candidate].text));
     });
     return make("section", {},
       make("h4", {}, `${data.systems[index]}: the first ${entries.length}, ground truth at rank `
@@ -152,15 +164,16 @@
 
   // Arrow keys walk the list; Enter and space open, as on any button.
   at("found").addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined) return;
-    const buttons = [...at("found").querySelectorAll("button")];
-    const next = buttons[buttons.indexOf(document.activeElement) + step];
+    const buttons = listed();
+    const here = buttons.indexOf(document.activeElement);
+    const next = buttons[{ ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: buttons.length - 1 }[event.key]];
     if (next) {
       event.preventDefault();
       next.focus();
     }
   });
+
+  at("found").addEventListener("focusin", (event) => stop(event.target));
 
   at("search").addEventListener("submit", (event) => event.preventDefault());
   at("words").addEventListener("input", search);
@@ -176,7 +189,7 @@
     const next = state.listed;
     state.listed += STEP;
     list();
-    at("found").querySelectorAll("button")[next].focus();
+    listed()[next].focus();
   });
 
   at("filter").replaceChildren(...Object.entries(FILTERS).map(([name, [text]]) => make("option", { value: name }, text)));

@@ -27,10 +27,10 @@ def gather(galleries: Mapping[str, Gallery], settings: Report,
     """JSON values: the chosen queries, and of images and captions only those that they need.
 
     The first `settings.queries` images by the SHA-256 digest of their file names are queries, and so are all their
-    captions. `systems`: names. `made`: what the systems are, for readers. `images`: file, alt (its first caption),
-    thumb (a data URI, or null). `captions`: texts, each with its image. `t2i` and `i2t`: for each query its caption or
-    image, by system the rank and the first `settings.top` candidates; all by position in `images` and `captions`.
-    progress: told before each thumbnail.
+    captions. `systems`: names. `made`: what the systems are, for readers. `images`: file, alt (its first caption, or
+    the file), thumb (a data URI, or null). `captions`: texts, each with its image. `t2i` and `i2t`: for each query its
+    caption or image, by system the rank and the first `settings.top` candidates; all by position in `images` and
+    `captions`. progress: told before each thumbnail.
     Raises InputError where the systems are not of the same images and captions.
     """
     first = _alike(galleries)
@@ -96,7 +96,8 @@ def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], obje
     progress(gallery.files[row])
     own = gallery.right("i2t", row)
     alt = gallery.captions[int(own[0])] if len(own) else ""
-    return {"file": gallery.files[row], "alt": alt, "thumb": thumbnail(gallery, row, size)}
+    return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row],
+            "thumb": thumbnail(gallery, row, size)}
 
 
 def thumbnail(gallery: Gallery, row: int, size: int) -> str | None:

@@ -28,11 +28,16 @@ def render(contents: Contents) -> str:
     policy = (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
               "base-uri 'none'; form-action 'none'")
     return environment.get_template("page.html").render(
-        page=contents, policy=policy, style=Markup(style), script=Markup(script), stand_in=STAND_IN)
+        page=contents, data=_known(contents.explorer), policy=policy, style=Markup(style), script=Markup(script),
+        stand_in=STAND_IN)
 
 
 def _known(value: Any) -> Any:
-    """Text without what HTML cannot hold; all else, and what is HTML already, as it is."""
+    """Texts without what HTML cannot hold, also those within; all else, and what is HTML already, as it is."""
+    if isinstance(value, dict):
+        return {key: _known(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_known(inner) for inner in value]
     return UNKNOWN.sub("�", value) if type(value) is str else value
 
 
