@@ -38,6 +38,8 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
     Example: pipeline convert model_best.pth --dataset coco --vocabulary coco_precomp_vocab.json
     """
     released = training.read_released(checkpoint)
+    if released.text == "bert":
+        options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     source: FeatureStore | training.Photographs
     if released.feature in training.FROM_PIXELS:  # it has its own network; the settings' must be the same
@@ -50,5 +52,6 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
     folder = out or layout.head(manifest.dataset, system(name, released.feature, released.text, 0))
     training.convert(training.Job(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),
                                   settings.training_of(manifest.dataset), 0, folder, if_changed), released, vocabulary)
-    click.echo(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs, val RSUM "
-               f"{released.rsum:.1f} as its code counted; next: pipeline score --head {folder}")
+    rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
+    click.echo(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: pipeline score "
+               f"--head {folder}")

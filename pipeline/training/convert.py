@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
-from pipeline.settings import Training
+from pipeline.settings import Training, first_fault
 from pipeline.training import checkpoint
 from pipeline.training.job import Job
 from pipeline.training.released import Released
@@ -25,7 +27,7 @@ def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
     job: whose settings are taken where the checkpoint does not say. vocabulary: SCAN's JSON, for a BiGRU.
 
     Raises InputError where the store's features are of another width, the words of another number, weights do not fit,
-    or the folder holds another head and if_changed is "refuse".
+    an option that it was trained with is none, or the folder holds another head and if_changed is "refuse".
     """
     backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
     if released.width != job.source.layout.dimension:
@@ -49,4 +51,8 @@ def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:
     known = {ours: released.options[theirs] for theirs, ours in OPTIONS.items() if theirs in released.options}
     sizes = {"dimension": released.dimension, "word_dimension": released.word_dimension or settings.word_dimension}
-    return settings.model_copy(update={**known, **sizes, "vocabulary": str(vocabulary) if vocabulary else None})
+    words = {"vocabulary": str(vocabulary) if vocabulary else None}
+    try:
+        return Training.model_validate({**settings.model_dump(), **known, **sizes, **words})
+    except ValidationError as error:
+        raise InputError(f"{released.path}: its options: {first_fault(error)}") from None

@@ -7,6 +7,7 @@ them the options it was trained with, an argparse.Namespace. Its branch `bigru` 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,8 @@ UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbon
 
 @dataclass(frozen=True)
 class Released:
-    """images, captions: the state dicts. epoch: finished ones. rsum: on val, in percent, as its code counted.
+    """images, captions: the state dicts. epoch: finished ones. rsum: on val, in percent, as its code counted; None
+    where the file does not say.
 
     options: what it was trained with, as far as the file says.
     """
@@ -47,7 +49,7 @@ class Released:
     images: Mapping[str, Tensor]
     captions: Mapping[str, Tensor]
     epoch: int
-    rsum: float
+    rsum: float | None
     options: Mapping[str, Any]
 
     @property
@@ -131,20 +133,29 @@ def read(path: Path) -> Released:
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):  # of plain values, as all that weights_only admits
             tree = torch.load(path, map_location="cpu", weights_only=True)
-        images, captions = ({name.removeprefix("module."): _tensor(value) for name, value in side.items()}
+        images, captions = ({name.removeprefix("module."): _weights(path, name, value) for name, value in side.items()}
                             for side in tree["model"])
-        released = Released(path, images, captions, int(tree.get("epoch", 0)), float(tree.get("best_rsum", "nan")),
+        rsum = float(tree.get("best_rsum", "nan"))
+        released = Released(path, images, captions, int(tree.get("epoch", 0)), rsum if math.isfinite(rsum) else None,
                             vars(tree.get("opt", argparse.Namespace())))
         _ = released.width, released.word_dimension
         return released
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except InputError:
+        raise
     except Exception as error:  # bytes made to break the reader may raise anything
         raise InputError(f"{path}: not a checkpoint of vse_infty's released code, with two state dicts under \"model\" "
                          f"({type(error).__name__})") from None
 
 
-def _tensor(value: Any) -> Tensor:
+def _weights(path: Path, name: str, value: Any) -> Tensor:
+    """Of finite numbers, variances not negative; whole numbers where something is counted or numbered."""
     if not isinstance(value, Tensor):
         raise TypeError
+    numbers = name.endswith(("num_batches_tracked", "position_ids"))
+    if value.layout != torch.strided or not (numbers or value.is_floating_point()) or not bool(value.isfinite().all()):
+        raise InputError(f"{path}: {name} is not a dense tensor of finite real numbers")
+    if name.endswith("running_var") and bool((value < 0).any()):
+        raise InputError(f"{path}: {name} has negative variances")
     return value

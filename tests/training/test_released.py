@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ def test_the_masks_vector_is_theirs(theirs: tuple[Images, Captions], vocabulary:
     assert torch.equal(state["text.embedding.weight"], weight[[0, 1, 2, 3, 9, 4, 5, 6, 7, 8]])
 
 
-def test_a_bert_heads_names(theirs: tuple[Images, Captions], tmp_path: Path) -> None:
+def test_a_bert_heads_names(theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path) -> None:
     names = {"bert.embeddings.word_embeddings.weight": (9, 4), "bert.encoder.layer.0.attention.self.query.bias": (4,),
              "bert.pooler.dense.weight": (4, 4), "linear.weight": (D, 4), "gpool.linear.weight": (1, 32)}
     captions = nn.Module()
@@ -168,6 +169,9 @@ def test_a_bert_heads_names(theirs: tuple[Images, Captions], tmp_path: Path) -> 
     assert found == {"text.pretrained.embeddings.word_embeddings.weight", "text.linear.linear.weight",
                      "text.pretrained.encoder.layer.0.attention.self.query.bias",
                      "text_pooling.generator.linear.weight"}
+    params = str(Path(__file__).parents[2] / "params.yaml")
+    ran = CliRunner().invoke(cli, ["convert", str(file), "--vocabulary", str(vocabulary), "--params", params])
+    assert "--vocabulary is for a BiGRU" in str(ran.exception)
 
 
 def test_a_grid_head_has_its_network_with_it(theirs: tuple[Images, Captions], vocabulary: Path, scenes: Manifest,
@@ -237,6 +241,40 @@ def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: 
     with pytest.raises(InputError, match="trained otherwise"):
         training.convert(job, other, vocabulary)
     training.convert(replace(job, if_changed="redo"), other, vocabulary)
+
+
+def test_what_the_file_does_not_say_is_left_out(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
+                                                tmp_path: Path) -> None:
+    read = released.read(saved(tmp_path / "m.pth", *theirs, best_rsum=float("nan"), opt=argparse.Namespace()))
+    training.convert(job, read, vocabulary)
+    described = (job.folder / "head.json").read_text()
+    assert "NaN" not in described
+    assert json.loads(described)["origin"]["val_rsum"] is None
+    training.convert(job, read, vocabulary)  # is there already
+
+
+@pytest.mark.parametrize(("name", "change", "said"), [
+    ("fc.weight", lambda values: values.fill_(torch.nan), "fc.weight is not a dense tensor of finite real"),
+    ("fc.bias", lambda values: values.to(torch.complex64), "fc.bias is not a dense tensor of finite real"),
+    ("fc.bias", lambda values: values.long(), "fc.bias is not a dense tensor of finite real"),
+    ("mlp.bns.0.running_var", lambda values: -values, "running_var has negative variances"),
+])
+def test_weights_that_are_none_are_refused(theirs: tuple[Images, Captions], tmp_path: Path, name: str,
+                                           change: Callable[[Tensor], Tensor], said: str) -> None:
+    file = saved(tmp_path / "m.pth", *theirs)
+    tree = torch.load(file, weights_only=False)
+    tree["model"][0][f"module.{name}"] = change(tree["model"][0][f"module.{name}"])
+    torch.save(tree, file)
+    with pytest.raises(InputError, match=said):
+        released.read(file)
+
+
+def test_options_that_are_none_are_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
+                                           tmp_path: Path) -> None:
+    odd = argparse.Namespace(batch_size="abc", num_epochs=-4, lr_update=None)
+    with pytest.raises(InputError, match=r"its options: batch_size: .* got 'abc'"):
+        training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs, opt=odd)), vocabulary)
+    assert not job.folder.exists()
 
 
 class Harmful:
