@@ -70,16 +70,18 @@ class TrainingBatches:
     """Every caption with its image once an epoch, shuffled, the last incomplete batch left out.
 
     drop_items, drop_tokens: shares of size and caption augmentation (VSE-infinity section 3.4). share: (rank, count) of
-    the processes that each hold an equal part of every batch; together they see what one process would.
+    the processes that each hold an equal part of every batch; together they see what one process would. keep_first: an
+    image's first item is never left out: the class token, where that alone makes its vector.
 
     Raises InputError where a batch cannot be shared equally.
     """
 
     def __init__(self, source: Source, split: Split, text: Text, batch_size: int, seed: int,
-                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1)) -> None:
+                 drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
+                 keep_first: bool = False) -> None:
         self.source, self.split, self.text = source, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
-        self.drop_items, self.drop_tokens = drop_items, drop_tokens
+        self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
         rank, count = share
         if self.batch_size % count:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
@@ -100,6 +102,7 @@ class TrainingBatches:
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
         left_out = rng.random((len(captions), self.source.layout.items)) < self.drop_items
+        left_out[:, 0] &= not self.keep_first
         words = self.text.split([self.split.captions[caption] for caption in captions])
         numbers = [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
         crops = rng.random((len(captions), 4))

@@ -15,7 +15,7 @@ from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Alone, Processes
-from pipeline.training.source import Photographs, Source, described, networks
+from pipeline.training.source import Photographs, Source, described, has_class_token, networks
 
 ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
@@ -59,6 +59,17 @@ class Job:
             return []
         there, description = checkpoint.describe(self.folder), self.description(words)
         return [key for key in description if there.get(key) != description[key]]
+
+    @property
+    def pools_class_token(self) -> bool:
+        """Whether an image's vector is its class token. Raises InputError where images have none."""
+        if self.recipe.image_pooling.name != "cls":
+            return False
+        if not has_class_token(self.source):
+            raise InputError(f"{self.source.path}: the image pooling cls takes a class token, which these "
+                             f"{self.feature} features are not known to have; choose another pooling, or "
+                             "patch features with cls: true")
+        return True
 
     def check(self, words: Text) -> None:
         """Raises InputError where the folder holds another head and if_changed is "refuse"."""

@@ -42,9 +42,10 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
 
     Of several processes the first writes files and selects on val, and the others wait for it.
 
-    Raises InputError where the folder holds another head (if_changed="redo" replaces it), or training diverges.
+    Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class token
+    that images lack, or training diverges.
     """
-    first = job.processes.rank == 0
+    first, keep_first = job.processes.rank == 0, job.pools_class_token
     split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
@@ -59,7 +60,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
         return state
     step, state = _resume(job, text)
     batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
-                              job.recipe.drop_tokens, (job.processes.rank, job.processes.count))
+                              job.recipe.drop_tokens, (job.processes.rank, job.processes.count), keep_first)
     on_start(state.epochs * len(batches), job.training.epochs * len(batches))
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):

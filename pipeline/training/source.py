@@ -137,6 +137,14 @@ def described(source: Source) -> dict[str, Any]:
     return provenance(source)
 
 
+def has_class_token(source: Source) -> bool:
+    """Whether the first item of every image is a vision transformer's class token."""
+    if isinstance(source, Photographs):
+        return bool(source.engine.settings.get("cls"))
+    assert isinstance(source, FeatureStore)
+    return bool(source.fingerprint.get("settings", {}).get("cls"))
+
+
 def networks(source: Source, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """The networks behind a head's two sides, by their names: what tells the papers' from stand-ins.
 

@@ -19,7 +19,7 @@ from pipeline import images, settings, training
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
-from pipeline.settings import Recipe
+from pipeline.settings import Named, Recipe
 from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -68,20 +68,23 @@ def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(job: traini
 
 
 def test_cut_and_resumed_it_is_bit_identical(job: training.Job, scenes: Manifest, tmp_path: Path) -> None:
-    training.train(job)
+    """Cut before the network's first step, and after: its weights are channels last, and so are their moments."""
+    longer = replace(job, training=job.training.model_copy(update={"epochs": 3}))
+    training.train(longer)
 
     class Cut(Exception):
         pass
 
-    def cut(epoch: int, step: int, log: Any) -> None:
-        if (epoch, step) == (1, 1):
-            raise Cut
+    again = replace(longer, folder=tmp_path / "again")
+    for moment in (1, 1), (2, 1):
+        def cut(epoch: int, step: int, log: Any, moment: tuple[int, int] = moment) -> None:
+            if (epoch, step) == moment:
+                raise Cut
 
-    again = replace(job, folder=tmp_path / "again", source=photographs(scenes))
-    with pytest.raises(Cut):
-        training.train(again, on_step=cut)
+        with pytest.raises(Cut):
+            training.train(replace(again, source=photographs(scenes)), on_step=cut)
     training.train(replace(again, source=photographs(scenes)))
-    assert tree(again.folder) == tree(job.folder)
+    assert tree(again.folder) == tree(longer.folder)
 
 
 @pytest.mark.parametrize("feature", ["grid", "patch"])
@@ -105,6 +108,22 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
                for row, (kept, count) in enumerate(zip(batch.kept, batch.counts, strict=True))]
     torch.testing.assert_close(model.embed_images(batch.items, batch.counts, batch.kept),
                                nn.functional.normalize(torch.cat(by_hand), dim=-1), atol=1e-5, rtol=1e-4)
+
+
+def test_a_class_token_is_never_left_out(job: training.Job, scenes: Manifest) -> None:
+    """What a recipe leaves out of the other items changes nothing where that alone is pooled."""
+    once = job.training.model_copy(update={"epochs": 1, "batch_size": 40})
+    losses = []
+    for share in (0.0, 0.9):
+        recipe = RECIPE.model_copy(update={"image_pooling": Named(name="cls"), "drop_items": share})
+        patches = replace(job, source=photographs(scenes, "patch"), feature="patch", recipe=recipe, training=once,
+                          folder=job.folder / str(share))
+        losses.append(training.train(patches).history[0]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for source in (photographs(scenes), Photographs(scenes, scenes.images_folder, "patch", PATCH | {"cls": False})):
+        with pytest.raises(InputError, match="pooling cls takes a class token"):
+            training.train(replace(patches, source=source, folder=job.folder / "none"))
+    assert not (job.folder / "none").exists()
 
 
 def test_items_are_those_of_extraction(scenes: Manifest) -> None:
