@@ -97,14 +97,18 @@ def test_a_second_run_runs_nothing(project: Path) -> None:
 
 
 def test_plots_and_the_page_show_the_same_curves(project: Path) -> None:
-    shown = dvc_json(project, "plots", "show")["data"]
+    shown = dvc_json(project, "plots", "show")
+    contents = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
+    assert not shown.get("errors")
+    assert len(contents) == len({str(content["title"]) for content in contents.values()}) == 2 * (3 + len(ABLATIONS))
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
-    assert len(shown) == 3 + len(ABLATIONS)
-    for file, (plot, *_) in shown.items():
-        history = pd.read_csv(project / file)["rsum"].tolist()
-        assert [float(row["rsum"]) for row in plot["content"]["data"]["values"]] == history
+    for file, content in contents.items():
+        x, y = ("epochs", "rsum") if file.endswith("history.csv") else ("steps", "negatives")
+        values, written = pd.DataFrame(content["data"]["values"]), pd.read_csv(project / file)
+        assert values[x].astype(int).tolist() == list(range(1, len(written) + 1))
+        assert values[y].astype(float).tolist() == written[y].tolist()
         (feature,) = {"region", "grid", "patch"} & set(file.split("-"))
-        for epoch, rsum in enumerate(history, start=1):
+        for epoch, rsum in enumerate(written["rsum"] if y == "rsum" else (), start=1):
             assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
 
 
