@@ -42,8 +42,8 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
 
     Of several processes the first writes files and selects on val, and the others wait for it.
 
-    Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class token
-    that images lack, or training diverges.
+    Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class
+    token that images lack, or training diverges.
     """
     first, keep_first = job.processes.rank == 0, job.pools_class_token
     split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))

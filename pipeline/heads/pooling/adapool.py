@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.mean import mean_over_items
 from pipeline.heads.pooling.softpool import soft_maximum
 
 
@@ -30,6 +31,9 @@ class AdaPool(Pooling):
 
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
     """Each value's Dice-Sørensen coefficient with its dimension's mean, in −1..1: [B, N, D]."""
-    mean = (items.sum(1) / valid.sum(1, keepdim=True)).unsqueeze(1)
+    mean = mean_over_items(items, valid).unsqueeze(1)
+    # A quotient of squares, which may overflow, stays the same when all is divided by the greater of the two.
+    scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
+    items, mean = items / scale, mean / scale
     # The constant keeps 0 / 0 out, and the gradient near zero bounded.
-    return 2 * items * mean / (items.square() + mean.square() + 1e-6)
+    return 2 * items * mean / (items.square() + mean.square() + 1e-6 / scale.square())

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from pipeline.errors import InputError
 from pipeline.heads.pooling.mask import valid_mask
+
+HALF = (torch.bfloat16, torch.float16)
 
 
 class Pooling(nn.Module):
     """From a padded set of items to one vector.
 
     A subclass writes `pool`. By then the input is checked, padding holds zeros that pass no gradient back,
-    and items have the dtype of the parameters (without any: float32, or float64 if they came so).
+    and items have the dtype of the parameters (without any: float32, or float64 if they came so). Parameters
+    in half precision are seen as float32.
     """
 
     def __init__(self, dim: int) -> None:
@@ -36,7 +40,10 @@ class Pooling(nn.Module):
         valid = valid_mask(items, counts)
         if items.shape[2] != self.dim:
             raise InputError(f"this pooling was built for items [B, N, {self.dim}], got {list(items.shape)}")
-        # Half precision loses too much in sums and softmaxes, so autocast stays out.
+        if any(parameter.dtype in HALF for parameter in self.parameters()):
+            exact = {name: value.float() for name, value in self.state_dict(keep_vars=True).items()}
+            return functional_call(self, exact, (items, counts))
+        # Half precision loses too much in sums, softmaxes and recurrences, so autocast stays out.
         with torch.autocast(items.device.type, enabled=False):
             working = items.to(self._working_dtype(items))
             if not bool(valid.all()):

@@ -14,7 +14,8 @@ from pipeline.heads.pooling.sort import sort_descending
 class FSPool(Pooling):
     """Σ_k f_j(k) · (the k-th greatest value of dimension j), each f_j piecewise linear in the relative rank.
 
-    The learned values of all f_j start as standard normal, as in the original.
+    The learned values of all f_j start as standard normal, as in the original. The weights do not add up to one: the
+    result may be greater than any item, and overflow where items are near the greatest float.
 
     Args:
         dim: D.
@@ -33,5 +34,6 @@ class FSPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         sizes, which = valid.sum(1).unique(return_inverse=True)
         weights = interpolate_knots(self.knots, sizes)[which]
-        # Beyond a set's size the sorted values are zero.
-        return (sort_descending(items, valid)[:, : weights.shape[1]] * weights).sum(1)
+        # Beyond a set's size the sorted values are zero. Divided first: great values may overflow on the way.
+        most = weights.shape[1]
+        return (sort_descending(items, valid)[:, :most] / most * weights).sum(1) * most

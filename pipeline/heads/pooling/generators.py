@@ -6,7 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from pipeline.errors import InputError
 from pipeline.heads.pooling.interpolate import interpolate_knots
+
+HEADS = 4
 
 
 class BiGRUGenerator(nn.Module):
@@ -31,13 +34,21 @@ class BiGRUGenerator(nn.Module):
 
 
 class TransformerGenerator(nn.Module):
-    """A Transformer encoder of one layer in the BiGRU's place (VSE∞ Table 8). Arguments as there."""
+    """A Transformer encoder of one layer in the BiGRU's place (VSE∞ Table 8). Arguments as there.
+
+    The paper prints no more of it. Here the layer is torch's own: 4 heads, and each norm after its sum.
+
+    Raises:
+        InputError: if the width is not a multiple of 4.
+    """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
+        if width % HEADS:
+            raise InputError(f"gpo's transformer has {HEADS} heads: its width must be a multiple, got {width}")
         self.project = nn.Linear(inputs, width)
         self.layer = nn.TransformerEncoderLayer(
-            width, nhead=4, dim_feedforward=4 * width, dropout=0.0, batch_first=True
+            width, nhead=HEADS, dim_feedforward=4 * width, dropout=0.0, batch_first=True
         )
         self.linear = nn.Linear(width, outputs, bias=False)
 

@@ -73,7 +73,7 @@ class GPO(Pooling):
             [U, N, 1], or [U, N, D] if per dimension; N is the greatest count. Zero beyond a set's size.
         """
         length = int(counts.max())
-        encoded = self.positions(length).expand(len(counts), -1, -1)
+        encoded = self.positions(length).to(next(self.generator.parameters())).expand(len(counts), -1, -1)
         if self.data_dependent and ordered is not None:
             encoded = torch.cat([encoded, ordered[:, :length]], dim=2)
         scores = self.generator(encoded, counts) / self.temperature

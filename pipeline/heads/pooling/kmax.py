@@ -6,6 +6,7 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling
+from pipeline.heads.pooling.mean import mean_over_items
 
 
 class KMaxPool(Pooling):
@@ -30,4 +31,4 @@ class KMaxPool(Pooling):
         greatest = items.masked_fill(~valid.unsqueeze(2), float("-inf")).topk(k, dim=1).values
         # The valid slots come first, so the first k of the mask tell which of the greatest are there.
         present = valid[:, :k]
-        return greatest.masked_fill(~present.unsqueeze(2), 0.0).sum(1) / present.sum(1, keepdim=True)
+        return mean_over_items(greatest, present)

@@ -6,13 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.heads.pooling.mean import mean_over_items
 
 
 class LIPPool(Pooling):
     """Each dimension averaged with weights exp(G), where the importance G is learned from the items.
 
     G is the simplified variant of Gao et al.: a projection, normalised over the items of each sample (with a
-    learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1.
+    learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1. The
+    projection sums over dimensions, so it overflows for items near the greatest float.
 
     Args:
         dim: D.
@@ -34,8 +36,12 @@ class LIPPool(Pooling):
 
 def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
     """Zero mean and unit variance over a sample's valid items, per dimension: [B, N, D]."""
-    count = valid.sum(1, keepdim=True).unsqueeze(2)
-    mean = values.masked_fill(~valid.unsqueeze(2), 0.0).sum(1, keepdim=True) / count
-    centred = (values - mean).masked_fill(~valid.unsqueeze(2), 0.0)
-    variance = centred.square().sum(1, keepdim=True) / count
-    return centred * torch.rsqrt(variance + 1e-5)
+    present = valid.unsqueeze(2)
+    values = values.masked_fill(~present, 0.0)
+    # The result does not depend on the scale, but squares may overflow: each dimension is divided by its greatest.
+    scale = values.detach().abs().amax(1, keepdim=True).clamp(min=1.0)
+    values = values / scale
+    centred = (values - mean_over_items(values, valid).unsqueeze(1)).masked_fill(~present, 0.0)
+    variance = mean_over_items(centred.square(), valid).unsqueeze(1)
+    # At the least what is far below rounding, so that equal values have finite gradients.
+    return centred * torch.rsqrt(variance + (1e-5 / scale.square()).clamp(min=1e-24))

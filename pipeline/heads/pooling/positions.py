@@ -21,13 +21,12 @@ class CosSinPositions(nn.Module):
         super().__init__()
         if width < 2 or width % 2:
             raise InputError(f"cos/sin positions need an even width, got {width}")
-        frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-        self.register_buffer("frequency", frequency.float(), persistent=False)
-        self.frequency: Tensor
+        # No buffer: a module in half precision would round the angles.
+        self.frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
 
     def forward(self, length: int) -> Tensor:
-        """The encodings of positions 0 … length − 1: [length, width]."""
-        angle = torch.arange(length, device=self.frequency.device).unsqueeze(1) * self.frequency
+        """The encodings of positions 0 … length − 1: float64 [length, width], on the CPU."""
+        angle = torch.arange(length).unsqueeze(1) * self.frequency
         return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
 
 
