@@ -75,18 +75,19 @@ def measured_entries(
 ) -> list[Entry]:
     """Measured systems that have a place in the table, those of one place in different test sets joined.
 
-    `test_set` names the test set of all of them; by default it is each one's own benchmark. Two systems of
-    one place that differ in their features stay apart, and their labels then name the features.
+    `test_set` names the test set of all of them; by default it is each one's own benchmark. Systems of one
+    place that differ in their features or recipe stay apart, and their labels then name these.
     """
-    found: dict[tuple[Place, str], Entry] = {}
+    found: dict[tuple[Place, str, str], Entry] = {}
     ratios = _ratios(throughput)
     for system in systems:
         if (where := place(system)) is None:
             continue
         origin = system.origin
-        entry = found.get((where, _features(origin)), Entry(where))
+        row = where, _features(origin), origin.recipe
+        entry = found.get(row, Entry(where))
         data = test_set or origin.benchmark or ""
-        found[where, _features(origin)] = replace(
+        found[row] = replace(
             entry,
             numbers=entry.numbers | {(data, column): _number(system, column) for column in COLUMNS},
             sources=(*entry.sources, *system.systems),
@@ -101,13 +102,14 @@ def _number(system: Measured, column: str) -> Number:
     return Number(rounded(system.mean(column)), None if spread is None else rounded(spread))
 
 
-def _told_apart(found: Mapping[tuple[Place, str], Entry]) -> list[Entry]:
-    places = [place for place, _ in found]
+def _told_apart(found: Mapping[tuple[Place, str, str], Entry]) -> list[Entry]:
     entries = []
-    for (place, features), entry in found.items():
+    for (place, *told), entry in found.items():
+        alike = [row[1:] for row in found if row[0] == place]
+        differ = [text for text, other in zip(told, zip(*alike, strict=True), strict=True) if len(set(other)) > 1]
         *first, last = place.labels
-        apart = replace(place, labels=(*first, f"{last} ({features})"))
-        entries.append(replace(entry, place=apart) if places.count(place) > 1 else entry)
+        apart = replace(place, labels=(*first, f"{last} ({'; '.join(differ)})"))
+        entries.append(replace(entry, place=apart) if differ else entry)
     return entries
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+FINETUNED = "_finetuned"
+"""Ending of the recipes that train grid and patch networks too, as the papers do for rows with such features."""
+
 METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
 DATASETS = {
@@ -13,9 +16,18 @@ DATASETS = {
 FEATURES = {"R": "Region", "G": "Grid", "P": "Patch"}
 
 
-def method(recipe: str) -> str:
-    """VSE+2AD for vse2ad; a recipe that is in no paper keeps its own name."""
-    return METHODS.get(recipe, recipe)
+def method(recipe: str, visual: str = "") -> str:
+    """VSE+2AD for vse2ad, and for vse2ad_finetuned with a word that says so; one that is in no paper keeps its name.
+
+    visual: R, G, RG …, where it is known: of regions alone nothing is fine-tuned, and nothing said.
+    """
+    plain = published_method(recipe)
+    return f"{plain}, fine-tuned" if recipe.endswith(FINETUNED) and plain != recipe and visual != "R" else plain
+
+
+def published_method(recipe: str) -> str:
+    """The papers' name for a method, fine-tuned or not: their own rows do not say it."""
+    return METHODS.get(recipe.removesuffix(FINETUNED), recipe)
 
 
 def encoder(text: str) -> str:

@@ -150,6 +150,19 @@ def test_size_and_length_of_training_stand_below_the_panel() -> None:
                                     "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001.")
 
 
+def test_a_fine_tuned_system_says_so_and_is_compared_with_the_papers_own() -> None:
+    grid = {"region": "butd-36", "grid": "grid16-butd_resnet101"}
+    alone = system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned")
+    measured = alone | system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned", ensemble="RG", features=grid, r1=80.0)
+    (panel,) = build(measured, delta=True)
+    assert find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BiGRU")  # nothing of regions is fine-tuned
+    row = texts(find(panel, "RG", "VSE+2AD, fine-tuned", after="Measured here — Text Encoder: BiGRU"))
+    assert row[8:10] == ["510.0", "−24.4"]  # against 534.4
+    (panel,) = build(alone | system("coco", "coco_1k_5fold", r1=60.0))
+    below = [texts(row)[1] for row in rows(panel) if row.sources]
+    assert below == ["VSE+2AD (vse2ad_finetuned)", "VSE+2AD (vse2ad)"]
+
+
 def test_delta_is_empty_where_nothing_was_published() -> None:
     (panel,) = build(system("coco", "coco_1k_5fold", recipe="my_own"), delta=True)
     assert texts(find(panel, "R", "my_own"))[9] == ""

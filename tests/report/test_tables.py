@@ -137,6 +137,8 @@ def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str)
         ("vse2ad_table3", "vse2ad-gpo"),
         ("vse2ad_table4", "vse2ad-notok"),
         ("vse2ad_table4", "vse2ad-w25"),
+        ("vse2ad_table4", "vse2ad-nomargin"),
+        ("vse2ad_table4", "vse2ad-max"),
         ("vse2ad_table4", "vse_infty"),
         ("vse2ad_tableA1", "vse2ad"),
         ("vse2ad_tableC2", "vse2ad-notok"),

@@ -95,8 +95,8 @@ def _rows(systems: Sequence[Measured], metrics: Mapping[str, Any]) -> list[Row]:
         o = system.origin
         span = Span(*(100 * (value - least) / width for value in (system.mean("rsum"), low, high)))
         winners = frozenset(column for column in COLUMNS if rounded(system.mean(column)) == best[column])
-        rows.append(Row(names.method(o.recipe), names.encoder(o.text), names.features(o.visual), len(system.systems),
-                        system.systems, shown, stand_ins(system), winners, span))
+        rows.append(Row(names.method(o.recipe, o.visual), names.encoder(o.text), names.features(o.visual),
+                        len(system.systems), system.systems, shown, stand_ins(system), winners, span))
     return rows
 
 

@@ -26,8 +26,7 @@ AGGREGATORS = {
     "vse2ad-manual": "Manual",
     "vse2ad-noadpool": "mean",
 }
-OTHER_PARTS = ("notok", "noemb", "noadopt", "w25", "w50", "w75", "random")
-"""Endings of recipes that keep AdPool, or parts of it: no aggregators of their own."""
+"""Recipe -> its aggregator as the papers name it."""
 
 
 def region_bigru(labels: Callable[[str], tuple[str, ...] | None]) -> Callable[[Measured], Place | None]:
@@ -43,9 +42,5 @@ def region_bigru(labels: Callable[[str], tuple[str, ...] | None]) -> Callable[[M
 
 
 def aggregator(recipe: str) -> tuple[str] | None:
-    """The paper's name for a recipe's aggregator, else its own; None for a recipe that departs in something
-    else."""
-    if recipe in AGGREGATORS:
-        return (AGGREGATORS[recipe],)
-    known, _, ending = recipe.partition("-")
-    return (ending,) if known == "vse2ad" and ending and ending not in OTHER_PARTS else None
+    """The paper's name for a recipe's aggregator; None for a recipe that departs in something else."""
+    return (AGGREGATORS[recipe],) if recipe in AGGREGATORS else None

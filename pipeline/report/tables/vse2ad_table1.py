@@ -31,17 +31,17 @@ def build(results: Results, delta: bool) -> Table:
 
 
 def _published(row: PublishedRow) -> Place:
-    return _place(row["visual_feature"], row["method"], row["text_encoder"])
+    return _place(row["visual_feature"], row["method"], row["method"], row["text_encoder"])
 
 
 def _measured(system: Measured) -> Place | None:
     origin = system.origin
     if origin.visual not in emphasis.GROUP_COLOURS or names.is_variant(origin.recipe):
         return None
-    return _place(origin.visual, names.method(origin.recipe), origin.text)
+    method, published = names.method(origin.recipe, origin.visual), names.published_method(origin.recipe)
+    return _place(origin.visual, method, published, origin.text)
 
 
-def _place(visual: str, method: str, text: str) -> Place:
-    return Place(
-        (visual, method), f"Text Encoder: {names.encoder(text)}", visual, system=(visual, method, text)
-    )
+def _place(visual: str, method: str, published: str, text: str) -> Place:
+    section = f"Text Encoder: {names.encoder(text)}"
+    return Place((visual, method), section, visual, system=(visual, published, text))

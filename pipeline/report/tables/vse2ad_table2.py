@@ -46,5 +46,5 @@ def _measured(system: Measured) -> Place | None:
         return None
     method = names.method(origin.recipe)
     if origin.text == "bert":
-        return Place((method,), system=method)
+        return Place((method,), system=names.published_method(origin.recipe))
     return Place((f"{method} ({names.encoder(origin.text)})",))

@@ -37,8 +37,8 @@ def measured_place(system: Measured) -> Place | None:
     origin = system.origin
     if names.is_variant(origin.recipe):
         return None
-    method, network = names.method(origin.recipe), networks.backbone(system)
-    identity = (method, origin.visual, network, origin.text)
+    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system)
+    identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
     return Place((method, names.features(origin.visual)), _section(network, origin.text), system=identity)
 
 

@@ -39,5 +39,7 @@ def _measured(system: Measured) -> Place | None:
     origin = system.origin
     if origin.text != "bert" or names.is_variant(origin.recipe):
         return None
-    method, network = f"{names.method(origin.recipe)} ({'+'.join(origin.visual)})", networks.backbone(system)
-    return Place((method, "✗", network), "Embeddings", system=(method, network))
+    named = (names.method(origin.recipe, origin.visual), names.published_method(origin.recipe))
+    method, published = (f"{name} ({'+'.join(origin.visual)})" for name in named)
+    network = networks.backbone(system)
+    return Place((method, "✗", network), "Embeddings", system=(published, network))
