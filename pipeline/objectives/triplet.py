@@ -23,13 +23,15 @@ class Triplet(Objective):
         all_negatives_epochs: how many epochs use all negatives. The papers use one.
 
     Raises:
-        InputError: for a negative margin.
+        InputError: for a negative margin or number of epochs.
     """
 
     def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1) -> None:
         super().__init__()
         if not margin >= 0:
             raise InputError(f"triplet's margin must not be negative, got {margin}")
+        if all_negatives_epochs < 0:
+            raise InputError(f"triplet's all_negatives_epochs must not be negative, got {all_negatives_epochs}")
         self.margin = margin
         self.all_negatives_epochs = all_negatives_epochs
         self.hardest = True

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from pipeline import objectives
 from pipeline.errors import InputError
+from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
@@ -72,7 +76,12 @@ class Job:
         return True
 
     def check(self, words: Text) -> None:
-        """Raises InputError where the folder holds another head and if_changed is "refuse"."""
+        """Raises InputError where the recipe's parts cannot be built, or the folder holds another head and it is not to
+        be replaced."""
+        with torch.device("meta"):  # takes no memory and draws nothing
+            for side in (self.recipe.image_pooling, self.recipe.text_pooling):
+                pooling.build(side.name, self.training.dimension, **side.options)
+        objectives.build(self.recipe.objective.name, **self.recipe.objective.options)
         differs = self.differs(words)
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head that was trained otherwise ({', '.join(differs)}); choose "

@@ -352,7 +352,10 @@ def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
         ("gpo", {"width": 31}, "even"),
         ("gpo", {"generator": "transformer", "width": 30}, "4 heads"),
         ("gpo", {"temperature": 0.0}, "temperature"),
-        ("gpo", {"generator": "interpolated", "data_dependent": True}, "reads no items"),
+        ("gpo", {"generator": "interpolated", "data_dependent": True}, "reads no positions and no items"),
+        ("gpo", {"generator": "interpolated", "positions": "index"}, "reads no positions and no items"),
+        ("adpool", {"token": False, "balance": 0.25}, "balances nothing"),
+        ("adpool", {"embedding": False, "balance": "random"}, "balances nothing"),
     ],
 )
 def test_bad_options_are_refused(name: str, options: dict[str, Any], message: str) -> None:

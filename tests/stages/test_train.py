@@ -90,6 +90,12 @@ def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], s
     assert not Path("heads").exists()
 
 
+def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:
+    kmax = "recipes.vse2ad.image_pooling={name: kmax, k: 2.5}"
+    assert "its k must be int, got 2.5" in refused("train", "--feature", "region", "-S", kmax, "--name", "mine")
+    assert not Path("heads").exists()
+
+
 def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]], pipeline: Any,
                                                   refused: Any) -> None:
     Path("heads/sample").mkdir(parents=True)

@@ -32,7 +32,7 @@ class AdPool(Pooling):
             built (Table C-2 averages over five draws: vary the seed).
 
     Raises:
-        InputError: if both levels are left out, or the balance is none of these.
+        InputError: if both levels are left out, the balance is none of these, or there is one level alone to balance.
     """
 
     token_weight: Tensor
@@ -43,6 +43,8 @@ class AdPool(Pooling):
         super().__init__(dim)
         if not (token or embedding):
             raise InputError("adpool needs its token level or its embedding level; set one of them to true")
+        if not (token and embedding) and balance != "learned":
+            raise InputError(f"adpool with one level alone balances nothing; leave out its balance, {balance!r}")
         self.token = token
         self.embedding = embedding
         self.W_tok = nn.Parameter(torch.zeros(dim, 1)) if token else None

@@ -30,7 +30,7 @@ class GPO(Pooling):
 
     Raises:
         InputError: for an unknown generator or positions, a temperature that is not positive, or an
-            interpolated generator that is to depend on the data (it reads nothing).
+            interpolated generator that is to read positions or items (it reads nothing).
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class GPO(Pooling):
             )
         if not temperature > 0:
             raise InputError(f"gpo's temperature must be positive, got {temperature}")
-        if data_dependent and generator == "interpolated":
+        if generator == "interpolated" and (data_dependent or positions == "index"):
             raise InputError(
-                "gpo's interpolated generator reads no items: choose another, or data_dependent=false"
+                "gpo's interpolated generator reads no positions and no items: choose another, or leave out "
+                "positions and data_dependent"
             )
         self.positions = POSITIONS[positions](width)
         inputs = width + dim if data_dependent else width
