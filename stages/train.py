@@ -65,6 +65,10 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     finetuned = [recipe.finetune and feature in training.FROM_PIXELS for recipe in chosen.values()]
+    for called, recipe in chosen.items():
+        if recipe.finetune and feature not in training.FROM_PIXELS:
+            click.echo(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
+                       "alone is trained", err=True)
     if not any(finetuned):
         options.refuse("images", why="goes with --finetune; features are read from their store")
     machine = {"device": device, "processes": processes}
@@ -92,9 +96,11 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Varia
     chosen = {}
     for base in names:
         recipe = varied.of(settings.recipe(base))
+        if twice := [key for key in varied.replaced if options.changed(f"recipes.{base}.{key}")]:
+            raise InputError(f"-S changes {twice[0]} of {base}, which an option replaces; give all of it with -S alone")
         as_shipped = {other: known for other, known in settings.recipes.items()
                       if not options.changed(f"recipes.{other}")}
-        chosen[variation.named(recipe, name or varied.name(base), as_shipped, settings.recipes)] = recipe
+        chosen[variation.named(recipe, name, varied.name(base), as_shipped, settings.recipes)] = recipe
     return chosen
 
 

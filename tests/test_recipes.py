@@ -94,7 +94,7 @@ def test_no_two_recipes_are_one() -> None:
 def test_a_varied_recipe_has_a_name_of_its_own(varied: Variation, name: str, differs: set[str]) -> None:
     base = SHIPPED["vse2ad"]
     recipe = varied.of(base)
-    assert named(recipe, varied.name("vse2ad"), SHIPPED, SHIPPED) == name
+    assert named(recipe, None, varied.name("vse2ad"), SHIPPED, SHIPPED) == name
     one, other = recipe.model_dump(), base.model_dump()
     assert {key for key in one if one[key] != other[key]} == differs
 
@@ -102,7 +102,7 @@ def test_a_varied_recipe_has_a_name_of_its_own(varied: Variation, name: str, dif
 def test_a_varied_recipe_never_takes_anothers_name() -> None:
     varied = Variation(pooling="gcn")  # the recipe vse2ad-gcn is not this one
     with pytest.raises(InputError, match=r"settings' 'vse2ad-gcn'.*--name"):
-        named(varied.of(SHIPPED["vse2ad"]), varied.name("vse2ad"), SHIPPED, SHIPPED)
+        named(varied.of(SHIPPED["vse2ad"]), None, varied.name("vse2ad"), SHIPPED, SHIPPED)
     changed = {name: recipe for name, recipe in SHIPPED.items() if name != "vse2ad"}
     with pytest.raises(InputError, match="settings' 'vse2ad'"):
-        named(SHIPPED["vse2ad"].model_copy(update={"learning_rate": 0.1}), "vse2ad", changed, SHIPPED)
+        named(SHIPPED["vse2ad"].model_copy(update={"learning_rate": 0.1}), None, "vse2ad", changed, SHIPPED)

@@ -84,10 +84,22 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
     (["--recipe", "none"], "no recipes.none"),
     (["--pooling", "none"], "'none' is not one of"),
+    (["--objective", "triplet", "--name", "mine"], "settings' recipe 'vse2ad-noadopt'"),
+    (["--name", "mine"], "settings' recipe 'vse2ad'"),
+    (["--objective", "adopt", "-S", "recipes.vse2ad.objective.temperature=1", "--name", "mine"],
+     "-S changes objective of vse2ad"),
+    (["--pooling", "max", "--image-pooling", "gpo", "--text-pooling", "gpo"], "pooling max of both sides would do"),
 ])
 def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], said: str) -> None:
     assert said in refused("train", "--feature", "region", *arguments)
     assert not Path("heads").exists()
+
+
+def test_a_recipe_that_finetunes_says_where_it_does_not(train: Callable[..., list[str]], pipeline: Any) -> None:
+    train("--pooling", "max")
+    code, _, err = pipeline("train", "--feature", "region", "--recipe", "vse2ad_finetuned", *SMALL)
+    assert code == 0
+    assert "vse2ad_finetuned: region features come from a detector" in err
 
 
 def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:
