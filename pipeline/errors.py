@@ -1,4 +1,4 @@
-"""The one exception that means: the input is bad, and here is what to do about it."""
+"""The one exception that means: the input is bad, and here is what to do about it; and a warning."""
 
 
 class InputError(Exception):
@@ -9,3 +9,7 @@ class InputError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+class InputWarning(UserWarning):
+    """Input that is used, but not as it is. The command line prints the message in one line, once."""

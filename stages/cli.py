@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InputWarning
 
 # Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
 COMMANDS = {
@@ -63,6 +67,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
         code = cli.main(standalone_mode=False) or 0
     except InputError as error:
@@ -81,6 +86,15 @@ def main() -> None:
     except MemoryError:
         code = _say("error: out of memory; give smaller batches and run again to go on", 1)
     sys.exit(code)
+
+
+def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str, category: type[Warning],
+          *place: Any) -> None:
+    if not issubclass(category, InputWarning):
+        otherwise(message, category, *place)
+    elif str(message) not in said:
+        said.add(str(message))
+        click.echo(f"warning: {message}", err=True)
 
 
 def _say(line: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import nn
 
+from pipeline.errors import InputWarning
 from pipeline.settings import Training
 
 Words = list[list[int]]
@@ -68,6 +70,8 @@ def encode(text: Text, captions: Sequence[str]) -> list[list[int]]:
 
 
 def assemble(text: Text, words: Words) -> list[int]:
-    """One caption's numbers from its words'."""
-    inner = [piece for word in words for piece in word]
-    return [text.start, *inner[:text.longest - 2], text.end]
+    """One caption's numbers from its words', cut with a warning where they are too many."""
+    inner, room = [piece for word in words for piece in word], text.longest - 2
+    if len(inner) > room:
+        warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
+    return [text.start, *inner[:room], text.end]

@@ -83,7 +83,7 @@ class BertText:
             source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder), None, source["weights"],
                        source.get("found"))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
 
     def save(self, folder: Path) -> None:

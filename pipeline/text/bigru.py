@@ -17,6 +17,9 @@ from pipeline.text.base import Words
 from pipeline.text.gru import read
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary
 
+LONGEST = 256
+"""Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow."""
+
 
 class BiGRU(nn.Module):
     """Faghri et al. 2018; VSE-infinity and VSE+2AD, implementation details.
@@ -61,14 +64,21 @@ class BiGRUText:
         self.start, self.end, self.mask = (vocabulary.number(word) for word in (START, END, MASK))
         self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
             else np.array([self.mask])
-        self.longest = 10**9
+        self.longest = LONGEST
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BiGRUText:
-        """The words of training.vocabulary, a file as SCAN's, or else those seen minimum_count times."""
-        if training.vocabulary:
-            return cls(Vocabulary.of_scan(Path(training.vocabulary)))
-        return cls(Vocabulary.of(captions, training.minimum_count))
+        """The words of training.vocabulary, a file as SCAN's, or else those seen minimum_count times.
+
+        Raises InputError where there are none.
+        """
+        found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
+                 else Vocabulary.of(captions, training.minimum_count))
+        if len(found) == len(SPECIAL):
+            raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
+                             f"no word is {training.minimum_count} times in the training captions: there is nothing to "
+                             "learn from; lower training.NAME.minimum_count")
+        return cls(found)
 
     @classmethod
     def load(cls, folder: Path) -> BiGRUText:

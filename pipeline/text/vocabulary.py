@@ -68,9 +68,10 @@ class Vocabulary:
         try:
             tree = json.loads(text)
             found, splitting = tree["words"], tree["splitting"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError("vocabulary: not JSON of words and their splitting") from None
-        if not isinstance(found, list) or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
+        if not isinstance(found, list) or not all(isinstance(word, str) for word in found) \
+                or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
             raise InputError(f"vocabulary: expected different words that begin with {', '.join(SPECIAL)}")
         if splitting not in SPLITTINGS:
             raise InputError(f"vocabulary: splitting {splitting!r}, expected one of {', '.join(SPLITTINGS)}")
@@ -84,12 +85,13 @@ def scan_words(path: Path) -> list[str]:
     """
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]
-        if sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
+        if any(type(number) is not int for number in numbers.values()) \
+                or sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON or to null, "
                          "for the words of the training captions") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all numbers '
                          "from 0") from None
     ordered = sorted(numbers, key=numbers.__getitem__)

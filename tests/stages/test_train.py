@@ -102,6 +102,17 @@ def test_a_recipe_that_finetunes_says_where_it_does_not(train: Callable[..., lis
     assert "vse2ad_finetuned: region features come from a detector" in err
 
 
+def test_captions_that_are_cut_are_said_once(train: Callable[..., list[str]], pipeline: Any, scenes: Manifest) -> None:
+    train("--pooling", "max")
+    table = scenes.table.copy()
+    table.loc[table.index[::7], "caption"] = "a tree " * 5000
+    Manifest(table, "sample", scenes.images_folder).save(Path("data/sample.parquet"))
+    for command in ("train", *SMALL), ("score",):
+        code, _, err = pipeline(*command, "--feature", "region", "--recipe", "vse_pp")
+        assert code == 0, err
+        assert err.count("warning: captions of more than 254 words or word pieces are cut there\n") == 1
+
+
 def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:
     kmax = "recipes.vse2ad.image_pooling={name: kmax, k: 2.5}"
     assert "its k must be int, got 2.5" in refused("train", "--feature", "region", "-S", kmax, "--name", "mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def test_vocabulary_counts_and_orders() -> None:
 @pytest.mark.parametrize("text", [
     "{", "[]", '{"words": ["a"], "splitting": "words"}',
     '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "splitting": "words"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "splitting": "guess"}'])
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "splitting": "guess"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", ["a"]], "splitting": "words"}', "[" * 100_000])
 def test_not_a_vocabulary(text: str) -> None:
     with pytest.raises(InputError, match="vocabulary"):
         Vocabulary.from_json(text)
@@ -74,12 +76,36 @@ def test_scans_vocabulary_keeps_its_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tree", [[], {"idx": 3}, {"word2idx": ["a"]}, {"word2idx": {"<pad>": 0, "a": 1}},
-                                  {"word2idx": {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 5}}])
+                                  {"word2idx": {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 5}},
+                                  {"word2idx": {"<pad>": 0.0, "<start>": 1, "<end>": 2, "<unk>": 3}},
+                                  {"word2idx": {"<pad>": 0, "<start>": True, "<end>": 2, "<unk>": 3}}])
 def test_what_is_no_vocabulary_of_scans_is_refused(tmp_path: Path, tree: Any) -> None:
     with pytest.raises(InputError, match="not a vocabulary as SCAN's"):
         Vocabulary.of_scan(scan(tmp_path, tree))
     with pytest.raises(InputError, match="no such file"):
         Vocabulary.of_scan(tmp_path / "nowhere.json")
+    nested = tmp_path / "nested.json"
+    nested.write_text("[" * 100_000)
+    with pytest.raises(InputError, match="not a vocabulary as SCAN's"):
+        Vocabulary.of_scan(nested)
+
+
+def test_without_a_word_there_is_nothing_to_learn(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no word is 3 times in the training captions"):
+        BiGRUText.learn(["a b", "a b"], TRAINING.model_copy(update={"minimum_count": 3}))
+    file = scan(tmp_path, {"word2idx": {word: number for number, word in enumerate(SPECIAL)}})
+    with pytest.raises(InputError, match="holds no words"):
+        BiGRUText.learn(["a"], TRAINING.model_copy(update={"vocabulary": str(file)}))
+
+
+def test_what_is_read_of_a_caption_has_an_end() -> None:
+    text = numbered(10)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        captions = encode(text, ["3 " * 10_000, "3 " * 254, "3 " * 20_000])
+    (warning,) = said
+    assert str(warning.message) == "captions of more than 254 words or word pieces are cut there"
+    assert captions == [[text.start, *[text.vocabulary.number("3")] * 254, text.end]] * 3
 
 
 def numbered(count: int) -> BiGRUText:
