@@ -98,12 +98,14 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Put back what `optimizer_tensors` took, in memory as the weights are."""
+    """Put back what `optimizer_tensors` took, in memory as the weights are. Raises KeyError where some of it lacks."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, number, name = key.split(".")
             state.setdefault(int(number), {})[name] = value
+    if len({frozenset(fields) for fields in state.values()}) > 1:
+        raise KeyError("optimizer")
     whole = optimizer.state_dict()
     optimizer.load_state_dict({**whole, "state": state})
     # Files hold tensors row by row; torch's fused optimizers go through memory in the weight's order, which may be
@@ -125,13 +127,17 @@ def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
 
 
 def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> State:
-    """Put back what the last finished epoch left, if any."""
+    """Put back what the last finished epoch left, if any. Raises InputError where it is not all there."""
     if not (folder / "last.safetensors").exists():
         return State()
     tensors, _ = load_tensors(folder / "last.safetensors")
-    model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()
-                           if name.startswith("model.")})
-    restore_optimizer(optimizer, tensors)
+    try:
+        model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()
+                               if name.startswith("model.")})
+        restore_optimizer(optimizer, tensors)
+    except (RuntimeError, ValueError, KeyError):
+        raise InputError(f"{folder}/last.safetensors: does not hold all of the head; delete the folder and train "
+                         "again") from None
     return state(folder)
 
 
@@ -173,5 +179,5 @@ def describe(folder: Path) -> dict[str, Any]:
         return tree
     except FileNotFoundError:
         raise InputError(f"{folder}: no head there; train it with `pipeline train`") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise InputError(f"{folder}/head.json: not readable; delete the folder and train again") from None

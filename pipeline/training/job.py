@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from pipeline import objectives
+from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
@@ -88,11 +89,15 @@ class Job:
                              "another --out, or --if-changed redo to replace it")
 
     def claim(self, words: Text) -> None:
-        """Make the folder this head's, in place of another one that it holds."""
-        if self.differs(words):
+        """Make the folder this head's, in place of another one that it holds.
+
+        Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
+        """
+        begun, *needed = ((self.folder / name).exists() for name in ("last.safetensors", "best.safetensors", "head.json"))
+        if self.differs(words) or (begun and not all(needed)):
             for file in checkpoint.FILES:
                 (self.folder / file).unlink(missing_ok=True)
-        if (self.folder / "head.json").exists():
+        if (self.folder / "head.json").exists() and self._holds(words):
             return
         making = self.folder / "text.creating"
         for old in (making, self.folder / "text"):
@@ -104,3 +109,9 @@ class Job:
                  "networks": networks(self.source, words, self.origin)}
         checkpoint.write_text(self.folder / "head.json",
                               json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
+
+    def _holds(self, words: Text) -> bool:
+        try:
+            return texts.kind(self.text).load(self.folder / "text").digest == words.digest
+        except InputError:
+            return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -208,6 +209,29 @@ def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifes
     (job.folder / "best.safetensors").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not a readable checkpoint"):
         training.load_head(job.folder, scenes, store)
+
+
+@pytest.mark.parametrize("lost", ["best.safetensors", "head.json", "text", "text/vocabulary.json"])
+def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifest, store: FeatureStore,
+                                              lost: str) -> None:
+    training.train(job)
+    before = tree(job.folder)
+    shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
+    with pytest.raises(InputError, match="train"):
+        training.load_head(job.folder, scenes, store)
+    training.train(job)
+    assert tree(job.folder) == before
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(job: training.Job) -> None:
+    training.train(job)
+    tensors, metadata = checkpoint.load_tensors(job.folder / "last.safetensors")
+    metadata["history"] = metadata["history"][:1]
+    for gone in ("model.image_pooling.W_tok", "optimizer.0.exp_avg"):
+        checkpoint.save_tensors(job.folder / "last.safetensors",
+                                {name: value for name, value in tensors.items() if name != gone}, metadata)
+        with pytest.raises(InputError, match="does not hold all of the head; delete the folder"):
+            training.train(job)
 
 
 def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
