@@ -93,7 +93,8 @@ class Job:
 
         Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
         """
-        begun, *needed = ((self.folder / name).exists() for name in ("last.safetensors", "best.safetensors", "head.json"))
+        files = "last.safetensors", "best.safetensors", "head.json"
+        begun, *needed = ((self.folder / file).exists() for file in files)
         if self.differs(words) or (begun and not all(needed)):
             for file in checkpoint.FILES:
                 (self.folder / file).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -118,3 +119,25 @@ def test_same_input_same_bits_on_any_number_of_threads() -> None:
     torch.set_num_threads(had)
     for other in seen[1:]:
         assert all(torch.equal(a, b) for a, b in zip(seen[0], other, strict=True))
+
+
+def test_two_that_pool_at_once_leave_torchs_threads_as_they_were() -> None:
+    before = torch.get_num_threads()
+    entered, left, found = threading.Barrier(2), threading.Event(), []
+
+    def pool(last: bool) -> None:
+        with cpu_sort.one_torch_thread() as threads:
+            found.append(threads)
+            entered.wait()
+            if last:
+                left.wait()
+        found.append(torch.get_num_threads())
+        left.set()
+
+    both = [threading.Thread(target=pool, args=(last,)) for last in (False, True)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert found == [before] * 4
+    assert torch.get_num_threads() == before

@@ -8,6 +8,7 @@ torch runs on one thread, for its own threads would meet after each of many shor
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -95,12 +96,29 @@ def in_chunks(work: Callable[[slice], None], items: Tensor) -> None:
                 list(pool.map(without_gradient, parts))
 
 
+class _Inside:
+    """How many Python threads are inside `one_torch_thread`, and how many torch had before the first of them."""
+
+    lock = threading.Lock()
+    count = 0
+    before = 1
+
+
 @contextmanager
 def one_torch_thread() -> Iterator[int]:
-    """Have torch run on one thread, in threads started meanwhile too; yields how many it had before."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """Have torch run on one thread, in threads started meanwhile too; yields how many it had before.
+
+    Several Python threads may be inside at once: each leaves torch with what the first one found.
+    """
+    with _Inside.lock:
+        if not _Inside.count:
+            _Inside.before = torch.get_num_threads()
+        _Inside.count += 1
+        threads = _Inside.before
+        torch.set_num_threads(1)
     try:
         yield threads
     finally:
-        torch.set_num_threads(threads)
+        with _Inside.lock:
+            _Inside.count -= 1
+            torch.set_num_threads(threads)
