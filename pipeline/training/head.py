@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
@@ -61,8 +63,10 @@ def load(folder: Path, manifest: Manifest, source: Source, device: str = "cpu") 
 
 
 def to_device(model: TwoTower, device: str) -> TwoTower:
-    """The model there. Raises InputError where this machine has no such device."""
+    """The model there. Raises InputError where this machine has no such device, or it computes nothing."""
     try:
+        if torch.device(device).type == "meta":
+            raise ValueError
         return model.to(device)
     except (RuntimeError, AssertionError, ValueError):
         raise InputError(f"device {device!r} is not here; cpu always is") from None

@@ -99,7 +99,10 @@ def launch(count: int, device: str) -> Processes:
     """
     if count == 1:
         return Alone()
-    kind = torch.device(device)
+    try:
+        kind = torch.device(device)
+    except RuntimeError:
+        raise InputError(f"device {device!r} is not here; cpu always is") from None
     if kind.type == "cuda" and (torch.cuda.device_count() < count or kind.index is not None):
         raise InputError(f"training on {count} GPUs: expected device cuda and as many of them, got {device} and "
                          f"{torch.cuda.device_count()}; set training.NAME.processes")

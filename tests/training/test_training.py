@@ -177,8 +177,14 @@ def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Ma
     described["aside"]["device"] = "cuda"  # as a head from another machine
     (job.folder / "head.json").write_text(json.dumps(described))
     training.load_head(job.folder, scenes, store, "cpu")
+    for device in ("nowhere", "meta"):
+        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+            training.load_head(job.folder, scenes, store, device)
+        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+            training.train(replace(job, training=job.training.model_copy(update={"device": device, "epochs": 4}),
+                                   folder=job.folder / device))
     with pytest.raises(InputError, match="device 'nowhere' is not here"):
-        training.load_head(job.folder, scenes, store, "nowhere")
+        training.launch(2, "nowhere")
 
 
 def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:
