@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from pipeline import images
+from pipeline import images, thumbnail
 
 SIDE = 320  # pixels, the longer side of a thumbnail
 
@@ -69,8 +67,4 @@ def _picture(file: Path, described: str) -> str:
     except images.ImageError as error:
         reason = escape(f"{file.name}: {error}")
         return f'<div class="missing" role="img" aria-label="{escape(described)}">{reason}</div>'
-    image.thumbnail((SIDE, SIDE))
-    packed = io.BytesIO()
-    image.save(packed, "JPEG", quality=85)
-    data = base64.b64encode(packed.getvalue()).decode("ascii")
-    return f'<img src="data:image/jpeg;base64,{data}" alt="{escape(described)}">'
+    return f'<img src="{thumbnail.data_uri(image, SIDE)}" alt="{escape(described)}">'

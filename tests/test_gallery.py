@@ -42,7 +42,7 @@ def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
     read = Reader(page("A red house", [Hit(1, 0.5, 42, file, ["a house", "a red one"])]))
     (image,) = (attributes for tag, attributes in read.tags if tag == "img")
     kind, data = str(image["src"]).split(",")
-    assert kind == "data:image/jpeg;base64"
+    assert kind == "data:image/webp;base64"
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (SIDE, SIDE // 2)
     assert image["alt"] == "a house"
     assert all(word in read.text for word in ("A red house", "1. similarity 0.500, image 42, wide.png", "a red one"))
@@ -58,7 +58,7 @@ def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
         NASTY, "The image that was searched with"}
     links = [str(value) for _, attributes in read.tags for name, value in attributes.items() if name in ("src", "href")]
     assert len(links) == 3
-    assert all(link.startswith("data:image/jpeg;") for link in links)
+    assert all(link.startswith("data:image/webp;") for link in links)
     assert "<b>&.png" in read.text
 
 

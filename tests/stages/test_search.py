@@ -40,7 +40,7 @@ def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipe
     assert [image for _, _, image, _ in found(out)] == store.image_ids[order].tolist()
     assert [close for _, close, _, _ in found(out)] == pytest.approx(similarity[order].tolist(), abs=6e-4)
     html = Path("results/search.html").read_text(encoding="utf-8")
-    assert html.count("data:image/jpeg;base64,") == 3
+    assert html.count("data:image/webp;base64,") == 3
     assert f"<h1>Images nearest to “{escape(scenes.split('test').captions[column])}”, by {HEAD}</h1>" in html
 
 
@@ -55,7 +55,7 @@ def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(p
     captions = [scenes.split("test").captions[place] for place in order]
     assert all(line.endswith(caption) for line, caption in zip(out.splitlines(), captions, strict=False))
     html = Path("page.html").read_text(encoding="utf-8")
-    assert html.count("data:image/jpeg;base64,") == 5  # the query and four results
+    assert html.count("data:image/webp;base64,") == 5  # the query and four results
     # Its own features, found among images, are nearest to themselves.
     out = pipeline("search", "--image", file, "--find", "images", "--top", "1")[1]
     assert found(out)[0][2] == store.image_ids[row]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
+from pipeline import thumbnail
 from pipeline.errors import InputError
 from pipeline.images import ImageError
 from pipeline.report import names
@@ -18,8 +16,6 @@ from pipeline.report.networks import told
 from pipeline.retrieval import rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.settings import Report
-
-QUALITY = 70  # of the thumbnails' WebP
 
 
 def gather(galleries: Mapping[str, Gallery], settings: Report,
@@ -97,16 +93,12 @@ def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], obje
     own = gallery.right("i2t", row)
     alt = gallery.captions[int(own[0])] if len(own) else ""
     return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row],
-            "thumb": thumbnail(gallery, row, size)}
+            "thumb": _thumbnail(gallery, row, size)}
 
 
-def thumbnail(gallery: Gallery, row: int, size: int) -> str | None:
-    """The photograph, at most `size` pixels a side, as a data URI; None where it cannot be read any more."""
+def _thumbnail(gallery: Gallery, row: int, size: int) -> str | None:
+    """None where the photograph cannot be read any more."""
     try:
-        image = gallery.open(row)
+        return thumbnail.data_uri(gallery.open(row), size)
     except ImageError:
         return None
-    image.thumbnail((size, size), Image.Resampling.LANCZOS)
-    file = io.BytesIO()
-    image.save(file, "WEBP", quality=QUALITY)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
