@@ -29,32 +29,37 @@ AT_ONCE = 2048  # images embedded before their vectors are written
               help="Which images; may be given several times.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
               help="The store.")
+@click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in its manifest",
+              help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
 def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
-            out: Path | None, device: str | None) -> None:
+            out: Path | None, files: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
     Its features must be there, made by the same engine with the same settings as those that the head was trained on.
+    A fine-tuned head has its own network and reads the image files.
     A folder of photographs without captions needs some in its captions.csv all the same: its files' names will do.
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
     """
     trained_on = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     folder = layout.head(trained_on.dataset, head)
-    feature = training.describe(folder)["feature"]
-    own = FeatureStore(layout.features(trained_on.dataset, feature)).require(trained_on)
+    described = training.describe(folder)
+    own = training.source_of(described, trained_on, layout.features(trained_on.dataset, described["feature"]))
     trained = training.load_head(folder, trained_on, own,
                                  device or settings.training_of(trained_on.dataset).device)
     manifest = Manifest.load(layout.manifest(name))
-    store = FeatureStore(layout.features(name, feature)).require(manifest)
-    _refuse_other_features(store, own)
-    parts = [training.usable(store, manifest.split(split))
+    source = training.source_of(described, manifest, layout.features(name, described["feature"]), files)
+    if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
+        options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
+        _refuse_other_features(source, own)
+    parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in SPLITS if (manifest.images["split"] == each).any()]]
     path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
-    made_from = lineage.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), store) | {
+    made_from = lineage.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), source) | {
         "trained_on": trained_on.dataset}
-    _embed(path, trained, store, parts, settings.score.batch_size, made_from)
+    _embed(path, trained, source, parts, settings.score.batch_size, made_from)
     images, captions = (sum(len(ids) for ids in every) for every in zip(
         *((part.image_ids, part.caption_ids) for part in parts), strict=True))
     click.echo(f"{path}: {images} images and {captions} captions of {name}")
@@ -67,7 +72,7 @@ def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
                              f"{own.fingerprint.get(key)!r}; extract both alike")
 
 
-def _embed(path: Path, trained: training.Head, store: FeatureStore, parts: list[Split], batch_size: int,
+def _embed(path: Path, trained: training.Head, source: training.Source, parts: list[Split], batch_size: int,
            made_from: Mapping[str, Any]) -> None:
     firsts = np.cumsum([0, *(len(part.image_ids) for part in parts)])
     owner = np.concatenate([part.caption_image + first for part, first in zip(parts, firsts, strict=False)])
@@ -77,7 +82,7 @@ def _embed(path: Path, trained: training.Head, store: FeatureStore, parts: list[
     with tqdm(total=len(ids[0]), unit="image", desc=path.stem) as bar, \
             embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
         for piece in (piece for part in parts for piece in _pieces(part)):
-            vectors = training.embed(trained.model, store, piece, trained.text, batch_size)
+            vectors = training.embed(trained.model, source, piece, trained.text, batch_size)
             images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors
             row, column = row + len(vectors[0]), column + len(vectors[1])
             bar.update(len(vectors[0]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 import torch
+from PIL import Image
 
 from pipeline import gallery, images, training
 from pipeline.embedding_store import EmbeddingStore
@@ -46,12 +47,12 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     run = settings.run
     manifest = Manifest.load(layout.manifest(dataset or run.dataset))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    trained, features = _open(layout, manifest, name)
+    trained, source = _open(layout, manifest, name)
     store = EmbeddingStore.open(where or layout.similarity(manifest.dataset, name))
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
-    query = _embed_image(trained, features, image) if image else _embed_text(trained, features, text or "")
+    query = _embed_image(trained, source, image) if image else _embed_text(trained, source, text or "")
     vectors = store.embeddings()
     found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
     hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
@@ -63,36 +64,46 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     click.echo(f"{path}: thumbnails of these")
 
 
-def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, FeatureStore]:
-    """A head by name, and the features that it was trained on."""
+def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, training.Source]:
+    """A head by name, and what it was trained on: features, or the image files."""
     folder = layout.head(manifest.dataset, name)
-    feature = training.describe(folder)["feature"]
-    features = FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    return training.load_head(folder, manifest, features), features
+    described = training.describe(folder)
+    source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]))
+    return training.load_head(folder, manifest, source), source
 
 
-def _embed_text(trained: training.Head, features: FeatureStore, text: str) -> np.ndarray:
+def _embed_text(trained: training.Head, source: training.Source, text: str) -> np.ndarray:
     """[d] float32. The text goes the way of a split's captions, whatever encodes them."""
-    row = np.flatnonzero(features.done)[:1]
-    query = Split("query", row, features.image_ids[row], np.zeros(1, np.int64), np.zeros(1, np.int64), [text])
-    return training.embed(trained.model, features, query, trained.text, 1)[1][0]
+    row = np.flatnonzero(source.done)[:1]
+    query = Split("query", row, row, np.zeros(1, np.int64), np.zeros(1, np.int64), [text])
+    return training.embed(trained.model, source, query, trained.text, 1)[1][0]
 
 
 @torch.inference_mode()
-def _embed_image(trained: training.Head, features: FeatureStore, path: Path) -> np.ndarray:
-    """[d] float32, of features made as the store's were."""
-    from pipeline.rebuild import extractor_of  # backbones take seconds to import
-
+def _embed_image(trained: training.Head, source: training.Source, path: Path) -> np.ndarray:
+    """[d] float32, of features made as the store's were, or by the head's own network."""
     try:
         image = images.decode(path)
     except images.ImageError as error:
         raise InputError(f"{path}: {error}") from None
-    extractor = extractor_of(features)
-    items = extractor.extract([extractor.prepare(image)], [image.size])[0].features
-    kept = torch.from_numpy(items.astype(features.layout.arrays()["features"][1]))[None]
+    if isinstance(source, training.Photographs):
+        kept, count = source.engine.prepare(image), source.layout.items
+    else:
+        assert isinstance(source, FeatureStore)
+        kept = _features(source, image)
+        count = len(kept)
     device = next(trained.model.parameters()).device
-    counts = torch.tensor([kept.shape[1]], device=device)
-    return trained.model.embed_images(kept.to(device), counts)[0].float().cpu().numpy()
+    counts = torch.tensor([count], device=device)
+    return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
+
+
+def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
+    """[N, D] as they would be stored."""
+    from pipeline.rebuild import extractor_of  # backbones take seconds to import
+
+    extractor = extractor_of(store)
+    items = extractor.extract([extractor.prepare(image)], [image.size])[0].features
+    return torch.from_numpy(items.astype(store.layout.arrays()["features"][1]))
 
 
 def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:

@@ -10,8 +10,8 @@ from pipeline.training.job import Job
 from pipeline.training.loop import train, usable
 from pipeline.training.processes import launch
 from pipeline.training.released import read as read_released
-from pipeline.training.source import FROM_PIXELS, RELEASED, Photographs, networks
+from pipeline.training.source import FROM_PIXELS, RELEASED, Photographs, Source, networks
 from pipeline.training.source import of_head as source_of
 
-__all__ = ["FROM_PIXELS", "RELEASED", "Diverged", "Head", "Job", "Photographs", "convert", "describe", "embed",
-           "launch", "load_head", "networks", "read_released", "source_of", "train", "usable"]
+__all__ = ["FROM_PIXELS", "RELEASED", "Diverged", "Head", "Job", "Photographs", "Source", "convert", "describe",
+           "embed", "launch", "load_head", "networks", "read_released", "source_of", "train", "usable"]

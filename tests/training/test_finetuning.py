@@ -16,6 +16,7 @@ from PIL import Image
 from torch import nn
 
 from pipeline import images, settings, training
+from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
@@ -169,18 +170,18 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     scenes.save(tmp_path / "data" / "sample.parquet")
     changes = [f"-Straining.sample.{change}" for change in SMALL] + [f"-Sfeatures.grid.{key}={value}"
                                                                     for key, value in GRID.items()]
-    common = ["--feature", "grid", "--root", str(tmp_path), "--params", str(PARAMS), *changes]
+    common = ["--root", str(tmp_path), "--params", str(PARAMS), *changes]
 
     def run(*arguments: str) -> str:
         ran = CliRunner().invoke(cli, [*arguments, *common])
         assert ran.exit_code == 0, (ran.output, ran.exception)
         return ran.output
 
-    run("train", "--recipe", "vse_infty", "--finetune")
+    run("train", "--feature", "grid", "--recipe", "vse_infty", "--finetune")
     folder = tmp_path / "heads" / "sample" / "vse_infty_finetuned-grid-bigru-s0"
     described = json.loads((folder / "head.json").read_text())
     assert described["features"]["recipe"] == "grid2-test_efficientnet-finetuned"
-    assert "4 images" in run("score", "--recipe", "vse_infty_finetuned")
+    assert "4 images" in run("score", "--feature", "grid", "--recipe", "vse_infty_finetuned")
     source = of_head(described, scenes, tmp_path)
     head = training.load_head(folder, scenes, source)
     assert isinstance(source, Photographs)
@@ -189,6 +190,14 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     found = training.embed(head.model, source, scenes.split("val"), head.text, 3)
     whole = training.embed(head.model, source, scenes.split("val"), head.text, 64)
     np.testing.assert_allclose(found[0], whole[0], atol=1e-5)
+    assert "4 images and 20 captions" in run("embed", "sample", "--head", folder.name, "--split", "val")
+    embedded = EmbeddingStore.open(tmp_path / "embeddings" / "sample" / f"sample-{folder.name}.zarr").embeddings()
+    np.testing.assert_allclose(embedded.images, whole[0], atol=1e-5)
+    assert run("search", "a red house", "--head", folder.name, "--top", "2").count(".jpg") == 2
+    asked = scenes.images[scenes.images["split"] == "test"].iloc[2]
+    nearest = run("search", "--image", str(scenes.images_folder / asked["file"]), "--find", "images", "--head",
+                  folder.name, "--top", "1").split()
+    assert [float(nearest[1]), int(nearest[2])] == [1.0, asked["image_id"]]
 
 
 def test_what_cannot_be_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
