@@ -72,7 +72,8 @@ def _contents(layout: Layout, settings: Settings, images: Path | None, unreadabl
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
-        curves=charts.curves([head for head in heads if head.name in ours]),
+        curves=charts.curves(sorted((head for head in heads if head.name in ours),
+                                    key=lambda head: head.recipe not in settings.run.recipes)),
         further_curves=charts.curves([head for head in heads if head.name not in ours]),
         effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
         explorer=_explorer(layout, settings, found, images, progress), run=scored.told(settings),

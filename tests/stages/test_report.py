@@ -12,6 +12,7 @@ from typing import Any
 import html5lib
 import invented_run
 import pytest
+from invented_heads import head
 
 from pipeline import retrieval
 from pipeline.similarity_store import SimilarityStore
@@ -140,6 +141,14 @@ def test_curves_are_those_of_the_histories(run: Any) -> None:
     titles = [title.text for title in tree.findall(".//h:section[@id='curves']//s:g//s:title", NAMESPACE)]
     assert titles == [f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}" for number, feature in enumerate(
         invented_run.FEATURES) for epoch, rsum in ((1, 100), (2, 200 + number))]
+
+
+def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(run: Any, tmp_path: Path) -> None:
+    for name in ("vse2ad-noadopt", "vse_pp"):
+        head(tmp_path / "heads" / "sample", f"{name}-region-bigru-s0", [1, 2], recipe=name)
+    _, tree, _ = run("-S", "run.ablations.recipes=[vse2ad-noadopt]")
+    found = tree.findall(".//h:section[@id='curves']//h:figcaption", NAMESPACE)
+    assert [caption.text for caption in found] == ["VSE+2AD, BiGRU", "vse2ad-noadopt, BiGRU", "VSE++, BiGRU"]
 
 
 def test_size_is_bounded_by_the_settings(run: Any) -> None:

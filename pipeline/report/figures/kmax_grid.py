@@ -45,7 +45,8 @@ def draw(evidence: Evidence) -> Drawing:
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
     first = heads[0]
     caption = (f"RSUM on the val split of {evidence.title} with k-max pooling, by K of either side, after Figure 6 of "
-               f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best; grey: not trained). "
+               f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
+               f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
                f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
                f"{first.setting('objective')['name']}.{not_the_papers(head.member for head in heads)}")
     return Drawing(figure, caption, table.replace({math.inf: "all"}))
