@@ -16,6 +16,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
@@ -72,6 +73,13 @@ def look() -> Iterator[None]:
     """Everything drawn and saved inside has the papers' look."""
     with mpl.rc_context({**LOOK, "font.family": fonts()}):
         yield
+
+
+def legend_above(axes: Axes) -> None:
+    """One row above the plot, where no line can run through it."""
+    entries = len(axes.get_legend_handles_labels()[1])
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=entries, columnspacing=1.2, handletextpad=0.5,
+                borderaxespad=0.2)
 
 
 def blank(width: float, height: float) -> Figure:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank
+from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank, legend_above
 from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.heads import TrainedHead
 
@@ -69,4 +69,4 @@ def _frame(axes: Axes, least: float, most: int) -> None:
     axes.set(xlabel="training step", ylabel="negatives, K", ylim=(max(0, least - margin), most + margin))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="upper right", bbox_to_anchor=(1, 0.87))  # K falls: there is room
+    legend_above(axes)

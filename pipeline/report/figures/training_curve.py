@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank
+from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank, legend_above
 from pipeline.report.figures.evidence import Evidence, not_the_papers
 from pipeline.report.heads import TrainedHead, one_a_seed
 
@@ -28,7 +28,7 @@ def draw(evidence: Evidence) -> Drawing:
         _plot(axes, heads, OBJECTIVES[objective], line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend()
+    legend_above(axes)
     first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
     seeds = max(map(len, pair.values()))
     spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
