@@ -29,7 +29,7 @@ def made_from(name: str, head: Head, manifest: Manifest, split: str, source: Sou
         "untrained": [] if trained else [feature], "manifest": manifest.digest,
         "members": [{"head": name, "checkpoint": head.checkpoint, "store": source.identity,
                      "weights": features["weights"], "feature": feature, "features": features["recipe"],
-                     "networks": networks, "vocabulary": said["vocabulary"],
+                     "published": "origin" in said, "networks": networks, "vocabulary": said["vocabulary"],
                      "settings": said["recipe_settings"] | said["training"]}]}
 
 

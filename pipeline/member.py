@@ -17,6 +17,7 @@ class Member:
     features: the name of the engine's recipe. image, text: the networks behind either side by their names, see
     `training.source.networks`. settings: the recipe's and those of its training. store, weights, vocabulary: digests of
     the features, of their network's tensors, of the text's words (and BERT's first weights).
+    published: its weights were not trained here.
     """
 
     head: str
@@ -28,6 +29,7 @@ class Member:
     store: str
     weights: str
     vocabulary: str
+    published: bool = False
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Member:
@@ -38,7 +40,7 @@ class Member:
             raise TypeError("members")
         head, feature, features, store, weights, vocabulary = (
             str(entry[key]) for key in ("head", "feature", "features", "store", "weights", "vocabulary"))
-        return cls(head, feature, features, *parts, store, weights, vocabulary)
+        return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")))
 
     def differs(self, other: Member) -> list[str]:
         """In what the two are no seeds of one system, e.g. `learning_rate 0.0005 and 0.001`; [] if they may be."""

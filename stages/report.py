@@ -116,7 +116,8 @@ def _provenance(layout: Layout, settings: Settings, card: manifest.Dataset, feat
     data = card.model_dump() | ({"manifest digest": Manifest.load(table).digest} if table.exists() else {})
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
         "features": {name: settings.features[name].model_dump() for name in run.features if name in settings.features},
-        "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations.recipes)},
+        "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations.recipes)
+                    if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}
     return {"Data": data, "Settings of the run": used,
             **{f"Features: {name}": stores.made_from(path) for name, path in features.items()},

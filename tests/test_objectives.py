@@ -291,6 +291,7 @@ def test_bad_input_is_refused(name: str, similarity: Tensor, same_image: Tensor 
         ("adopt", {"temperature": 0.0}, "temperature"),
         ("adopt", {"denominator": "both"}, "with_positive, printed"),
         ("adopt", {"margin": -0.1}, "margin"),
+        ("adopt", {"margin": 0.2, "denominator": "printed"}, "margin does nothing"),
         ("infonce", {"temperature": -1.0}, "temperature"),
         ("constant_k", {"k": 0}, "at least 1"),
         ("triplet", {"margin": -0.1}, "margin"),

@@ -33,7 +33,7 @@ class AdOpt(Objective):
     Args:
         temperature: τ. The paper uses 0.05.
         denominator: "with_positive" or "printed".
-        margin: 0 for equation 6; the released code has 0.2. Without effect on the gradients of "printed".
+        margin: 0 for equation 6; the released code has 0.2. Refused with "printed", where it does nothing.
 
     Raises:
         InputError: for a temperature that is not positive, an unknown denominator, or a margin below 0.

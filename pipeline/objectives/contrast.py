@@ -18,6 +18,8 @@ def check_contrast(temperature: float, denominator: str, margin: float = 0.0) ->
         raise InputError(f"denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
     if not 0 <= margin < float("inf"):
         raise InputError(f"the margin must be a number of at least 0, got {margin}")
+    if margin and denominator == "printed":
+        raise InputError("a margin does nothing with the printed denominator; leave one of the two out")
 
 
 def hardest_contrast(

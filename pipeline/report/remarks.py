@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from pipeline.member import Member
 from pipeline.report import names
 from pipeline.report.layout import Layout
 from pipeline.report.measured import Measured
@@ -48,14 +48,17 @@ def _trained(measured: Iterable[Measured]) -> list[Note]:
     found: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
-            found.setdefault(_size(member.settings), {})[names.method(system.origin.recipe)] = None
+            found.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     if not found:
         return []
     told = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
-    return [Note(f"Trained here with {'; '.join(told)}.")]
+    return [Note(f"Training: {'; '.join(told)}.")]
 
 
-def _size(settings: Mapping[str, Any]) -> str:
+def _size(member: Member) -> str:
     """E.g. `d = 1024, 25 epochs, batches of 128, learning rate 0.0005`."""
+    settings = member.settings
+    if member.published:
+        return f"d = {settings.get('dimension', '?')}, by its authors (published weights)"
     d, epochs, batch, rate = (settings.get(key, "?") for key in ("dimension", "epochs", "batch_size", "learning_rate"))
     return f"d = {d}, {epochs} epochs, batches of {batch}, learning rate {rate}"

@@ -163,7 +163,7 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
                           for step, log in enumerate(logs)])
     header, *rows = table.to_csv(index=False).splitlines()
     path = folder / "steps.csv"
-    columns, *before = path.read_text(encoding="utf-8").splitlines() if path.exists() else [header]
+    columns, *before = (path.read_text(encoding="utf-8").splitlines() if path.exists() else []) or [header]
     before = before if columns == header else []
     numbers = ((row.partition(",")[0], row) for row in before)
     earlier = [row for number, row in numbers if number.isdigit() and int(number) < epoch]

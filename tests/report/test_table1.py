@@ -143,10 +143,10 @@ def test_a_stand_in_is_not_the_published_system() -> None:
 def test_size_and_length_of_training_stand_below_the_panel() -> None:
     (panel,) = build(system("coco", "coco_1k_5fold"))
     paper = "d = 1024, 25 epochs, batches of 128, learning rate 0.0005"
-    assert panel.notes[-1].text == f"Trained here with {paper}."
+    assert panel.notes[-1].text == f"Training: {paper}."
     small = {"dimension": 256, "epochs": 3, "learning_rate": 1e-3}
     (panel,) = build(system("coco", "coco_1k_5fold") | system("coco", "coco_1k_5fold", recipe="vse_pp", settings=small))
-    assert panel.notes[-1].text == (f"Trained here with VSE+2AD: {paper}; "
+    assert panel.notes[-1].text == (f"Training: VSE+2AD: {paper}; "
                                     "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001.")
 
 
@@ -187,3 +187,12 @@ def test_same_system_on_other_features_is_told_apart() -> None:
         "VSE+2AD (region: butd-36)",
         "VSE+2AD (region: butd-10-100)",
     ]
+
+
+def test_published_weights_are_not_said_to_be_trained_here() -> None:
+    measured = system("coco", "coco_1k_5fold", recipe="vse_infty")
+    for entry in measured.values():
+        for member in entry["made_from"]["members"]:
+            member["published"] = True
+    (panel,) = build(measured)
+    assert panel.notes[-1].text == "Training: d = 1024, by its authors (published weights)."

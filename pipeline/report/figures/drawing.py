@@ -133,7 +133,7 @@ def cut(text: str, most: int) -> str:
     """`text`, or so much of it as is `most` letters wide with the dots; between words, if it has words."""
     if columns(text) <= most:
         return text
-    kept = text
+    kept = text[:most]
     while columns(kept) > most - 2:
         kept = kept[:-1]
     words = kept.rpartition(" ")[0]

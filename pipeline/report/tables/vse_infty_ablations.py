@@ -91,6 +91,8 @@ def _published(ablation: Ablation, row: PublishedRow) -> Place:
 
 def _measured(ablation: Ablation, system: Measured) -> Place | None:
     origin, recipes = system.origin, ablation.recipes
+    if len(origin.visual) > 1:  # an ensemble
+        return None
     values = recipes.get(f"{origin.recipe}/{origin.visual}") or recipes.get(origin.recipe)
     return _place(origin.visual, origin.text, values) if values else None
 
