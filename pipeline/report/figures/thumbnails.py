@@ -20,7 +20,8 @@ def show(axes: Axes, opened: Callable[[], Image.Image], right: bool | None) -> N
     """One photograph, framed: solid green with a tick if right, dashed orange with a cross if not; None: plain."""
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
-        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="lanczos")
+        # Not clipped, as it fills its axes: in an SVG a clip is named after its place, to the last bit, which varies.
+        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="lanczos", clip_on=False)
     except ImageError as error:
         write(axes, 0.5, 0.5, "\n".join(textwrap.wrap(printable(f"not shown: {error}"), 14)), ha="center", fontsize=5,
               color=GREY)
