@@ -13,7 +13,7 @@ from PIL import Image
 from pipeline import gallery, images, training
 from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
-from pipeline.manifest import Manifest, Split
+from pipeline.manifest import Manifest
 from pipeline.nearest import nearest
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore
@@ -52,7 +52,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
-    query = _embed_image(trained, source, image) if image else _embed_text(trained, source, text or "")
+    query = _embed_image(trained, source, image) if image else _embed_text(trained, text or "")
     vectors = store.embeddings()
     found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
     hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
@@ -72,11 +72,9 @@ def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head,
     return training.load_head(folder, manifest, source), source
 
 
-def _embed_text(trained: training.Head, source: training.Source, text: str) -> np.ndarray:
+def _embed_text(trained: training.Head, text: str) -> np.ndarray:
     """[d] float32. The text goes the way of a split's captions, whatever encodes them."""
-    row = np.flatnonzero(source.done)[:1]
-    query = Split("query", row, row, np.zeros(1, np.int64), np.zeros(1, np.int64), [text])
-    return training.embed(trained.model, source, query, trained.text, 1)[1][0]
+    return training.embed_captions(trained.model, [text], trained.text, 1)[0]
 
 
 @torch.inference_mode()

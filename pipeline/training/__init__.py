@@ -3,7 +3,7 @@
 from pipeline.training.checkpoint import describe
 from pipeline.training.convert import convert
 from pipeline.training.divergence import Diverged
-from pipeline.training.embedding import embed
+from pipeline.training.embedding import embed, embed_captions
 from pipeline.training.head import Head
 from pipeline.training.head import load as load_head
 from pipeline.training.job import Job
@@ -14,4 +14,5 @@ from pipeline.training.source import FROM_PIXELS, RELEASED, Photographs, Source,
 from pipeline.training.source import of_head as source_of
 
 __all__ = ["FROM_PIXELS", "RELEASED", "Diverged", "Head", "Job", "Photographs", "Source", "convert", "describe",
-           "embed", "launch", "load_head", "networks", "read_released", "source_of", "train", "usable"]
+           "embed", "embed_captions", "launch", "load_head", "networks", "read_released", "source_of", "train",
+           "usable"]

@@ -98,7 +98,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Put back what `optimizer_tensors` took, in memory as the weights are. Raises KeyError where some of it lacks."""
+    """Put back what `optimizer_tensors` took, in memory as the weights are. Raises KeyError where a weight's state
+    lacks some of its fields."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):

@@ -66,6 +66,12 @@ class Job:
         return [key for key in description if there.get(key) != description[key]]
 
     @property
+    def _lost(self) -> list[str]:
+        """What is not there of a head that has trained for an epoch or more: it was when that epoch was kept."""
+        needed = ("best.safetensors", "head.json") if (self.folder / "last.safetensors").exists() else ()
+        return [file for file in needed if not (self.folder / file).exists()]
+
+    @property
     def pools_class_token(self) -> bool:
         """Whether an image's vector is its class token. Raises InputError where images have none."""
         if self.recipe.image_pooling.name != "cls":
@@ -77,8 +83,8 @@ class Job:
         return True
 
     def check(self, words: Text) -> None:
-        """Raises InputError where the recipe's parts cannot be built, or the folder holds another head and it is not to
-        be replaced."""
+        """Raises InputError where the recipe's parts cannot be built, or the folder holds another head, or one that has
+        lost something which only training makes again, and it is not to be replaced."""
         with torch.device("meta"):  # takes no memory and draws nothing
             for side in (self.recipe.image_pooling, self.recipe.text_pooling):
                 pooling.build(side.name, self.training.dimension, **side.options)
@@ -87,15 +93,16 @@ class Job:
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head that was trained otherwise ({', '.join(differs)}); choose "
                              "another --out, or --if-changed redo to replace it")
+        if self._lost and self.if_changed == "refuse":
+            raise InputError(f"{self.folder}: has lost {' and '.join(self._lost)}; put that back, or --if-changed redo "
+                             "to train anew")
 
     def claim(self, words: Text) -> None:
         """Make the folder this head's, in place of another one that it holds.
 
         Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
         """
-        files = "last.safetensors", "best.safetensors", "head.json"
-        begun, *needed = ((self.folder / file).exists() for file in files)
-        if self.differs(words) or (begun and not all(needed)):
+        if self.differs(words) or self._lost:
             for file in checkpoint.FILES:
                 (self.folder / file).unlink(missing_ok=True)
         if (self.folder / "head.json").exists() and self._holds(words):

@@ -217,6 +217,16 @@ def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifes
         training.load_head(job.folder, scenes, store)
 
 
+@pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
+def test_training_is_not_thrown_away_unasked(job: training.Job, lost: str) -> None:
+    training.train(job)
+    (job.folder / lost).unlink()
+    before = tree(job.folder)
+    with pytest.raises(InputError, match=f"has lost {lost}; put that back, or --if-changed redo"):
+        training.train(job)
+    assert tree(job.folder) == before
+
+
 @pytest.mark.parametrize("lost", ["best.safetensors", "head.json", "text", "text/vocabulary.json"])
 def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifest, store: FeatureStore,
                                               lost: str) -> None:
@@ -225,7 +235,7 @@ def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifes
     shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
     with pytest.raises(InputError, match="train"):
         training.load_head(job.folder, scenes, store)
-    training.train(job)
+    training.train(replace(job, if_changed="redo"))
     assert tree(job.folder) == before
 
 
