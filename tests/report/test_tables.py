@@ -113,6 +113,28 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
     assert measured[where + 1] == f"−{float(base[where]) - 330:.1f}"
 
 
+@pytest.mark.parametrize(("table", "recipe", "labels", "printed"), [
+    ("1", "vse_pp-seq2seq", ["Seq2Seq"], "69.9 58.5"),
+    ("1", "vse_pp-gcn_mean", ["GCN+AvgPool"], "69.0 54.9"),
+    ("1", "vse_pp-max", ["Best Pooling Function"], "74.5 60.7"),
+    ("6", "vse_infty-mean_gpo", ["AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
+    ("6", "vse_infty-gpo_cls", ["GPO", "CLS"], "73.8 94.8 59.2 88.0"),
+    ("7", "vse_infty-noaug", ["none"], "74.6 95.0 60.6 89.1"),
+    ("7", "vse_infty-visualaug", ["visual"], "75.4 95.5 61.4 89.5"),
+    ("8", "vse_infty-transformer", ["Transformer"], "77.4 95.4 61.4 90.1"),
+    ("12", "vse_infty-perdim", ["✓"], "76.5 95.9 61.2 89.6"),
+    ("13", "vse_infty-datadep", ["✓"], "78.0 96.2 61.8 90.2"),
+])
+def test_an_ablations_recipe_stands_with_its_published_row(table: str, recipe: str, labels: list[str],
+                                                           printed: str) -> None:
+    text, shown = ("bert", "BERT") if table == "6" else ("bigru", "BiGRU")
+    measured = system("coco", "coco_1k_5fold", recipe=recipe, text=text, features={"region": "butd-36"}, ensemble=None)
+    *published_rows, row = texts(tables.build(f"vse_infty_table{table}", measured).panels[0])
+    stands = [f"Region + {shown}", *labels]
+    assert [*stands, *printed.split()] in published_rows
+    assert row[: len(stands)] == stands
+
+
 @pytest.mark.parametrize(("name", "recipe"), [(name, recipe) for name, ablation in ABLATIONS.items()
                                               for recipe in ablation.recipes])
 def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str) -> None:
