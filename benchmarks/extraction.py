@@ -17,10 +17,11 @@ from typing import Any
 import torch
 
 from benchmarks.measure import least_times
-from pipeline import extraction, images, manifest, sample
+from pipeline import extraction, manifest, sample
 from pipeline.extraction import cluster, worker
 from pipeline.extractors import Runtime
 from pipeline.extractors.network import Network
+from pipeline.files import images
 from pipeline.manifest import Manifest
 
 BATCH = 16

@@ -19,9 +19,9 @@ from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
 from benchmarks import training_step
+from pipeline.files.digest import digest
 from pipeline.manifest import Split
 from pipeline.store import FeatureStore, Layout, Shard, prepare, write_shard
-from pipeline.store.layout import digest
 from pipeline.training.batches import TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128

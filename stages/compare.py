@@ -11,12 +11,13 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from pipeline import lineage, manifest, retrieval
+from pipeline import manifest, retrieval
 from pipeline.errors import InputError
-from pipeline.pool import Columns, Pool, require_one_owner
+from pipeline.provenance import record
 from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
+from pipeline.scores.candidates import Columns, Pool, require_one_owner
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from pipeline.similarity_store import SimilarityStore
 from stages import measuring, options
 from stages.layout import Layout
 
@@ -42,7 +43,7 @@ def command(layout: Layout, settings: Settings, a: str, b: str, dataset: str | N
     paths = [_paths(layout, dataset, name) for name in (a, b)]
     _refuse_stale(layout, dataset, [*paths[0], *paths[1]])
     for group in paths:
-        lineage.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
+        record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(paths, columns)
     first = groups[0][0]
     every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])
@@ -86,7 +87,7 @@ def _refuse_stale(layout: Layout, dataset: str, paths: Sequence[Path]) -> None:
     scored = [layout.similarity(dataset, head) for head in sorted(heads - stores.keys())]
     stores |= {path.stem: SimilarityStore.open(path) for path in scored if path.exists()}
     if stores:
-        lineage.refuse_stale(stores, lambda head: layout.head(dataset, head))
+        record.refuse_stale(stores, lambda head: layout.head(dataset, head))
 
 
 def _pools(paths: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:

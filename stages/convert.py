@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from pipeline import training, weights
+from pipeline import training
+from pipeline.files import weights
 from pipeline.manifest import Manifest
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore

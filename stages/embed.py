@@ -10,9 +10,11 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import embedding_store, lineage, training
+from pipeline import training
 from pipeline.errors import InputError
 from pipeline.manifest import SPLITS, Manifest, Split
+from pipeline.provenance import record
+from pipeline.scores import embedding_store
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore
 from stages import options
@@ -57,7 +59,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in SPLITS if (manifest.images["split"] == each).any()]]
     path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
-    made_from = lineage.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), source) | {
+    made_from = record.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), source) | {
         "trained_on": trained_on.dataset}
     _embed(path, trained, source, parts, settings.score.batch_size, made_from)
     images, captions = (sum(len(ids) for ids in every) for every in zip(

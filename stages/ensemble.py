@@ -11,11 +11,12 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import retrieval, similarity_store
+from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.pool import owners, require_one_owner
+from pipeline.scores import similarity_store
+from pipeline.scores.candidates import owners, require_one_owner
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from pipeline.similarity_store import SimilarityStore
 from stages import options
 from stages.layout import ENSEMBLES, Layout, system
 

@@ -9,14 +9,15 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from pipeline import lineage, manifest, retrieval
-from pipeline.embedding_store import EmbeddingStore
+from pipeline import manifest, retrieval
 from pipeline.errors import InputError
-from pipeline.pool import Columns, Pool
+from pipeline.provenance import record
 from pipeline.retrieval import Protocol, Ties, summary
 from pipeline.retrieval.extended import EXTENDED
+from pipeline.scores.candidates import Columns, Pool
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate, Run, Settings
-from pipeline.similarity_store import SimilarityStore
 from stages import measuring, options
 from stages.layout import ENSEMBLES, Layout, ablations, system
 
@@ -95,7 +96,7 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
     """Every system of the run, each by its data set's protocols, with what made it."""
     run = settings.run
     stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in _systems(layout, run)}
-    lineage.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
+    record.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
     results: dict[str, Any] = {}
     for name, store in stores.items():
         protocols = manifest.dataset(run.dataset).protocols if store.made_from["split"] == "test" else ["all"]

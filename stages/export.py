@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from pipeline.export import Exported, export
+from pipeline.importers.export import Exported, export
 from pipeline.importers.scan_text import CAPTIONS
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.settings import Settings

@@ -10,9 +10,9 @@ import click
 from tqdm import tqdm
 
 from pipeline import manifest
+from pipeline.files.results import read_json, texts, updating
 from pipeline.report import figures, latex, names
 from pipeline.report.examples import Gallery
-from pipeline.report.files import read_json, texts, updating
 from pipeline.report.heads import FEATURES, read_heads
 from pipeline.settings import Settings
 from pipeline.store.layout import describe

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pipeline.errors import InputError
-from pipeline.pool import Columns
 from pipeline.retrieval import PROTOCOLS, Protocol
+from pipeline.scores.candidates import Columns
 from stages.options import Command
 
 

@@ -11,13 +11,13 @@ import click
 from tqdm import tqdm
 
 from pipeline import manifest
+from pipeline.files.results import read_json
 from pipeline.manifest import Manifest
 from pipeline.report import names, page
-from pipeline.report.files import read_json
 from pipeline.report.heads import FEATURES, read_heads
 from pipeline.report.page import charts, explorer, headline, members, stores
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from pipeline.similarity_store import SimilarityStore
 from stages import options, scored
 from stages.layout import ENSEMBLES, Layout, system
 

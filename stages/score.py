@@ -8,10 +8,12 @@ import click
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import lineage, similarity_store, training
+from pipeline import training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.provenance import record
 from pipeline.retrieval import Embeddings
+from pipeline.scores import similarity_store
 from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout, system
@@ -59,7 +61,7 @@ def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path,
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))
     images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
-    made_from = lineage.made_from(folder.name, head, manifest, split.name, source)
+    made_from = record.made_from(folder.name, head, manifest, split.name, source)
     path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = Embeddings(images, captions, double=True)

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from pipeline import lineage
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.provenance import record
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import FEATURES
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from pipeline.similarity_store import SimilarityStore
 from stages.layout import ENSEMBLES, Layout, ablations, system
 
 
@@ -45,7 +45,7 @@ def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> di
     found = {name: SimilarityStore.open(path) for name in names(settings, (*FEATURES, *ENSEMBLES))
              if (path := layout.similarity(dataset, name)).exists()}
     if found:
-        lineage.refuse_stale(found, lambda head: layout.head(dataset, head))
+        record.refuse_stale(found, lambda head: layout.head(dataset, head))
     for name, store in found.items():
         if name in metrics and metrics[name].get("made_from") != store.made_from:
             raise InputError(f"{layout.metrics}: {name} was scored again since; run `pipeline evaluate`")

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline import gallery, images, training
-from pipeline.embedding_store import EmbeddingStore
+from pipeline import training
 from pipeline.errors import InputError
+from pipeline.files import images
 from pipeline.manifest import Manifest
-from pipeline.nearest import nearest
+from pipeline.report import search_page
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.nearest import nearest
 from pipeline.settings import Settings
 from pipeline.store import FeatureStore
 from stages import options
@@ -57,7 +59,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
     hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
     path = out or layout.root / "results" / "search.html"
-    _write(path, gallery.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
+    _write(path, search_page.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
     for hit in hits:
         shown = hit.found if hit.found is not None else next(iter(hit.captions), "")
         click.echo(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {shown}")
@@ -97,7 +99,7 @@ def _embed_image(trained: training.Head, source: training.Source, path: Path) ->
 
 def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
     """[N, D] as they would be stored."""
-    from pipeline.rebuild import extractor_of  # backbones take seconds to import
+    from pipeline.extractors.rebuild import extractor_of  # backbones take seconds to import
 
     extractor = extractor_of(store)
     items = extractor.extract([extractor.prepare(image)], [image.size])[0].features
@@ -112,13 +114,13 @@ def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:
 
 
 def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.ndarray, products: np.ndarray
-          ) -> Iterator[gallery.Hit]:
+          ) -> Iterator[search_page.Hit]:
     """The images that were found, or whose captions were."""
     for rank, (place, similarity) in enumerate(zip(places.tolist(), products.tolist(), strict=True), start=1):
         image_id = int(store.image_ids[store.caption_image[place] if captions else place])
         own = manifest.table[manifest.table["image_id"] == image_id]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        yield gallery.Hit(rank, similarity, image_id, manifest.images_folder / str(own["file"].iloc[0]),
+        yield search_page.Hit(rank, similarity, image_id, manifest.images_folder / str(own["file"].iloc[0]),
                           own["caption"].tolist(), found)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from pipeline import synthetic
+from pipeline.files.results import read_json
 from pipeline.report import published
-from pipeline.report.files import read_json
 from pipeline.settings import Settings
+from pipeline.studies import synthetic
 from stages import options
 from stages.layout import Layout
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from pipeline import synthetic
+from pipeline.files.results import read_json, texts, updating
 from pipeline.report import latex, markdown, tables
-from pipeline.report.files import read_json, texts, updating
 from pipeline.settings import Settings
+from pipeline.studies import synthetic
 from stages.layout import Layout
 from stages.options import with_settings
 

@@ -8,8 +8,8 @@ from operator import itemgetter
 import click
 from tqdm import tqdm
 
-from pipeline import throughput
 from pipeline.settings import Settings
+from pipeline.studies import throughput
 from stages.layout import Layout
 from stages.options import with_settings
 

@@ -11,11 +11,11 @@ import click
 from tqdm import tqdm
 
 from pipeline.errors import InputError
+from pipeline.extractors.rebuild import network_of
 from pipeline.manifest import Manifest
-from pipeline.rebuild import network_of
+from pipeline.provenance.trace import Result, Step, image_of, query, trace
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from pipeline.similarity_store import SimilarityStore
-from pipeline.trace import Result, Step, image_of, query, trace
 from stages import options
 from stages.layout import Layout
 

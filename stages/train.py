@@ -10,11 +10,11 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from pipeline import objectives, training, variation
+from pipeline import objectives, training
 from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
-from pipeline.settings import Recipe, Settings
+from pipeline.settings import Recipe, Settings, variation
 from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system

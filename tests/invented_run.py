@@ -13,12 +13,12 @@ import pandas as pd
 from invented_heads import head
 from PIL import Image
 
-from pipeline import similarity_store
+from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Member, fuse
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores import similarity_store
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store.layout import Layout, create
-from pipeline.weights import sha256
 
 CAPTIONS = [
     "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.extractors import Runtime
+from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.store import Extra, Layout
-from pipeline.store.layout import digest
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]

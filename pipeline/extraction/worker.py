@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from pipeline import extractors, images
+from pipeline import extractors
 from pipeline.errors import InputError
 from pipeline.extraction.job import Description, Engine, OnImages, Task
+from pipeline.files import images
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 

@@ -14,10 +14,10 @@ from PIL import Image
 from torch import nn
 from torchvision.models import resnet101
 
-from pipeline import weights
 from pipeline.errors import InputError
 from pipeline.extractors.butd import pixels
 from pipeline.extractors.network import PRECISIONS, Network, Runtime
+from pipeline.files import weights
 
 # Places in the file -> our names.
 BASE = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}

@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 from timm.data import resolve_model_data_config
 
-from pipeline import images, weights
 from pipeline.errors import InputError
+from pipeline.files import images, weights
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

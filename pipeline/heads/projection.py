@@ -8,20 +8,7 @@ from torch import nn
 from pipeline.errors import InputError
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.pooling.mask import valid_mask
-
-
-class LinearProjection(nn.Module):
-    """One linear layer: grid and patch features, and BERT's tokens (VSE+2AD eq. 1)."""
-
-    def __init__(self, width: int, dimension: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(width, dimension)
-        nn.init.xavier_uniform_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width], counts [B]. Returns [B, N, dimension]; padding is whatever it is."""
-        return self.linear(items)
+from pipeline.text.linear import LinearProjection
 
 
 class ResidualProjection(nn.Module):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.digest import digest
 from pipeline.importers.base import Found, OnFound, Source, Unusable
 from pipeline.importers.job import Import
 from pipeline.store import Layout, Shard, exclusive, prepare, write_failures, write_shard
-from pipeline.store.layout import digest
 
 
 @dataclass(frozen=True)

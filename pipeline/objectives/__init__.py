@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.lookup import build_by_name
 from pipeline.objectives.adopt import AdOpt
 from pipeline.objectives.base import Objective
 from pipeline.objectives.constant_k import ConstantK
 from pipeline.objectives.infonce import InfoNCE
 from pipeline.objectives.random_k import RandomK
 from pipeline.objectives.triplet import Triplet
+from pipeline.settings.lookup import build_by_name
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "adopt": AdOpt,

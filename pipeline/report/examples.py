@@ -12,12 +12,12 @@ import numpy as np
 from PIL import Image
 
 from pipeline.errors import InputError
-from pipeline.images import decode
+from pipeline.files.images import decode
 from pipeline.manifest import Manifest
-from pipeline.member import Member
+from pipeline.provenance.head_record import Member
 from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
 from pipeline.retrieval.similarity import Direction
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 WORDS: dict[Direction, dict[str, str]] = {
     "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
-from pipeline.member import Member
+from pipeline.files.weights import UNTRAINED
+from pipeline.provenance.head_record import Member
 from pipeline.training.checkpoint import describe
-from pipeline.weights import UNTRAINED
 
 FEATURES = ("region", "grid", "patch")
 

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.member import Member, differences
+from pipeline.provenance.head_record import Member, differences
 from pipeline.report.published import COLUMNS, RECALLS
 
 BENCHMARKS = {

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.member import Member
+from pipeline.files.weights import UNTRAINED, checkpoints
+from pipeline.provenance.head_record import Member
 from pipeline.report.measured import Measured
 from pipeline.training.source import RELEASED
-from pipeline.weights import UNTRAINED, checkpoints
 
 OTHER = "other"
 STAND_IN = "†"

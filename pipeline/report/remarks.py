@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipeline.member import Member
+from pipeline.provenance.head_record import Member
 from pipeline.report import names
 from pipeline.report.layout import Layout
 from pipeline.report.measured import Measured

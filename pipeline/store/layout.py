@@ -17,7 +17,6 @@ Every array is cut at the same images, so a shard has one owner, and any zarr li
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -30,6 +29,7 @@ import zarr
 from zarr.codecs import ZstdCodec
 
 from pipeline.errors import InputError
+from pipeline.files.digest import digest
 
 FORMAT = 2
 PENDING, DONE, FAILED = 0, 1, 2
@@ -76,11 +76,6 @@ class Layout:
         features = {"features": ((self.items, self.dimension), self.dtype)}
         extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
         return features | PLAIN | extras
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, keys sorted."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray) -> None:

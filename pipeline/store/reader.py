@@ -17,9 +17,10 @@ import numpy as np
 import zarr
 from numcodecs.zstd import Zstd
 
+from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
 from pipeline.store import ledger, shard_file
-from pipeline.store.layout import DONE, FAILED, StoreError, describe, digest
+from pipeline.store.layout import DONE, FAILED, StoreError, describe
 
 
 class FeatureStore:

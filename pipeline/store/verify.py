@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import zarr
 
+from pipeline.files.digest import digest
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, arrays_digest, describe, digest
+from pipeline.store.layout import DONE, FAILED, Layout, StoreError, arrays_digest, describe
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 import zarr
 
+from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_file
-from pipeline.store.layout import DONE, FAILED, PLAIN, Layout, StoreError, create, describe, digest
+from pipeline.store.layout import DONE, FAILED, PLAIN, Layout, StoreError, create, describe
 from pipeline.store.survey import survey
 
 

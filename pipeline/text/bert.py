@@ -15,12 +15,12 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from pipeline import weights
 from pipeline.errors import InputError
-from pipeline.heads.projection import LinearProjection
+from pipeline.files import weights
+from pipeline.files.digest import digest, sha256
 from pipeline.settings import Training
-from pipeline.store.layout import digest
 from pipeline.text.base import Words
+from pipeline.text.linear import LinearProjection
 
 FILES = ["*.json", "*.txt", "model*.safetensors"]
 """Of a checkpoint's files, all that are ever read: no pickle, no code."""
@@ -147,7 +147,7 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
     its weights' file, where that is one."""
     place = {"folder": folder.resolve().name} if Path(checkpoint).is_dir() else {"hub": checkpoint}
     files = list(folder.glob("model*.safetensors"))
-    return place | ({"sha256": weights.sha256(files[0])} if len(files) == 1 else {})
+    return place | ({"sha256": sha256(files[0])} if len(files) == 1 else {})
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.errors import InputError
-from pipeline.store.layout import digest
+from pipeline.files.digest import digest
 from pipeline.text.splitting import SPLITTINGS, words
 
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"

@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from pipeline import text as texts
 from pipeline.errors import InputError
+from pipeline.files.digest import sha256
 from pipeline.heads.two_tower import TwoTower
 from pipeline.settings import Training, first_fault
 from pipeline.training import checkpoint
 from pipeline.training.job import Job
 from pipeline.training.released import Released
 from pipeline.training.source import Photographs
-from pipeline.weights import sha256
 
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
 """The released code's options -> our settings."""

@@ -10,13 +10,13 @@ import torch
 
 from pipeline import text as texts
 from pipeline.errors import InputError
+from pipeline.files.digest import sha256
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.source import Photographs, Source
-from pipeline.weights import sha256
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline import images, weights
 from pipeline.errors import InputError
+from pipeline.files import images, weights
+from pipeline.files.digest import digest
 from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, provenance
-from pipeline.store.layout import digest
 from pipeline.text import Text
 
 FROM_PIXELS = ("grid", "patch")

@@ -14,9 +14,10 @@ import pytest
 from folders import tree
 from spoiling import scenes_in
 
-from pipeline import extraction, images
+from pipeline import extraction
 from pipeline.errors import InputError
 from pipeline.extraction import worker
+from pipeline.files import images
 from pipeline.store import FeatureStore, StoreError, verify
 
 

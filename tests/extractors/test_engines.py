@@ -10,10 +10,12 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline import extractors, weights
+from pipeline import extractors
 from pipeline.errors import InputError
 from pipeline.extractors import Runtime
 from pipeline.extractors.pyramid import windows
+from pipeline.files import weights
+from pipeline.files.digest import sha256
 
 CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 128}
 VIT = {"network": "test_vit", "weights": "untrained", "image_size": 160}
@@ -171,7 +173,7 @@ def test_every_checkpoint_says_what_a_user_must_know() -> None:
 def test_the_samples_weights_are_the_known_ones_and_fit() -> None:
     path, known = weights.locate("efficientnet-lite0")
     assert known is not None
-    assert weights.sha256(path) == known.sha256
+    assert sha256(path) == known.sha256
     options = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 64, "grid": 2}
     engine = extractors.build("grid", options, Runtime())
     assert (engine.trained, engine.dimension) == (True, 1280)

@@ -19,8 +19,8 @@ from safetensors.torch import load_file
 
 from pipeline import settings
 from pipeline.errors import InputError
+from pipeline.files.images import ImageError
 from pipeline.heads import pooling
-from pipeline.images import ImageError
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads

@@ -9,10 +9,10 @@ from invented import BERT, system
 
 from pipeline.errors import InputError
 from pipeline.extractors import ENGINES
+from pipeline.files.weights import checkpoints
 from pipeline.report.measured import elsewhere, read
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.training.source import RELEASED
-from pipeline.weights import checkpoints
 
 
 def only(measured: dict[str, Any]) -> dict[str, Any]:

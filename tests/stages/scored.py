@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import similarity_store
 from pipeline.retrieval import Embeddings
+from pipeline.scores import similarity_store
 
 IMAGES, CAPTIONS = 12, 5
 

@@ -12,8 +12,9 @@ import pytest
 import zarr
 from scored import score
 
-from pipeline import retrieval, similarity_store
-from pipeline.similarity_store import SimilarityStore
+from pipeline import retrieval
+from pipeline.scores import similarity_store
+from pipeline.scores.similarity_store import SimilarityStore
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 

@@ -11,7 +11,7 @@ import pytest
 from scored import score
 
 from pipeline import retrieval
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 

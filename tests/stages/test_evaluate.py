@@ -15,7 +15,7 @@ from scored import score
 
 from pipeline import retrieval
 from pipeline.retrieval.extended import EXTENDED
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 RUN = ("-S", "run.features=[region, grid]")
 

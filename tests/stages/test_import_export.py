@@ -11,7 +11,7 @@ import pytest
 from folders import tree
 
 from pipeline.errors import InputError
-from pipeline.rebuild import network_of
+from pipeline.extractors.rebuild import network_of
 from pipeline.store import FeatureStore
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -15,7 +15,7 @@ import pytest
 from invented_heads import head
 
 from pipeline import retrieval
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import zarr
 
-from pipeline.embedding_store import EmbeddingStore
+from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.similarity_store import SimilarityStore
-from pipeline.store.layout import digest
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 HEAD = "vse2ad-region-bigru-s0"
 OWN = Path("similarities/sample", f"{HEAD}.zarr")

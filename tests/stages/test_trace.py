@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import similarity_store
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores import similarity_store
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore, ledger
 
 HEAD = "vse2ad-region-bigru-s0"

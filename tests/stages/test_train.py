@@ -18,7 +18,7 @@ import pytest
 from folders import tree
 
 from pipeline.manifest import Manifest
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 from pipeline.training import checkpoint
 

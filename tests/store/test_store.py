@@ -13,6 +13,7 @@ import pytest
 import zarr
 from folders import tree
 
+from pipeline.files.digest import digest
 from pipeline.store import (
     Extra,
     FeatureStore,
@@ -25,7 +26,6 @@ from pipeline.store import (
     verify,
     write_shard,
 )
-from pipeline.store.layout import digest
 
 IDS = np.arange(100, 111)
 SIZES = np.arange(1000, 1011)  # bytes of the image files

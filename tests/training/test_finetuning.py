@@ -15,11 +15,12 @@ from folders import tree
 from PIL import Image
 from torch import nn
 
-from pipeline import images, settings, training
-from pipeline.embedding_store import EmbeddingStore
+from pipeline import settings, training
 from pipeline.errors import InputError
+from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.settings import Named, Recipe
 from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText

@@ -21,7 +21,7 @@ from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.extractors.butd_cnn import caffe_resnet101
 from pipeline.manifest import Manifest
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.training import released

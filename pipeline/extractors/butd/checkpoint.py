@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pipeline import restricted_pickle, weights
 from pipeline.errors import InputError
 from pipeline.extractors.butd import caffe_order
+from pipeline.files import restricted_pickle, weights
 
 if TYPE_CHECKING:
     from pipeline.extractors.butd.network import FasterRCNN

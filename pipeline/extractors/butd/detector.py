@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import torch
 from PIL import Image
 
-from pipeline import weights
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import checkpoint, geometry, pixels
 from pipeline.extractors.network import PRECISIONS, Runtime
-from pipeline.images import ImageError
+from pipeline.files import weights
+from pipeline.files.images import ImageError
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 

@@ -18,9 +18,9 @@ from pipeline.errors import InputError
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import detector
 from pipeline.extractors.network import Runtime
-from pipeline.images import ImageError
+from pipeline.files.digest import sha256
+from pipeline.files.images import ImageError
 from pipeline.store import Extra
-from pipeline.weights import sha256
 
 
 class Options(detector.Options):

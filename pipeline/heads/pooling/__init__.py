@@ -21,7 +21,7 @@ from pipeline.heads.pooling.mean import MeanPool
 from pipeline.heads.pooling.selfattn import SelfAttnPool
 from pipeline.heads.pooling.seq2seq import Seq2SeqPool
 from pipeline.heads.pooling.softpool import SoftPool
-from pipeline.lookup import build_by_name
+from pipeline.settings.lookup import build_by_name
 
 POOLINGS: dict[str, type[Pooling]] = {
     "adapool": AdaPool,

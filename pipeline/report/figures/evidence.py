@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.member import Member
+from pipeline.provenance.head_record import Member
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.networks import STAND_IN, told

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
-from pipeline.images import ImageError
+from pipeline.files.images import ImageError
 from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, printable
 
 PIXELS = 240  # of a thumbnail's side: some 300 an inch as printed

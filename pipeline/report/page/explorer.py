@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import thumbnail
 from pipeline.errors import InputError
-from pipeline.images import ImageError
-from pipeline.report import names
+from pipeline.files.images import ImageError
+from pipeline.report import names, thumbnail
 from pipeline.report.examples import Gallery, digest_order, expected, top
 from pipeline.report.networks import told
 from pipeline.retrieval import rank

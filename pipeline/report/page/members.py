@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.retrieval import Member, Metrics, contrast, evaluate, fuse
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
-from pipeline.similarity_store import SimilarityStore
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ import torch
 from PIL import Image
 from torch import nn
 
-from pipeline import extractors, weights
+from pipeline import extractors
 from pipeline.errors import InputError
 from pipeline.extractors import Runtime, butd_cnn
 from pipeline.extractors.butd import pixels
+from pipeline.files import weights
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,14 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline import extraction, extractors, manifest, weights
+from pipeline import extraction, extractors, manifest
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extractors import Runtime
 from pipeline.extractors.butd import checkpoint, detected, given
-from pipeline.images import ImageError
+from pipeline.files import weights
+from pipeline.files.digest import sha256
+from pipeline.files.images import ImageError
 from pipeline.store import FeatureStore
 
 SMALL = {"weights": "untrained", "short_side": 96, "long_side": 160}
@@ -160,7 +162,7 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     file = boxes_file(tmp_path, **{"a b.png": boxes, "c.png": [[0, 0, 5, 5]]})
     engine = extractors.build("butd-given", {**SMALL, "boxes": file}, Runtime())
     assert (engine.items, engine.recipe) == (2, "butd-given")
-    assert engine.settings["boxes"] == weights.sha256(Path(file))
+    assert engine.settings["boxes"] == sha256(Path(file))
     picture = Image.fromarray(np.random.default_rng(4).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     picture.info["file"] = "a b.png"
     prepared = engine.prepare(picture)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from torch import nn
 
-from pipeline import lineage, training
+from pipeline import training
 from pipeline.manifest import Manifest
+from pipeline.provenance import record
 from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -42,7 +43,7 @@ def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, mon
 
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
-    made = lineage.made_from("x", head(), scenes, "test", store)
+    made = record.made_from("x", head(), scenes, "test", store)
     assert (made["recipe"], made["seed"]) == ("mine", 3)
     assert (made["features"], made["untrained"]) == ({"grid": "grid2"}, ["grid"])
     (member,) = made["members"]
@@ -50,7 +51,7 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
     assert (member["store"], member["vocabulary"]) == (store.identity, TEXT.digest)
     assert member["networks"] == training.networks(store, TEXT)  # of a head that does not say them
     said = {"image": {"engine": "grid"}, "text": {}}
-    assert lineage.made_from("x", head(networks=said), scenes, "test", store)["members"][0]["networks"] == said
+    assert record.made_from("x", head(networks=said), scenes, "test", store)["members"][0]["networks"] == said
 
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
@@ -59,4 +60,4 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
                                                         "weights": "untrained"}
     networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
     assert networks["image"]["weights"] == training.RELEASED
-    assert lineage.made_from("x", head(networks=networks), scenes, "test", source)["untrained"] == []
+    assert record.made_from("x", head(networks=networks), scenes, "test", source)["untrained"] == []

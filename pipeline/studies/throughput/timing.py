@@ -12,8 +12,8 @@ import torch
 
 from pipeline.errors import InputError
 from pipeline.settings import Named, Recipe, Throughput, Training
-from pipeline.throughput import steps
-from pipeline.throughput.clock import seconds
+from pipeline.studies.throughput import steps
+from pipeline.studies.throughput.clock import seconds
 
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
 

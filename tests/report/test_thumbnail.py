@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline import thumbnail
+from pipeline.report import thumbnail
 
 
 @pytest.mark.parametrize(("size", "small"), [((800, 400), (100, 50)), ((30, 60), (30, 60)), ((4000, 3), (100, 1))])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipeline.gallery import SIDE, Hit, page
+from pipeline.report.search_page import SIDE, Hit, page
 
 NASTY = '<script>alert("1")</script> & \'"'
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import restricted_pickle
 from pipeline.errors import InputError
+from pipeline.files import restricted_pickle
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -13,8 +13,8 @@ import pytest
 from folders import tree
 
 from pipeline.errors import InputError
-from pipeline.export import Exported, export, scan_name
 from pipeline.importers import bring_in
+from pipeline.importers.export import Exported, export, scan_name
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, StoreError
 
@@ -185,7 +185,7 @@ def test_names(dataset: str, names: list[str]) -> None:
 def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are written as they are read: no array is larger than one."""
     store, _ = made(tmp_path, TABLE, [2] * 14)
-    monkeypatch.setattr("pipeline.export.BATCH", 2)
+    monkeypatch.setattr("pipeline.importers.export.BATCH", 2)
     read: Callable[..., tuple[np.ndarray, np.ndarray]] = store.read
     sizes: list[int] = []
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
-from pipeline import recipes, settings
+from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.report.tables import vse2ad_analysis, vse2ad_table3, vse2ad_tableC2
-from pipeline.variation import Variation, named
+from pipeline.settings import inheritance
+from pipeline.settings.variation import Variation, named
 
-PARAMS = Path(__file__).parents[1] / "params.yaml"
+PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS).recipes
 
 
 def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
     whole = {"pooling": {"name": "gpo", "width": 8}, "rate": 1, "clip": 2}
-    found = recipes.resolve({"c": {"base": "b", "text_pooling": {"name": "cls"}},
+    found = inheritance.resolve({"c": {"base": "b", "text_pooling": {"name": "cls"}},
                              "b": {"base": "a", "pooling": {"name": "max"}, "rate": 3}, "a": whole})
     assert found["a"] == {"image_pooling": whole["pooling"], "text_pooling": whole["pooling"], "rate": 1, "clip": 2}
     assert found["b"] == {"image_pooling": {"name": "max"}, "text_pooling": {"name": "max"}, "rate": 3, "clip": 2}
@@ -35,7 +36,7 @@ def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
 ])
 def test_recipes_without_sense_are_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        recipes.resolve(section)
+        inheritance.resolve(section)
 
 
 def test_a_change_to_a_recipe_is_to_that_alone() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline import nearest as module
 from pipeline.errors import InputError
-from pipeline.nearest import nearest
+from pipeline.scores import nearest as module
+from pipeline.scores.nearest import nearest
 
 
 @pytest.mark.parametrize("library_from", [0, 10**9])

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import settings, throughput
+from pipeline import settings
 from pipeline.errors import InputError
-from pipeline.throughput import steps
-from pipeline.throughput.clock import seconds
+from pipeline.studies import throughput
+from pipeline.studies.throughput import steps
+from pipeline.studies.throughput.clock import seconds
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 SMALL = SETTINGS.throughput.model_copy(update={

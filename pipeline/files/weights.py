@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from safetensors.torch import load_file
 
 from pipeline.errors import InputError
+from pipeline.files.digest import sha256
 
 UNTRAINED = "untrained"
 
@@ -103,12 +104,6 @@ def read(path: Path) -> dict[str, torch.Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise InputError(f"{path}: expected a state dict of tensors")
     return dict(state)
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(module: torch.nn.Module) -> str:

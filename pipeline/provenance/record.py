@@ -9,12 +9,12 @@ from typing import Any
 
 from pipeline import training
 from pipeline.errors import InputError
+from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.member import Member, differences
-from pipeline.similarity_store import SimilarityStore
+from pipeline.provenance.head_record import Member, differences
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.training import Head
 from pipeline.training.source import Source
-from pipeline.weights import sha256
 
 
 def made_from(name: str, head: Head, manifest: Manifest, split: str, source: Source) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from pipeline import settings, synthetic
+from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads.pooling.gpo import GPO
+from pipeline.studies import synthetic
 from stages.cli import cli
 
-PARAMS = Path(__file__).parents[1] / "params.yaml"
+PARAMS = Path(__file__).parents[2] / "params.yaml"
 FEW = ("synthetic.steps=60", "synthetic.sets=8", "synthetic.dimension=8", "synthetic.learning_rate=0.02",
        "synthetic.seen=[4, 8]", "synthetic.tested=[2, 10]")
 SMALL = settings.load(PARAMS, FEW).synthetic

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import embedding_store
-from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
+from pipeline.scores import embedding_store
+from pipeline.scores.embedding_store import EmbeddingStore
 
 MADE = {"dataset": "a", "members": [{"checkpoint": "c"}]}
 

@@ -1,5 +1,5 @@
 """How fast things are on this machine: poolings, a query's answer, and what a cross-encoder would take."""
 
-from pipeline.throughput.timing import measure
+from pipeline.studies.throughput.timing import measure
 
 __all__ = ["measure"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from pipeline import images, thumbnail
+from pipeline.files import images
+from pipeline.report import thumbnail
 
 SIDE = 320  # pixels, the longer side of a thumbnail
 

@@ -15,12 +15,11 @@ import numpy as np
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore, ledger
-from pipeline.store.layout import digest
 from pipeline.training import describe
-from pipeline.weights import sha256
 
 
 class Places(Protocol):

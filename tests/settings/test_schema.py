@@ -11,7 +11,7 @@ import yaml
 from pipeline import settings
 from pipeline.errors import InputError
 
-PARAMS = Path(__file__).parents[1] / "params.yaml"
+PARAMS = Path(__file__).parents[2] / "params.yaml"
 
 
 def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:

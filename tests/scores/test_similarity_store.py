@@ -10,11 +10,12 @@ import pytest
 import torch
 import zarr
 
-from pipeline import retrieval, similarity_store
+from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.stored import Matrix
-from pipeline.similarity_store import COLUMNS, ROWS, SimilarityStore
+from pipeline.scores import similarity_store
+from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
 
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:

@@ -26,10 +26,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import zarr
 
-from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
 from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.scores.embedding_store import EmbeddingStore
 
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH

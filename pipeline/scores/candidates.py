@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.embedding_store import EmbeddingStore
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Embeddings, PerDirection, Similarity, as_similarity, consecutive_captions
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.enlarged import Enlarged
-from pipeline.similarity_store import SimilarityStore
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore
 
 
 @dataclass(frozen=True)

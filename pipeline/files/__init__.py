@@ -1,0 +1,1 @@
+"""How bytes are read and written: images, weights, untrusted pickles, digests, results."""

@@ -1,0 +1,1 @@
+"""What made a result, and whether it still does."""

@@ -1,0 +1,1 @@
+"""Stored similarities and embeddings, and how candidates in them are found."""

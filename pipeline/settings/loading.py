@@ -1,0 +1,81 @@
+"""Read `params.yaml`, with changes of single keys, into checked settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from pipeline.errors import InputError
+from pipeline.settings import inheritance
+from pipeline.settings.schema import Settings, first_fault
+
+
+class _Loader(yaml.SafeLoader):
+    """1e-5 is a number, as in YAML 1.2 and for DVC; YAML 1.1 wants 1.0e-5."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+                              list("-+0123456789"))
+
+
+def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
+    """Read and check a settings file, with `key.path=value` changes (values are YAML) made to it first.
+
+    Recipes are whole before a change is made to one: it does not reach those that build on it.
+
+    Raises InputError for a missing file, bad YAML, an unknown key, a value of the wrong type.
+    """
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such settings file; run in a clone of the project or name one "
+                         "with --params") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as YAML: {error}") from None
+    if isinstance(tree, dict) and "recipes" in tree:
+        tree["recipes"] = inheritance.resolve(tree["recipes"])
+    tree = json.loads(json.dumps(tree, default=str))  # what is shared becomes copies: a change is to one place
+    for change in changes:
+        _change(tree, change)
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(f"{path}: {first_fault(error)}") from None
+    if fault := _fault_of_run(settings):
+        raise InputError(f"{path}: {fault}")
+    return settings
+
+
+def _fault_of_run(settings: Settings) -> str | None:
+    """What of the run does not fit together; None if all does.
+
+    A recipe need not be one of the settings': converted and varied heads bear names of their own, and are measured too.
+    """
+    run, ablations = settings.run, settings.run.ablations
+    if ablations.recipes and ablations.feature not in run.features:
+        return (f"run.ablations.feature: {ablations.feature} is not among run.features, {', '.join(run.features)}; "
+                "name one of them, or give run.ablations.recipes as []")
+    return None
+
+
+def _change(tree: Any, change: str) -> None:
+    path, equals, text = change.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise InputError(f"-S {change}: expected key.path=value")
+    node = tree
+    for key in keys[:-1]:
+        if not isinstance(node, dict) or key not in node:
+            raise InputError(f"-S {change}: no section {key!r} in the settings")
+        node = node[key]
+    if not isinstance(node, dict):
+        raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
+    try:
+        node[keys[-1]] = yaml.load(text, _Loader)
+    except yaml.YAMLError:
+        raise InputError(f"-S {change}: the value is not readable as YAML") from None

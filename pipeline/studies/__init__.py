@@ -1,0 +1,1 @@
+"""Experiments about the method itself: pooling patterns and throughput."""

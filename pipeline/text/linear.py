@@ -1,0 +1,20 @@
+"""One linear layer from an encoder's items to the joint space."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class LinearProjection(nn.Module):
+    """One linear layer: grid and patch features, and BERT's tokens (VSE+2AD eq. 1)."""
+
+    def __init__(self, width: int, dimension: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, dimension)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """items [B, N, width], counts [B]. Returns [B, N, dimension]; padded values are unspecified."""
+        return self.linear(items)
