@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pipeline import training
+from pipeline.features import FEATURES
 from pipeline.files import weights
 from pipeline.manifest import Manifest
 from pipeline.settings import Settings
@@ -43,7 +44,7 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
         options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     source: FeatureStore | training.Photographs
-    if released.feature in training.FROM_PIXELS:  # it has its own network; the settings' must be the same
+    if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
         engine = settings.engine_of(released.feature)
         untrained = {**engine.options, "weights": weights.UNTRAINED}
         source = training.Photographs(manifest, images or manifest.images_folder, engine.engine, untrained)

@@ -13,12 +13,13 @@ from tqdm import tqdm
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.features import ENSEMBLES
 from pipeline.scores import similarity_store
 from pipeline.scores.candidates import owners, require_one_owner
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
 from stages import options
-from stages.layout import ENSEMBLES, Layout, system
+from stages.layout import Layout, system
 
 
 @click.command

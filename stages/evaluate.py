@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from pipeline import manifest, retrieval
 from pipeline.errors import InputError
+from pipeline.features import ENSEMBLES
 from pipeline.provenance import record
 from pipeline.retrieval import Protocol, Ties, summary
 from pipeline.retrieval.extended import EXTENDED
@@ -19,7 +20,7 @@ from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate, Run, Settings
 from stages import measuring, options
-from stages.layout import ENSEMBLES, Layout, ablations, system
+from stages.layout import Layout, ablations, system
 
 
 @click.command

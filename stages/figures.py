@@ -10,14 +10,15 @@ import click
 from tqdm import tqdm
 
 from pipeline import manifest
+from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.files.results import read_json, texts, updating
 from pipeline.report import figures, latex, names
 from pipeline.report.examples import Gallery
-from pipeline.report.heads import FEATURES, read_heads
+from pipeline.report.heads import read_heads
 from pipeline.settings import Settings
 from pipeline.store.layout import describe
 from stages import options, scored
-from stages.layout import ENSEMBLES, Layout
+from stages.layout import Layout
 
 
 @click.command

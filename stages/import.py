@@ -9,6 +9,7 @@ import click
 from tqdm import tqdm
 
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from pipeline.importers import FORMATS, Import, bring_in
 from pipeline.manifest import Manifest
 from pipeline.settings import Settings
@@ -22,7 +23,7 @@ from stages.layout import Layout
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
               help="The manifest, where it lies elsewhere.")
-@click.option("--feature", type=click.Choice(["region", "grid", "patch"]), help="Which feature it is to serve as.")
+@click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
 @click.option("--recipe", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",

@@ -7,9 +7,6 @@ from pathlib import Path
 
 from pipeline.settings import Run
 
-# Ensemble -> the features whose heads it averages (VSE+2AD section 4.3).
-ENSEMBLES = {"R": ("region",), "RG": ("region", "grid"), "RGP": ("region", "grid", "patch")}
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -55,7 +52,7 @@ class Layout:
 
 
 def system(recipe: str, feature: str, text: str, seed: int) -> str:
-    """The name of a head (feature: region, grid, patch) or an ensemble (R, RG, RGP)."""
+    """The name of a head of a feature, or of an ensemble such as RG."""
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 

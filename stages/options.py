@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline import settings
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from stages.layout import Layout
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,7 +38,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
-feature = click.option("--feature", type=click.Choice(["region", "grid", "patch"]), required=True,
+feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True,
                        help="Which visual feature.")
 text = click.option("--text", type=click.Choice(["bigru", "bert"]), default="bigru", show_default=True,
                     help="Which text encoder.")

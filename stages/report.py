@@ -11,15 +11,16 @@ import click
 from tqdm import tqdm
 
 from pipeline import manifest
+from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.files.results import read_json
 from pipeline.manifest import Manifest
 from pipeline.report import names, page
-from pipeline.report.heads import FEATURES, read_heads
+from pipeline.report.heads import read_heads
 from pipeline.report.page import charts, explorer, headline, members, stores
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
 from stages import options, scored
-from stages.layout import ENSEMBLES, Layout, system
+from stages.layout import Layout, system
 
 
 @click.command

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from pipeline import training
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from pipeline.manifest import Manifest
 from pipeline.provenance import record
 from pipeline.retrieval import Embeddings
@@ -20,7 +21,7 @@ from stages.layout import Layout, system
 
 
 @click.command
-@click.option("--feature", type=click.Choice(["region", "grid", "patch"]),
+@click.option("--feature", type=click.Choice(list(FEATURES)),
               help="Which visual feature; needed without --head.")
 @options.dataset
 @options.text

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from pipeline.errors import InputError
+from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.manifest import Manifest
 from pipeline.provenance import record
 from pipeline.report.examples import Gallery
-from pipeline.report.heads import FEATURES
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from stages.layout import ENSEMBLES, Layout, ablations, system
+from stages.layout import Layout, ablations, system
 
 
 def _folder(context: click.Context, option: click.Parameter, images: Path | None) -> Path | None:

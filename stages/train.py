@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from pipeline import objectives, training
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Settings, variation
@@ -58,15 +59,16 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
 
     Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
     """
-    if varied["finetune"] and feature not in training.FROM_PIXELS:
-        raise InputError(f"--finetune is for {' and '.join(training.FROM_PIXELS)} features; a detector is not trained")
+    if varied["finetune"] and not FEATURES[feature].trainable:
+        trainable = " and ".join(name for name, known in FEATURES.items() if known.trainable)
+        raise InputError(f"--finetune is for {trainable} features; a detector is not trained")
     chosen = _recipes(settings, recipes, variation.Variation(**varied), name)
     if out and len(chosen) * len(seeds) > 1:
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
-    finetuned = [recipe.finetune and feature in training.FROM_PIXELS for recipe in chosen.values()]
+    finetuned = [recipe.finetune and FEATURES[feature].trainable for recipe in chosen.values()]
     for called, recipe in chosen.items():
-        if recipe.finetune and feature not in training.FROM_PIXELS:
+        if recipe.finetune and not FEATURES[feature].trainable:
             click.echo(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
                        "alone is trained", err=True)
     if not any(finetuned):

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.pooling.mask import valid_mask
 from pipeline.text.linear import LinearProjection
@@ -45,12 +46,23 @@ class ResidualProjection(nn.Module):
         return out
 
 
-PROJECTIONS: dict[str, type[nn.Module]] = {"region": ResidualProjection, "grid": LinearProjection,
-                                           "patch": LinearProjection}
+PROJECTIONS: dict[str, type[nn.Module]] = {"residual": ResidualProjection, "linear": LinearProjection}
 
 
 def build(feature: str, width: int, dimension: int) -> nn.Module:
-    """The projection of a feature: (items [B, N, width], counts [B]) -> [B, N, dimension]."""
-    if feature not in PROJECTIONS:
-        raise InputError(f"no projection for the feature {feature!r}; there are: {', '.join(PROJECTIONS)}")
-    return PROJECTIONS[feature](width, dimension)
+    """The projection of a feature.
+
+    Args:
+        feature: A name in `pipeline.features.FEATURES`.
+        width: D of the stored features.
+        dimension: d of the joint space.
+
+    Returns:
+        A module (items [B, N, width], counts [B]) -> [B, N, dimension].
+
+    Raises:
+        InputError: For an unknown feature.
+    """
+    if feature not in FEATURES:
+        raise InputError(f"no projection for the feature {feature!r}; there are: {', '.join(FEATURES)}")
+    return PROJECTIONS[FEATURES[feature].projection](width, dimension)

@@ -12,11 +12,10 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 from pipeline.files.weights import UNTRAINED
 from pipeline.provenance.head_record import Member
 from pipeline.training.checkpoint import describe
-
-FEATURES = ("region", "grid", "patch")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
             skipped(str(error))
     finished = [head for head in found
                 if "origin" in head.description or len(head.history) >= head.description["training"]["epochs"]]
-    return tuple(sorted(finished, key=lambda head: (FEATURES.index(head.feature), head.name)))
+    return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.feature), head.name)))
 
 
 def _read(folder: Path) -> TrainedHead:

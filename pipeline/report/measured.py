@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.features import FEATURES, letters
 from pipeline.provenance.head_record import Member, differences
 from pipeline.report.published import COLUMNS, RECALLS
 
@@ -22,7 +23,6 @@ BENCHMARKS = {
 """(data set, protocol) -> the papers' test set that it repeats. Nothing else may stand under a paper's
 headings."""
 
-LETTERS = {"region": "R", "grid": "G", "patch": "P"}
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _origin(
     name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]
 ) -> tuple[Origin, int]:
     try:
-        features = tuple((f, str(made_from["features"][f])) for f in LETTERS if f in made_from["features"])
+        features = tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"])
         origin = Origin(
             dataset=str(made_from["dataset"]),
             split=str(made_from["split"]),
@@ -177,12 +177,12 @@ def _origin(
             images=int(scores["images"]),
             captions=int(scores["captions"]),
             recipe=str(made_from["recipe"]),
-            visual=made_from["ensemble"] or "".join(LETTERS[f] for f, _ in features),
+            visual=made_from["ensemble"] or letters(tuple(f for f, _ in features)),
             text=str(made_from["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
         )
-        if not origin.visual or set(origin.visual) - set(LETTERS.values()):
+        if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
             raise ValueError(f"features {origin.visual!r}")
         return origin, int(made_from["seed"])
     except (KeyError, TypeError, ValueError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.features import FEATURES
+
 FINETUNED = "_finetuned"
 """Ending of the recipes that train grid and patch networks too, as the papers do for rows with such features."""
 
@@ -13,7 +15,7 @@ DATASETS = {
     "flickr8k": "Flickr8K",
     "sample": "the sample of rendered scenes",
 }
-FEATURES = {"R": "Region", "G": "Grid", "P": "Patch"}
+TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 
 def method(recipe: str, visual: str = "") -> str:
@@ -37,7 +39,7 @@ def encoder(text: str) -> str:
 
 def features(visual: str) -> str:
     """Region+Grid for RG."""
-    return "+".join(FEATURES[letter] for letter in visual)
+    return "+".join(TITLES[letter] for letter in visual)
 
 
 def is_variant(recipe: str) -> bool:

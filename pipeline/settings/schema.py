@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from pipeline.errors import InputError
+from pipeline.features import FEATURES
 
-Feature = Literal["region", "grid", "patch"]
+if TYPE_CHECKING:
+    Feature = str
+else:
+    Feature = Literal[tuple(FEATURES)]
 Text = Literal["bigru", "bert"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]

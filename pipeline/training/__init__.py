@@ -10,9 +10,9 @@ from pipeline.training.job import Job
 from pipeline.training.loop import train, usable
 from pipeline.training.processes import launch
 from pipeline.training.released import read as read_released
-from pipeline.training.source import FROM_PIXELS, RELEASED, Photographs, Source, networks
+from pipeline.training.source import RELEASED, Photographs, Source, networks
 from pipeline.training.source import of_head as source_of
 
-__all__ = ["FROM_PIXELS", "RELEASED", "Diverged", "Head", "Job", "Photographs", "Source", "convert", "describe",
+__all__ = ["RELEASED", "Diverged", "Head", "Job", "Photographs", "Source", "convert", "describe",
            "embed", "embed_captions", "launch", "load_head", "networks", "read_released", "source_of", "train",
            "usable"]

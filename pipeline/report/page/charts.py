@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.features import FEATURES
 from pipeline.report import names
-from pipeline.report.heads import FEATURES, TrainedHead
+from pipeline.report.heads import TrainedHead
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
