@@ -35,7 +35,7 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
 
     It is scored as one that was trained here, on features like those it was trained on: region features of SCAN's files
     (`pipeline import`), with BUTD's 36 boxes. A grid checkpoint has its network with it and is scored from the images:
-    set features.grid to that network, butd_resnet101 at 512 px and 16 x 16. Nothing in the file is run.
+    features.PRESET.grid must name that network, butd_resnet101 at 512 px and 16 x 16. Nothing in the file is run.
 
     Example: pipeline convert model_best.pth --dataset coco --vocabulary coco_precomp_vocab.json
     """
@@ -45,7 +45,7 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
     manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
-        engine = settings.engine_of(released.feature)
+        engine = settings.engine_of(manifest.dataset, released.feature)
         untrained = {**engine.options, "weights": weights.UNTRAINED}
         source = training.Photographs(manifest, images or manifest.images_folder, engine.engine, untrained)
     else:

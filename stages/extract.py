@@ -23,7 +23,7 @@ from stages.layout import Layout
 @click.command
 @options.feature
 @options.dataset
-@click.option("--engine", metavar="NAME", show_default="features.FEATURE.engine",
+@click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
@@ -68,7 +68,7 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
 def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Path, feature: str,
          changes: dict[str, Any]) -> tuple[extraction.Job, int]:
     """The settings with the command line's changes."""
-    chosen = settings.engine_of(feature)
+    chosen = settings.engine_of(manifest.dataset, feature)
     name = changes["engine"] or chosen.engine
     own_options = chosen.options if name == chosen.engine else {}
     extract = settings.extract.model_copy(update={key: value for key, value in changes.items()

@@ -116,7 +116,7 @@ def _provenance(layout: Layout, settings: Settings, card: manifest.Dataset, feat
     table = layout.manifest(run.dataset)
     data = card.model_dump() | ({"manifest digest": Manifest.load(table).digest} if table.exists() else {})
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
-        "features": {name: settings.features[name].model_dump() for name in run.features if name in settings.features},
+        "features": {name: settings.engine_of(run.dataset, name).model_dump() for name in run.features},
         "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations.recipes)
                     if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}

@@ -111,7 +111,7 @@ def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str
     """What a head is trained on; a network to train is loaded anew for each."""
     if not from_pixels:
         return FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
-    engine = settings.engine_of(feature)
+    engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 
 

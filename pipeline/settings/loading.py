@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import InputError
 from pipeline.settings import inheritance
-from pipeline.settings.schema import Settings, first_fault
+from pipeline.settings.schema import DEFAULT_PRESET, Settings, first_fault
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,16 +46,19 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise InputError(f"{path}: {first_fault(error)}") from None
-    if fault := _fault_of_run(settings):
+    if fault := _fault(settings):
         raise InputError(f"{path}: {fault}")
     return settings
 
 
-def _fault_of_run(settings: Settings) -> str | None:
-    """What of the run does not fit together; None if all does.
+def _fault(settings: Settings) -> str | None:
+    """Which sections contradict each other; None if all agree.
 
     A recipe need not be one of the settings': converted and varied heads bear names of their own, and are measured too.
     """
+    for dataset, preset in settings.presets.items():
+        if preset not in settings.features:
+            return f"presets.{dataset}: no preset {preset!r}; there are: {', '.join(settings.features)}"
     run, ablations = settings.run, settings.run.ablations
     if ablations.recipes and ablations.feature not in run.features:
         return (f"run.ablations.feature: {ablations.feature} is not among run.features, {', '.join(run.features)}; "
@@ -68,6 +71,8 @@ def _change(tree: Any, change: str) -> None:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
+    if keys[0] == "training" and len(keys) > 2:
+        _own_training(tree, keys[1])
     node = tree
     for key in keys[:-1]:
         if not isinstance(node, dict) or key not in node:
@@ -76,6 +81,19 @@ def _change(tree: Any, change: str) -> None:
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
     try:
-        node[keys[-1]] = yaml.load(text, _Loader)
+        value = yaml.load(text, _Loader)
     except yaml.YAMLError:
         raise InputError(f"-S {change}: the value is not readable as YAML") from None
+    if keys[0] == "features" and keys[-1] == "engine" and node.get("engine") != value:
+        node.clear()  # the options of one engine mean nothing to another
+    node[keys[-1]] = value
+
+
+def _own_training(tree: Any, dataset: str) -> None:
+    """Give a data set a copy of its preset's training section, where it has none of its own."""
+    try:
+        preset = tree["presets"].get(dataset, DEFAULT_PRESET)
+        if dataset not in tree["training"]:
+            tree["training"][dataset] = dict(tree["training"][preset])
+    except (KeyError, TypeError, AttributeError):
+        return  # the check of the whole says what is wrong

@@ -16,6 +16,7 @@ else:
 Text = Literal["bigru", "bert"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
+DEFAULT_PRESET = "light"
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -183,7 +184,8 @@ class Report(Section):
 class Settings(Section):
     run: Run
     sample: Sample
-    features: dict[Feature, Engine]
+    presets: dict[Name, Name]
+    features: dict[Name, dict[Feature, Engine]]
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
@@ -198,11 +200,18 @@ class Settings(Section):
     def recipe(self, name: str) -> Recipe:
         return _named(self.recipes, name, "recipes")
 
-    def training_of(self, dataset: str) -> Training:
-        return _named(self.training, dataset, "training")
+    def preset_of(self, dataset: str) -> str:
+        """The name of the preset that a data set takes."""
+        return self.presets.get(dataset, DEFAULT_PRESET)
 
-    def engine_of(self, feature: str) -> Engine:
-        return _named(self.features, feature, "features")
+    def training_of(self, dataset: str) -> Training:
+        """How heads of a data set are trained: its own section, or else that of its preset."""
+        return _named(self.training, dataset if dataset in self.training else self.preset_of(dataset), "training")
+
+    def engine_of(self, dataset: str, feature: str) -> Engine:
+        """The engine that makes a feature of a data set, by its preset."""
+        preset = self.preset_of(dataset)
+        return _named(_named(self.features, preset, "features"), feature, f"features.{preset}")
 
 
 def _named(section: dict[Any, Any], name: str, where: str) -> Any:

@@ -21,7 +21,7 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     from pipeline.report.tables import TABLES
 
     shipped = settings.load(PARAMS)
-    assert {engine.engine for engine in shipped.features.values()} <= set(ENGINES)
+    assert {engine.engine for preset in shipped.features.values() for engine in preset.values()} <= set(ENGINES)
     assert set(shipped.tables) <= set(TABLES)
     for recipe in shipped.recipes.values():
         objectives.build(recipe.objective.name, **recipe.objective.options)
@@ -72,8 +72,8 @@ def test_refuses_changes_that_are_none(change: str) -> None:
 
 def test_a_change_is_to_one_place() -> None:
     changed = settings.load(PARAMS, ("training.flickr30k.epochs=3",))
-    assert changed.training["flickr30k"].epochs == 3
-    assert changed.training["coco"].epochs == 25  # written once in the file, for both
+    assert changed.training_of("flickr30k").epochs == 3
+    assert changed.training_of("coco").epochs == 25  # of the same preset
 
 
 def test_missing_section_and_missing_file(tmp_path: Path) -> None:
@@ -93,3 +93,39 @@ def test_names_of_what_is_not_there() -> None:
     shipped = settings.load(PARAMS)
     with pytest.raises(InputError, match=r"no recipes\.none; there are: vse2ad"):
         shipped.recipe("none")
+
+
+def test_benchmarks_take_the_papers_features_and_other_data_sets_the_light_ones() -> None:
+    shipped = settings.load(PARAMS)
+    assert [shipped.engine_of(name, "region").engine for name in ("coco", "flickr30k", "flickr8k", "mine")] == [
+        "butd-36", "butd-36", "pyramid", "pyramid"]
+    assert shipped.training_of("coco").dimension == 1024
+    assert shipped.training_of("mine") == shipped.training_of("flickr8k") != shipped.training_of("sample")
+
+
+def test_one_word_switches_the_preset() -> None:
+    switched = settings.load(PARAMS, ("presets.flickr8k=paper",))
+    assert switched.engine_of("flickr8k", "grid").options["grid"] == 16
+    assert switched.training_of("flickr8k").epochs == 25
+
+
+def test_another_engine_does_not_inherit_the_options_of_the_first() -> None:
+    changed = settings.load(PARAMS, ("features.light.region.engine=butd-36",
+                                     "features.light.region.weights=butd-36-milvlg"))
+    assert changed.engine_of("flickr8k", "region").options == {"weights": "butd-36-milvlg"}
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(InputError, match=r"presets\.flickr8k: no preset .papers.; there are: light, paper"):
+        settings.load(PARAMS, ("presets.flickr8k=papers",))
+
+
+def test_every_option_of_a_preset_is_one_of_its_engine() -> None:
+    from importlib import import_module
+
+    from pipeline.extractors import ENGINES
+
+    for preset in settings.load(PARAMS).features.values():
+        for engine in preset.values():
+            module, _, own = ENGINES[engine.engine]
+            import_module(module).Options.model_validate({**own, **engine.options})

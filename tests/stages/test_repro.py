@@ -31,7 +31,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             else shutil.copy(source, copy / name)
     settings = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     settings["sample"] = {"images": 24, "size": 64, "seed": 0}
-    settings["features"] = {
+    settings["features"]["light"] = {
         "region": {"engine": "pyramid", **TINY, "image_size": 128}, "grid": {"engine": "grid", **TINY, "grid": 2},
         "patch": {"engine": "patch", "network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}}
     settings["throughput"].update(batch_size=4, candidates=50, pools=[20, 200], pairs=1, repeats=1, seconds=0.0)
@@ -152,7 +152,7 @@ def test_a_run_without_ablations_has_no_stages_for_them(project: Path) -> None:
 
 def test_one_parameter_reruns_only_what_depends_on_it(project: Path) -> None:
     settings = yaml.safe_load((project / "params.yaml").read_text(encoding="utf-8"))
-    settings["features"]["grid"]["grid"] = 1
+    settings["features"]["light"]["grid"]["grid"] = 1
     before = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     (project / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     ran = stages_run(dvc(project, "repro"))
