@@ -55,6 +55,12 @@ class Engine(BaseModel):
         return dict(self.model_extra or {})
 
 
+class Compute(Section):
+    """How the CPU multiplies float32 matrices, see `pipeline.compute.products`."""
+
+    products: Literal["auto", "default"] = "auto"
+
+
 class Extract(Section):
     device: str
     precision: Literal["fp32", "bf16", "fp16"]
@@ -179,6 +185,7 @@ class Report(Section):
 class Settings(Section):
     run: Run
     sample: Sample
+    compute: Compute = Compute()
     features: dict[Feature, Engine]
     extract: Extract
     recipes: dict[Name, Recipe]
