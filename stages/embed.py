@@ -35,6 +35,7 @@ AT_ONCE = 2048  # images embedded before their vectors are written
               help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
+@options.multiplies
 def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
             out: Path | None, files: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.

@@ -46,6 +46,8 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
+    if embeddings or distractors:
+        options.choose_products(settings)
     if distractors:
         pool, rules = _enlarged(similarity, distractors), rules or Protocol("enlarged")
     else:

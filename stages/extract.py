@@ -73,7 +73,8 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Pat
     own_options = chosen.options if name == chosen.engine else {}
     extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
                                                   if key in type(settings.extract).model_fields and value is not None})
-    engine = extraction.Engine.of(name, own_options, Runtime(extract.device, extract.precision))
+    runtime = Runtime(extract.device, extract.precision, settings.compute.products)
+    engine = extraction.Engine.of(name, own_options, runtime)
     job = extraction.Job(manifest, images or manifest.images_folder, store, engine, extract.batch_size,
                          extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
                          changes["if_changed"], changes["retry_failed"])

@@ -11,9 +11,9 @@ import click
 from click.core import ParameterSource
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
+from pipeline.settings import Name, Settings, load
 from stages.layout import Layout
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,9 +32,27 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         if params is None:
             params = root / "params.yaml" if (root / "params.yaml").exists() else Path("params.yaml")
-        command(Layout(root), settings.load(params, changes), **options)
+        command(Layout(root), load(params, changes), **options)
 
     return wrapped
+
+
+def multiplies(command: Callable[..., None]) -> Callable[..., None]:
+    """Have the command multiply float32 matrices as the settings' section `compute` says; under `with_settings`."""
+
+    @functools.wraps(command)
+    def wrapped(layout: Layout, settings: Settings, **options: Any) -> None:
+        choose_products(settings)
+        command(layout, settings, **options)
+
+    return wrapped
+
+
+def choose_products(settings: Settings) -> None:
+    """How this process multiplies float32 matrices from now on."""
+    from pipeline.compute import products  # and with it torch
+
+    products.apply(settings.compute.products)
 
 
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
@@ -67,7 +85,7 @@ def refuse(*names: str, why: str) -> None:
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """The callback of an option that names a recipe: it becomes part of a folder's name."""
     try:
-        return None if name is None else TypeAdapter(settings.Name).validate_python(name)
+        return None if name is None else TypeAdapter(Name).validate_python(name)
     except ValidationError:
         raise InputError(f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -") from None
 

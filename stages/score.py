@@ -33,6 +33,7 @@ from stages.layout import Layout, system
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
+@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, files: Path | None,
             device: str | None) -> None:

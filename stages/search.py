@@ -35,6 +35,7 @@ from stages.layout import Layout, system
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
 @options.with_settings
+@options.multiplies
 def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, find: str | None,
             head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.

@@ -45,6 +45,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
               help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
+@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, device: str | None,
             processes: int | None, if_changed: str, name: str | None, images: Path | None,

@@ -81,6 +81,6 @@ def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -
     except KeyError:
         raise InputError("it was not extracted but imported") from None
     manifest = Manifest.load(layout.manifest(dataset))
-    engine = extraction.Engine.of(name, options, Runtime(settings.extract.device, precision))
+    engine = extraction.Engine.of(name, options, Runtime(settings.extract.device, precision, settings.compute.products))
     return extraction.Job(manifest, images or manifest.images_folder, store, engine, settings.extract.batch_size,
                           sizes.shard_images, sizes.compressor, sizes.dtype, "skip")

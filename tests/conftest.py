@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from pipeline import extraction, manifest, sample
+from pipeline.compute import products
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
@@ -19,6 +21,14 @@ TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size"
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_products() -> Iterator[None]:
+    """A command that runs in this process leaves its choice of products behind."""
+    products.use("default")
+    yield
+    products.use("default")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from pipeline import extractors
+from pipeline.compute import half, products
 from pipeline.errors import InputError
 from pipeline.extraction.job import Description, Engine, OnImages, Task
 from pipeline.files import images
@@ -31,6 +32,8 @@ def load(engine: Engine) -> extractors.Extractor:
     """The engine with its weights, loaded once a process."""
     with _loading:
         if not _loaded or _loaded[0][0] != engine:
+            half.refuse_slow(engine.runtime.precision, engine.runtime.device)
+            products.apply(engine.runtime.products)
             _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
         return _loaded[0][1]
 

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from timm.data import resolve_model_data_config
 
+from pipeline.compute import products
 from pipeline.errors import InputError
 from pipeline.files import images, weights
 
@@ -22,11 +23,13 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 class Runtime:
     """Where and how a network runs: a torch device and fp32, bf16 or fp16.
 
-    The device is that of the process which loads the network: another than this one, on a cluster.
+    The device is that of the process which loads the network: another than this one, on a cluster. So is the choice of
+    float32 products, which each process makes for itself (`pipeline.compute.products`).
     """
 
     device: str = "cpu"
     precision: str = "fp32"
+    products: products.Setting = "default"
 
     def check(self) -> None:
         """Raises InputError where the device is not here or the precision unknown."""

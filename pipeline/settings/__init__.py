@@ -3,6 +3,7 @@
 from pipeline.settings.loading import load
 from pipeline.settings.schema import (
     Ablations,
+    Compute,
     Count,
     Engine,
     Evaluate,
@@ -27,6 +28,7 @@ from pipeline.settings.schema import (
 
 __all__ = [
     "Ablations",
+    "Compute",
     "Count",
     "Engine",
     "Evaluate",

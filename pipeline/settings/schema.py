@@ -60,6 +60,12 @@ class Engine(BaseModel):
         return dict(self.model_extra or {})
 
 
+class Compute(Section):
+    """How the CPU multiplies float32 matrices, see `pipeline.compute.products`."""
+
+    products: Literal["auto", "default"] = "auto"
+
+
 class Extract(Section):
     device: str
     precision: Literal["fp32", "bf16", "fp16"]
@@ -184,6 +190,7 @@ class Report(Section):
 class Settings(Section):
     run: Run
     sample: Sample
+    compute: Compute = Compute()
     presets: dict[Name, Name]
     features: dict[Name, dict[Feature, Engine]]
     extract: Extract

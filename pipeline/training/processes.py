@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from pipeline.compute import products
 from pipeline.errors import InputError
 
 
@@ -111,6 +112,8 @@ def launch(count: int, device: str) -> Processes:
     except ImportError:
         raise InputError("training in several processes needs Lightning Fabric: pip install 'vse-pipeline[gpu]'"
                          ) from None
+    if kind.type != "cpu":
+        products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
     fabric = Fabric(accelerator=kind.type, devices=count, strategy="ddp")
     fabric.launch()
     return Several(fabric)

@@ -1,0 +1,40 @@
+"""Whether half precision pays on this CPU."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from pipeline.compute.clock import least_seconds
+from pipeline.errors import InputError
+
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+SIDE = 256
+"""Of the square product that is probed."""
+
+
+def refuse_slow(precision: str, device: str) -> None:
+    """Refuse half precision on a CPU that is slower with it than with float32.
+
+    A CPU without instructions for it is 44 to 499 times slower (pytorch issue 146508).
+
+    Args:
+        precision: "fp32", "bf16" or "fp16".
+        device: where it is to be used; only a CPU is probed, for some milliseconds, once a process.
+
+    Raises:
+        InputError: with the measured factor.
+    """
+    if precision in HALF and device == "cpu" and (slower := slowdown(precision)) > 1:
+        raise InputError(f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
+                         "fp32; use fp32 here, or a GPU, or for bf16 a CPU with AVX512_BF16 or AMX")
+
+
+@cache
+def slowdown(precision: str) -> float:
+    """Time of a product in half precision divided by that of the float32 product, on one thread of this CPU."""
+    left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    short = left.to(HALF[precision]), right.to(HALF[precision])
+    half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
+    return half / single

@@ -1,0 +1,110 @@
+"""Float32 matrix products on the CPU: by torch's own choice of library, or by oneDNN where a probe finds that better.
+
+torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. Its switch for reduced precision
+sends them to oneDNN. On CPUs with AMX oneDNN then rounds the factors to bfloat16; on others it computes in float32, and
+that is what is wanted here. So both speed and error are measured before the switch is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import torch
+
+from pipeline.compute import attention, onednn
+from pipeline.compute.clock import least_seconds
+
+Setting = Literal["auto", "default"]
+Kind = Literal["onednn", "default"]
+
+SHAPE = (256, 512, 256)
+"""Of the product that is probed: rows, the length of the sums, columns."""
+CHECKED = 32
+"""Rows of the product that are compared with float64."""
+FASTER = 1.2
+"""oneDNN is used where it is faster by this factor."""
+LARGEST_ERROR = 3e-6
+"""And where its root mean square error, relative to that of the products, is below this. Float32 gives 2e-7 to 6e-7,
+factors rounded to bfloat16 2e-3."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """What was chosen.
+
+    Attributes:
+        kind: "onednn", or "default" for torch's own choice.
+        faster: time of the default divided by time of oneDNN; None where nothing was measured.
+        error: relative root mean square error of oneDNN; None where nothing was measured.
+    """
+
+    kind: Kind
+    faster: float | None = None
+    error: float | None = None
+
+
+def apply(setting: Setting = "auto") -> Products:
+    """Choose how this process multiplies float32 matrices on the CPU from now on.
+
+    The probe takes a few milliseconds and runs once a process. Attention keeps torch's own products (`attention`).
+
+    Args:
+        setting: "auto" probes; "default" leaves products to torch.
+
+    Returns:
+        what was chosen.
+    """
+    chosen = probe() if setting == "auto" else Products("default")
+    use(chosen.kind)
+    return chosen
+
+
+@cache
+def probe() -> Products:
+    """Measure both ways on this machine, on one thread."""
+    if not onednn.has_switch():
+        return Products("default")
+    before, (rows, inner, columns) = current(), SHAPE
+    draws = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(shape, generator=draws) for shape in ((rows, inner), (inner, columns)))
+
+    def multiply(kind: Kind) -> torch.Tensor:
+        use(kind)
+        return left @ right
+
+    try:
+        seconds = least_seconds(lambda: multiply("default"), lambda: multiply("onednn"))
+        exact = left[:CHECKED].double() @ right.double()
+        error = (multiply("onednn")[:CHECKED] - exact).square().mean().sqrt() / exact.square().mean().sqrt()
+        return choose(seconds[0] / seconds[1], float(error))
+    finally:
+        use(before)
+
+
+def choose(faster: float, error: float) -> Products:
+    """oneDNN where it is faster and as good as float32.
+
+    Args:
+        faster: time of the default divided by time of oneDNN.
+        error: relative root mean square error of oneDNN.
+
+    Returns:
+        the choice, with what it was made by.
+    """
+    return Products("onednn" if faster >= FASTER and error < LARGEST_ERROR else "default", faster, error)
+
+
+def use(kind: Kind) -> None:
+    """Multiply float32 matrices in this way from now on, in all threads of this process."""
+    if kind == "onednn":
+        attention.keep_own_products()
+        onednn.turn(True)
+    elif onednn.is_on():
+        onednn.turn(False)
+
+
+def current() -> Kind:
+    """How this process multiplies now."""
+    return "onednn" if onednn.is_on() else "default"

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from pipeline.compute import attention, clock, half, machine, onednn, products
+from pipeline.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _fresh_probe() -> Iterator[None]:
+    products.probe.cache_clear()
+    half.slowdown.cache_clear()
+    yield
+    products.probe.cache_clear()
+    half.slowdown.cache_clear()
+
+
+@pytest.mark.parametrize(("faster", "error", "kind"), [
+    (2.0, 6e-7, "onednn"),
+    (1.1, 6e-7, "default"),  # hardly faster
+    (0.5, 6e-7, "default"),
+    (4.0, 2e-3, "default"),  # AMX: the factors are rounded to bfloat16
+    (4.0, 3e-6, "default"),
+])
+def test_chosen_where_faster_and_as_exact(faster: float, error: float, kind: str) -> None:
+    assert products.choose(faster, error).kind == kind
+
+
+@pytest.mark.parametrize(("seconds", "kind"), [((2e-3, 1e-3), "onednn"), ((1e-3, 1e-3), "default")])
+def test_probe_goes_by_the_clock_and_leaves_the_switch_as_it_was(
+        seconds: tuple[float, float], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "least_seconds", lambda *both: seconds)
+    monkeypatch.setattr(products, "LARGEST_ERROR", 1.0)  # whatever CPU this is
+    assert products.probe().kind == kind
+    assert products.current() == "default"
+    assert products.apply("auto").kind == products.current() == kind
+    assert products.apply("default").kind == products.current() == "default"
+
+
+def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the switch to round factors to bfloat16, as with AMX, the probe would see it."""
+    multiply = Tensor.__matmul__
+
+    def rounding(left: Tensor, right: Tensor) -> Tensor:
+        short = onednn.is_on() and left.dtype == torch.float32
+        return multiply(left.bfloat16(), right.bfloat16()).float() if short else multiply(left, right)
+
+    monkeypatch.setattr(Tensor, "__matmul__", rounding)
+    monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
+    assert products.probe().error == pytest.approx(2e-3, rel=1)
+    assert products.probe().kind == "default"
+
+
+def test_a_torch_without_the_switch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn, "has_switch", lambda: False)
+    assert products.apply("auto") == products.Products("default")
+    assert products.current() == "default"
+
+
+def test_the_switch_is_float32_here_or_not_chosen() -> None:
+    if products.apply("auto").kind == "onednn":
+        left, right = torch.randn(2, 300, 300, generator=torch.Generator().manual_seed(1))
+        exact = left.double() @ right.double()
+        assert (left @ right - exact).square().mean().sqrt() / exact.square().mean().sqrt() < 3e-6
+    else:
+        found = products.probe()
+        assert found.faster is None or found.faster < products.FASTER or found.error >= products.LARGEST_ERROR
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_is_the_same_to_the_bit_whatever_multiplies(masked: bool) -> None:
+    draws = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(2, 3, 40, 16, generator=draws).requires_grad_() for _ in range(3)]
+    mask = (torch.arange(40) < 30).expand(2, 1, 40, 40) if masked else None
+
+    def both_passes() -> list[Tensor]:
+        out = scaled_dot_product_attention(*inputs, attn_mask=mask)
+        return [out, *torch.autograd.grad(out.square().sum(), inputs)]
+
+    before = both_passes()
+    products.use("onednn")
+    assert all(torch.equal(one, other) for one, other in zip(before, both_passes(), strict=True))
+    assert products.current() == "onednn"
+
+
+def test_attention_runs_with_the_switch_off_in_both_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    products.use("onednn")
+    turned: list[bool] = []
+    monkeypatch.setattr(onednn, "turn", turned.append)
+    inputs = [torch.randn(1, 1, 4, 8, requires_grad=True) for _ in range(3)]
+    out = scaled_dot_product_attention(*inputs)
+    assert turned == [False, True]
+    out.sum().backward()
+    assert turned == [False, True] * 2
+
+
+def test_threads_inside_attention_leave_the_switch_as_the_first_found_it() -> None:
+    products.use("onednn")
+    with attention.own_products():
+        with attention.own_products():
+            assert products.current() == "default"
+        assert products.current() == "default"
+    assert products.current() == "onednn"
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_is_refused_where_it_is_slower(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half, "least_seconds", lambda *both: (44e-3, 1e-3))
+    with pytest.raises(InputError, match=f"^precision {precision}: this CPU multiplies 44 times slower.*use fp32 here"):
+        half.refuse_slow(precision, "cpu")
+    half.refuse_slow(precision, "cuda:0")
+    half.refuse_slow("fp32", "cpu")
+
+
+def test_half_precision_is_taken_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half, "least_seconds", lambda *both: (1e-3, 3e-3))
+    half.refuse_slow("bf16", "cpu")
+
+
+def test_the_clock_leaves_torch_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    torch.set_num_threads(2)
+    try:
+        clock.least_seconds(lambda: seen.append(torch.get_num_threads()), lambda: None)
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_a_record_names_torch_cpu_threads_and_products() -> None:
+    products.use("onednn")
+    assert machine.record() == {"torch": torch.__version__, "cpu": machine.cpu(), "threads": 1, "products": "onednn"}
+    assert machine.cpu()
