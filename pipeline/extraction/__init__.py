@@ -9,8 +9,15 @@
 In this process, in local worker processes, or on a running dask cluster: the tasks are the same, so are the bytes.
 """
 
-from pipeline.extraction.estimate import Estimate, estimate
-from pipeline.extraction.extract import Here, Outcome, Place, extract
-from pipeline.extraction.job import Engine, Job, OnImages, Task
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.extraction.estimate import Estimate, estimate
+    from pipeline.extraction.extract import Here, Outcome, Place, extract
+    from pipeline.extraction.job import Engine, Job, OnImages, Task
 
 __all__ = ["Engine", "Estimate", "Here", "Job", "OnImages", "Outcome", "Place", "Task", "estimate", "extract"]
+
+lazy.offer(__name__)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
+from pipeline import lazy
 from pipeline.errors import InputError
-from pipeline.extractors.base import Extractor, Items
-from pipeline.extractors.network import Runtime
-from pipeline.settings import first_fault
+
+if TYPE_CHECKING:
+    from pipeline.extractors.base import Extractor, Items
+    from pipeline.extractors.runtime import Runtime
 
 # Engine -> (module, class, the options that make this engine of it, which settings may change).
 # The module is imported when the engine is used.
@@ -29,6 +29,10 @@ ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
     """Load an engine with its weights. Raises InputError for an unknown engine or option, or missing weights."""
+    from pydantic import ValidationError
+
+    from pipeline.settings import first_fault
+
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
     runtime.check()
@@ -43,3 +47,5 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
 
 
 __all__ = ["ENGINES", "Extractor", "Items", "Runtime", "build"]
+
+lazy.offer(__name__)

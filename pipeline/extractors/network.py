@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -12,37 +11,9 @@ import torch
 from PIL import Image
 from timm.data import resolve_model_data_config
 
-from pipeline.compute import products
 from pipeline.errors import InputError
+from pipeline.extractors.runtime import Runtime
 from pipeline.files import images, weights
-
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-
-
-@dataclass(frozen=True)
-class Runtime:
-    """Where and how a network runs: a torch device and fp32, bf16 or fp16.
-
-    The device is that of the process which loads the network: another than this one, on a cluster. So is the choice of
-    float32 products, which each process makes for itself (`pipeline.compute.products`).
-    """
-
-    device: str = "cpu"
-    precision: str = "fp32"
-    products: products.Setting = "default"
-
-    def check(self) -> None:
-        """Raises InputError where the device is not here or the precision unknown."""
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError):
-            raise InputError(f"device {self.device!r} is not here; there is cpu"
-                             + (", cuda" if torch.cuda.is_available() else "")) from None
-        if torch.device(self.device).type == "meta":
-            raise InputError("device 'meta' computes nothing; there is cpu")
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
-
 
 # Networks that timm does not have: name -> (module, class), with the surface of `Network`.
 OTHERS = {"butd_resnet101": ("pipeline.extractors.butd_cnn", "ButdCnn")}
@@ -83,7 +54,7 @@ class Network:
         """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
         pixels = torch.stack(batch).to(self.runtime.device)
         lower = self.runtime.precision != "fp32"
-        with torch.autocast(pixels.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+        with torch.autocast(pixels.device.type, self.runtime.dtype, enabled=lower):
             return self.forward(pixels).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:

@@ -11,15 +11,16 @@ import pickle
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 import yaml
 from pydantic import BaseModel, ConfigDict
-from safetensors.torch import load_file
 
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
+
+if TYPE_CHECKING:
+    import torch
 
 UNTRAINED = "untrained"
 
@@ -86,6 +87,9 @@ def read_tree(path: Path) -> Any:
 
     Raises InputError where the file is neither.
     """
+    import torch
+    from safetensors.torch import load_file
+
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -97,6 +101,8 @@ def read_tree(path: Path) -> Any:
 
 def read(path: Path) -> dict[str, torch.Tensor]:
     """A state dict, by itself or under "state_dict" or "model". Raises InputError where the file holds none."""
+    import torch
+
     state = read_tree(path)
     for key in ("state_dict", "model"):
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
@@ -108,6 +114,8 @@ def read(path: Path) -> dict[str, torch.Tensor]:
 
 def digest(module: torch.nn.Module) -> str:
     """SHA-256 over a network's tensors, names and shapes: what it computes with, wherever it came from."""
+    import torch
+
     total = hashlib.sha256()
     for name, value in module.state_dict().items():
         total.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())

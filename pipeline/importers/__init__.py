@@ -7,10 +7,16 @@
     sampling.py   what a store's fingerprint says of the files that it came from
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from pipeline.importers.base import Found, Source, Unusable
-from pipeline.importers.bring_in import Imported, bring_in
-from pipeline.importers.job import FORMATS, Import
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.importers.base import Found, Source, Unusable
+    from pipeline.importers.bring_in import Imported, bring_in
+    from pipeline.importers.formats import FORMATS
+    from pipeline.importers.job import Import
 
 __all__ = ["FORMATS", "Found", "Import", "Imported", "Source", "Unusable", "bring_in"]
+
+lazy.offer(__name__)

@@ -9,16 +9,11 @@ from typing import Any, Literal
 
 from pipeline.errors import InputError
 from pipeline.importers.base import OnFound, Source
+from pipeline.importers.formats import FORMATS
 from pipeline.importers.sampling import sampled
 from pipeline.manifest import Manifest
 from pipeline.store import Layout
 
-# Format -> the module whose `index` makes a Source of paths and a manifest.
-FORMATS = {
-    "scan": "pipeline.importers.scan",
-    "butd-tsv": "pipeline.importers.butd_tsv",
-    "folder": "pipeline.importers.folder",
-}
 VERSION = 1  # goes up by one when a change to the importers changes what a source becomes
 
 

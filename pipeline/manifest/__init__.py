@@ -1,9 +1,16 @@
 """What images and captions there are, which caption tells of which image, and who is in which split."""
 
-from pipeline.manifest.build import build
-from pipeline.manifest.dataset import Dataset
-from pipeline.manifest.dataset import load as dataset
-from pipeline.manifest.dataset import names as datasets
-from pipeline.manifest.table import SPLITS, Manifest, Split
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.manifest.build import build
+    from pipeline.manifest.dataset import Dataset
+    from pipeline.manifest.dataset import load as dataset
+    from pipeline.manifest.dataset import names as datasets
+    from pipeline.manifest.table import SPLITS, Manifest, Split
 
 __all__ = ["SPLITS", "Dataset", "Manifest", "Split", "build", "dataset", "datasets"]
+
+lazy.offer(__name__)

@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
@@ -62,6 +64,9 @@ class Manifest:
 
     def split(self, name: str) -> Split:
         """One split's images and captions, in order. Raises InputError where it is empty or unknown."""
+        import numpy as np
+        import pandas as pd
+
         rows = self.table[self.table["split"] == name]
         if not len(rows):
             raise InputError(f"manifest of {self.dataset}: no images in the split {name!r}; "
@@ -86,6 +91,8 @@ class Manifest:
     @classmethod
     def load(cls, path: Path) -> Manifest:
         """Read a saved manifest. Raises InputError for a missing file or one that is not a manifest."""
+        import pandas as pd
+
         if not path.is_file():
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest`")
         try:
@@ -114,6 +121,8 @@ class Split:
 
     def only(self, keep: np.ndarray) -> Split:
         """The split without the images where `keep` [I] bool is False, nor their captions."""
+        import numpy as np
+
         position = np.cumsum(keep) - 1
         captions = np.flatnonzero(keep[self.caption_image])
         return Split(self.name, self.store_rows[keep], self.image_ids[keep], self.caption_ids[captions],

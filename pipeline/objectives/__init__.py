@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.objectives.adopt import AdOpt
-from pipeline.objectives.base import Objective
-from pipeline.objectives.constant_k import ConstantK
-from pipeline.objectives.infonce import InfoNCE
-from pipeline.objectives.random_k import RandomK
-from pipeline.objectives.triplet import Triplet
-from pipeline.settings.lookup import build_by_name
+from pipeline import lazy
 
-OBJECTIVES: dict[str, type[Objective]] = {
-    "adopt": AdOpt,
-    "constant_k": ConstantK,
-    "infonce": InfoNCE,
-    "random_k": RandomK,
-    "triplet": Triplet,
-}
+if TYPE_CHECKING:
+    from pipeline.objectives.base import Objective
+
+OBJECTIVES: lazy.Table[type[Objective]] = lazy.Table({
+    "adopt": "pipeline.objectives.adopt:AdOpt",
+    "constant_k": "pipeline.objectives.constant_k:ConstantK",
+    "infonce": "pipeline.objectives.infonce:InfoNCE",
+    "random_k": "pipeline.objectives.random_k:RandomK",
+    "triplet": "pipeline.objectives.triplet:Triplet",
+})
 
 
 def build(name: str, **options: Any) -> Objective:
@@ -34,4 +31,9 @@ def build(name: str, **options: Any) -> Objective:
     Raises:
         InputError: for an unknown name or option (the message lists the known ones) or a refused value.
     """
+    from pipeline.settings.lookup import build_by_name
+
     return build_by_name("objective", OBJECTIVES, name, **options)
+
+
+lazy.offer(__name__)

@@ -139,5 +139,5 @@ def top(scores: Similarity | PerDirection, direction: Direction, queries: np.nda
         part = queries[start:start + at_once]
         block = source.block(slice(0, candidates), part).T if direction == "t2i" else source.block(
             part, slice(0, candidates))
-        places[start:start + at_once] = (-block.numpy()).argsort(axis=1, kind="stable")[:, :count]
+        places[start:start + at_once] = (-block).argsort(axis=1, kind="stable")[:, :count]
     return places

@@ -1,22 +1,27 @@
 """Image-text retrieval: arrays in, numbers out. Ranks, recalls, protocols, ensembles and their certainty."""
 
-from pipeline.retrieval.embeddings import Embeddings
-from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse, in_order_of, shares
-from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
-from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
-from pipeline.retrieval.ranking import rank
-from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
-from pipeline.retrieval.significance import (
-    STATISTICS,
-    Comparison,
-    Interval,
-    Spread,
-    bootstrap,
-    compare,
-    interval,
-    over_seeds,
-)
-from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.retrieval.embeddings import Embeddings
+    from pipeline.retrieval.fusion import FUSIONS, Member, align, fuse, in_order_of, shares
+    from pipeline.retrieval.metrics import DirectionMetrics, Metrics, evaluate, measure
+    from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
+    from pipeline.retrieval.ranking import rank
+    from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
+    from pipeline.retrieval.significance import (
+        STATISTICS,
+        Comparison,
+        Interval,
+        Spread,
+        bootstrap,
+        compare,
+        interval,
+        over_seeds,
+    )
+    from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
 
 __all__ = [
     "FUSIONS",
@@ -51,3 +56,5 @@ __all__ = [
     "select",
     "shares",
 ]
+
+lazy.offer(__name__)

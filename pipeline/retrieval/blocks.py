@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import zarr
-from torch import Tensor
 
 from pipeline.errors import InputError
 
+if TYPE_CHECKING:
+    import zarr
+
 Ids: TypeAlias = npt.NDArray[np.int64]
+Cells: TypeAlias = npt.NDArray[Any]
+"""Similarities, float32 or float64."""
 Index: TypeAlias = slice | Ids
 
 # A block of this size is still in a processor's cache when it has been made and is then counted.
@@ -74,10 +76,9 @@ def working_size(dtype: np.dtype[Any]) -> int:
     return max(4, dtype.itemsize)
 
 
-def to_tensor(values: npt.NDArray[Any]) -> Tensor:
+def as_cells(values: npt.NDArray[Any]) -> Cells:
     """The values as float32 (float64 stays), which holds every float16 exactly; a view where nothing changes."""
-    native = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
-    return torch.from_numpy(native).to(torch.float64 if native.itemsize == 8 else torch.float32)
+    return np.require(values, np.float64 if values.dtype.itemsize == 8 else np.float32, ["C"])
 
 
 def as_slice(index: Ids) -> Index:
@@ -87,23 +88,23 @@ def as_slice(index: Ids) -> Index:
     return index
 
 
-def refuse_nonfinite(block: Tensor, images: Index, captions: Index) -> Tensor:
+def refuse_nonfinite(block: Cells, images: Index, captions: Index) -> Cells:
     """The block itself; raises `InputError` with the row and column of its first NaN or infinity."""
     # A sum reads the block once and is finite only if every cell is; it may overflow, hence the second look.
-    if not math.isfinite(block.sum().item()):
-        places = torch.nonzero(~torch.isfinite(block))
-        if len(places):
-            row, column = places[0].tolist()
-            _refuse(block[row, column].item(), position(images, row), position(captions, column))
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = block.sum()
+    if not math.isfinite(total):
+        for row, column in np.argwhere(~np.isfinite(block))[:1].tolist():
+            _refuse(float(block[row, column]), position(images, row), position(captions, column))
     return block
 
 
-def refuse_nonfinite_pairs(values: Tensor, images: Ids, captions: Ids) -> Tensor:
+def refuse_nonfinite_pairs(values: Cells, images: Ids, captions: Ids) -> Cells:
     """The values of the cells (images[k], captions[k]); raises `InputError` with the place of the first NaN
     or infinity.
     """
-    for place in torch.nonzero(~torch.isfinite(values))[:1, 0].tolist():
-        _refuse(values[place].item(), int(images[place]), int(captions[place]))
+    for place in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        _refuse(float(values[place]), int(images[place]), int(captions[place]))
     return values
 
 

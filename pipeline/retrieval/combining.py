@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from pipeline.retrieval.blocks import Ids, Index, cut
+from pipeline.retrieval.blocks import Cells, Ids, Index, cut
 from pipeline.retrieval.similarity import Direction, EqualRows, Selection, Similarity
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 # From all candidates' scores along the last dimension [..., n] to their new ones, float64.
-Rescale: TypeAlias = Callable[[Tensor], Tensor]
+Rescale: TypeAlias = "Callable[[Tensor], Tensor]"
 
 # What rescaling takes at its peak for each cell: two copies in float64 and three in int64.
 BYTES_A_CELL = 40
@@ -39,20 +40,20 @@ class WeightedSum:
             return EqualRows(np.arange(self.shape[0]), np.arange(self.shape[1]))
         return EqualRows(*(_joint(labels) for labels in zip(*computed, strict=True)))
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         return self._sum(source.block(images, captions) for source in self.sources)
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
         return self._sum(source.pairs(images, captions) for source in self.sources)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         # The sum, one member and its product with the weight are in memory at once.
         return self.sources[0].grid(shape, block_bytes // 3)
 
-    def _sum(self, terms: Iterator[Tensor]) -> Tensor:
+    def _sum(self, terms: Iterator[Cells]) -> Cells:
         # Product and sum apart, since a fused multiply-add rounds otherwise in one part of a block than in
         # another.
-        total = next(terms) * self.weights[0]
+        total: Cells = next(terms) * self.weights[0]
         for weight, term in zip(self.weights[1:], terms, strict=True):
             total += term * weight
         return total
@@ -73,6 +74,8 @@ def standardise(scores: Tensor) -> Tensor:
 
 def reciprocal_ranks(scores: Tensor, offset: float = 60) -> Tensor:
     """1 / (offset + rank) along the last dimension, where tied scores share their mean rank."""
+    import torch
+
     scores = scores.contiguous()
     ascending = scores.sort(-1).values
     up_to = torch.searchsorted(ascending, scores, right=True)
@@ -94,15 +97,19 @@ class Rescaled:
         candidates = self.shape[1] if self.by_image else self.shape[0]
         self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * candidates))
 
-    def block(self, images: Index, captions: Index) -> Tensor:
-        if self.by_image:
-            return self.rescale(self.source.block(images, slice(0, self.shape[1])))[:, captions]
-        return self.rescale(self.source.block(slice(0, self.shape[0]), captions).T.contiguous()).T[images]
+    def block(self, images: Index, captions: Index) -> Cells:
+        import torch
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+        if self.by_image:
+            scores = self.source.block(images, slice(0, self.shape[1]))
+            return self.rescale(torch.from_numpy(scores)).numpy()[:, captions]
+        scores = self.source.block(slice(0, self.shape[0]), captions)
+        return self.rescale(torch.from_numpy(scores).T.contiguous()).T.numpy()[images]
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
         # Read in the blocks of the grid, so that a cell is rounded as it will be when the grid is walked
         # again.
-        cells = torch.empty(len(images), dtype=torch.float64)
+        cells = np.empty(len(images), np.float64)
         query = images if self.by_image else captions
         order = np.argsort(query, kind="stable")
         for rows, columns in self.grid(self.shape, 0):
@@ -127,6 +134,8 @@ class PerQuery:
         self.shape = sources[0].shape
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        import torch  # noqa: F401 (before blocks are shared among threads, whose number is torch's)
+
         rescaled = [Rescaled(source, self.rescale, name, block_bytes) for source in self.sources]
         return WeightedSum(rescaled, self.weights)
 

@@ -11,25 +11,25 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
     CACHED_BYTES,
+    Cells,
     Ids,
     Index,
     aligned,
+    as_cells,
     check_floats,
     product_blocks,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
-    to_tensor,
     working_size,
 )
 from pipeline.retrieval.similarity import EqualRows
 from pipeline.retrieval.stored import open_npy, to_array
 
-Embedding: TypeAlias = npt.NDArray[Any] | Tensor | str | Path
+Embedding: TypeAlias = npt.NDArray[Any] | torch.Tensor | str | Path
 # Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
@@ -54,33 +54,33 @@ class Embeddings:
             )
         self.shape = (len(self.images), len(self.captions))
         double = double or 8 in (self.images.itemsize, self.captions.itemsize)
-        self.dtype = torch.float64 if double else torch.float32
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
         highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
-        self._cannot_overflow = highest < torch.finfo(self.dtype).max
+        self._cannot_overflow = highest < float(np.finfo(self.dtype).max)
 
     @cached_property
     def equal(self) -> EqualRows:
         return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
-        product = torch.empty(len(rows), aligned(len(columns)), dtype=self.dtype)[:, :len(columns)]
-        torch.mm(rows, columns.T, out=product)
+        product = np.empty((len(rows), aligned(len(columns))), self.dtype)[:, :len(columns)]
+        torch.mm(rows, columns.T, out=torch.from_numpy(product))
         return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
-        cells = torch.empty(len(images), dtype=self.dtype)
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        cells = np.empty(len(images), self.dtype)
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
             rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
-            cells[part] = (rows * columns).sum(1)
+            cells[part] = (rows * columns).sum(1).numpy()
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         return product_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
 
-    def _rows(self, values: npt.NDArray[Any]) -> Tensor:
-        return to_tensor(values).to(self.dtype)
+    def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(np.require(values, self.dtype, ["C", "W"]))
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
@@ -95,13 +95,13 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
     """
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
-        rows = to_tensor(values[start : start + ROWS_AT_ONCE])
-        low, high = (each.item() for each in rows.aminmax())
+        rows = as_cells(values[start : start + ROWS_AT_ONCE])
+        low, high = float(rows.min()), float(rows.max())
         if not math.isfinite(high - low):
-            for row, dimension in torch.nonzero(~torch.isfinite(rows))[:1].tolist():
+            for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
                 raise InputError(
                     f"{side} embeddings: row {start + row}, dimension {dimension} is "
-                    f"{rows[row, dimension].item()}: it cannot be ranked"
+                    f"{float(rows[row, dimension])}: it cannot be ranked"
                 )
         highest = max(highest, -low, high)
     return highest

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import torch
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
@@ -16,7 +15,7 @@ from pipeline.retrieval.counting import Counts
 from pipeline.retrieval.ranks import QueryRanks, Ranks
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.thresholds import Thresholds
-from pipeline.retrieval.workers import share
+from pipeline.retrieval.workers import share, threads
 
 Progress: TypeAlias = Callable[[int], object]
 
@@ -30,7 +29,7 @@ def rank(
     caption_image: integers [C], the row of each caption's image, in any order and any number per image; -1
         for a caption whose image is not in the pool. Such a caption, and an image without captions, is no
         query but stays among the candidates of the others.
-    block_megabytes: size of all blocks in memory at once (10^6 bytes), one for each of torch's threads; memory
+    block_megabytes: size of all blocks in memory at once (10^6 bytes), one for each thread; memory
         beyond it is a few numbers per image and caption.
     progress: called after each block with the number of image rows finished so far.
 
@@ -40,7 +39,7 @@ def rank(
     owner = check_caption_image(caption_image, source.shape)
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
-    block_bytes = max(1, int(block_megabytes * 1e6 / torch.get_num_threads()))
+    block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     if isinstance(source, PerDirection):
         report = _Rows(progress, source.shape, 2 * source.shape[0] * source.shape[1])
         i2t = _count(source.direction("i2t", block_bytes), owner, block_bytes, report, ("i2t",))["i2t"]
@@ -89,8 +88,8 @@ class _Counter:
     def __init__(self, source: Similarity, thresholds: Thresholds, directions: tuple[Direction, ...]) -> None:
         self.source, self.thresholds = source, thresholds
         both: dict[Direction, Callable[[], Counts]] = {
-            "i2t": lambda: Counts(thresholds.image.numpy(), by_row=True),
-            "t2i": lambda: Counts(thresholds.caption.numpy(), by_row=False),
+            "i2t": lambda: Counts(thresholds.image, by_row=True),
+            "t2i": lambda: Counts(thresholds.caption, by_row=False),
         }
         self.counts = {name: both[name]() for name in directions}
 
@@ -98,7 +97,7 @@ class _Counter:
         block = self.source.block(rows, columns)
         self.thresholds.settle(block, rows, columns)
         for counts in self.counts.values():
-            counts.add(block.numpy(), rows.start, columns.start)
+            counts.add(block, rows.start, columns.start)
 
 
 def _count(
@@ -119,7 +118,7 @@ def _queries(counts: Counts, thresholds: Thresholds, direction: Direction) -> Qu
     if direction == "t2i":
         right = np.ones(len(known), np.int64)
         return QueryRanks(known, greater[known], level[known] - right, right)
-    reached = (thresholds.caption[known] == thresholds.image[owner[known]]).numpy()
+    reached = thresholds.caption[known] == thresholds.image[owner[known]]
     right = np.bincount(owner[known[reached]], minlength=len(greater))
     query = np.flatnonzero(right)
     return QueryRanks(query, greater[query], level[query] - right[query], right[query])

@@ -6,16 +6,15 @@ Rows are images, columns are captions. `stored.py` reads, `embeddings.py` multip
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import zarr
-from torch import Tensor
 
 from pipeline.errors import InputError
-from pipeline.retrieval.blocks import Ids, Index, as_slice
+from pipeline.retrieval.blocks import Cells, Ids, Index, as_slice
 from pipeline.retrieval.stored import Matrix, ZarrMatrix, open_npy, open_zarr, to_array
 
 Direction: TypeAlias = Literal["i2t", "t2i"]
@@ -44,13 +43,13 @@ class Similarity(Protocol):
     @property
     def equal(self) -> EqualRows | None: ...
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         """These rows and columns, float32 or float64; if `equal` is None, maybe a view of the storage: do not
         write into it.
         """
         ...
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
         """The n cells (images[k], captions[k])."""
         ...
 
@@ -93,10 +92,10 @@ class Selection:
         rows = self.source.equal
         return None if rows is None else EqualRows(rows.images[self.images], rows.captions[self.captions])
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         return self.source.block(as_slice(self.images[images]), as_slice(self.captions[captions]))
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
         return self.source.pairs(self.images[images], self.captions[captions])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -126,12 +125,17 @@ def as_similarity(source: object) -> Similarity | PerDirection:
     if isinstance(source, str | Path):
         path = Path(source)
         source = open_npy(path) if path.suffix == ".npy" else open_zarr(path)
-    if isinstance(source, np.ndarray | Tensor):
-        return Matrix(to_array(source))
-    if isinstance(source, zarr.Array):
-        return ZarrMatrix(source)
+    if isinstance(source, np.ndarray) or _is(source, "torch", "Tensor"):
+        return Matrix(to_array(source))  # type: ignore[arg-type]
+    if _is(source, "zarr", "Array"):
+        return ZarrMatrix(source)  # type: ignore[arg-type]
     if isinstance(source, Similarity):
         return source
     raise InputError(
         f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr array"
     )
+
+
+def _is(source: object, library: str, kind: str) -> bool:
+    """Whether it is of a library's type; a library that is not imported has made nothing."""
+    return library in sys.modules and isinstance(source, getattr(sys.modules[library], kind))

@@ -5,26 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import zarr
-from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
     CACHED_BYTES,
+    Cells,
     Ids,
     Index,
+    as_cells,
     check_floats,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
     row_blocks,
-    to_tensor,
     working_size,
 )
+
+if TYPE_CHECKING:
+    import zarr
+    from torch import Tensor
 
 
 class Matrix:
@@ -37,13 +39,13 @@ class Matrix:
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         both = isinstance(images, slice) or isinstance(captions, slice)
         cells = self.values[images, captions] if both else self.values[np.ix_(images, captions)]  # type: ignore[arg-type]
-        return refuse_nonfinite(to_tensor(cells), images, captions)
+        return refuse_nonfinite(as_cells(cells), images, captions)
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
-        return refuse_nonfinite_pairs(to_tensor(self.values[images, captions]), images, captions)
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        return refuse_nonfinite_pairs(as_cells(self.values[images, captions]), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
@@ -69,16 +71,16 @@ class ZarrMatrix:
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
-    def block(self, images: Index, captions: Index) -> Tensor:
+    def block(self, images: Index, captions: Index) -> Cells:
         try:
             cells = np.asarray(self.values.oindex[images, captions])
         except (ValueError, RuntimeError) as error:  # a chunk that is cut short or does not unpack
             raise InputError(f"a stored piece of the similarity array is damaged ({error}); write it again") from None
-        return refuse_nonfinite(to_tensor(cells), images, captions)
+        return refuse_nonfinite(as_cells(cells), images, captions)
 
-    def pairs(self, images: Ids, captions: Ids) -> Tensor:
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
         cells = np.asarray(self.values.vindex[images, captions])
-        return refuse_nonfinite_pairs(to_tensor(cells), images, captions)
+        return refuse_nonfinite_pairs(as_cells(cells), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         cells = block_bytes // working_size(self.values.dtype)
@@ -95,10 +97,10 @@ def _objects(values: zarr.Array[Any]) -> tuple[int, int]:
 
 def to_array(values: npt.NDArray[Any] | Tensor) -> npt.NDArray[Any]:
     """The values as a numpy array; bfloat16, which numpy lacks, becomes float32."""
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    return values
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
@@ -115,6 +117,8 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
 
 def open_zarr(path: Path) -> zarr.Array[Any]:
     """A zarr array, to be read. Raises `InputError` if there is none."""
+    import zarr
+
     if not path.exists():
         raise InputError(f"no similarity matrix at {path}")
     try:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
@@ -28,6 +27,8 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     Equally similar candidates come in a random order, so that none profits from its place; the order depends on
     `generator` alone. progress: called with the number of queries finished.
     """
+    import torch
+
     block_bytes = int(block_megabytes * 1e6)
     if isinstance(source, PerDirection):
         source = source.direction(direction, block_bytes)
@@ -36,7 +37,8 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     places, tied = np.empty((queries, k), np.int64), np.empty(queries, bool)
     for start in range(0, queries, at_once):
         part, everything = slice(start, min(start + at_once, queries)), slice(0, candidates)
-        scores = source.block(part, everything) if direction == "i2t" else source.block(everything, part).T
+        cells = source.block(part, everything) if direction == "i2t" else source.block(everything, part).T
+        scores = torch.from_numpy(cells)
         # Whatever order the search gives to equals, it is one of their places, and these are shuffled.
         order = generator.permutation(candidates)
         best = scores[:, torch.from_numpy(order)].topk(min(k + 1, candidates), dim=1)

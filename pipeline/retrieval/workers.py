@@ -6,12 +6,12 @@ counting then hides behind the products.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Generic, Protocol, TypeAlias, TypeVar
-
-import torch
 
 Block: TypeAlias = tuple[slice, slice]
 
@@ -25,16 +25,30 @@ class Worker(Protocol):
 W = TypeVar("W", bound=Worker)
 
 
+def threads() -> int:
+    """How many threads compute: as many as torch has, or would have where it is not imported."""
+    if "torch" in sys.modules:
+        count: int = sys.modules["torch"].get_num_threads()
+        return count
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() and int(given) else len(os.sched_getaffinity(0))
+
+
+def _use(count: int) -> None:
+    """Let each of torch's operations have so many threads; one that is not imported computes nothing."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+
+
 def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[int], None]) -> list[W]:
-    """Hands the blocks, in order, to one worker for each of torch's threads; returns the workers when all are done.
+    """Hands the blocks, in order, to one worker for each thread; returns the workers when all are done.
 
     finished: told the cells of each block when it is done, by one thread at a time. Of the errors that workers raise
     that of the first block is raised, and no further blocks are begun.
     """
-    threads = torch.get_num_threads()
-    workers = [make() for _ in range(threads)]
+    workers = [make() for _ in range(threads())]
     queue: _Queue[W] = _Queue(blocks, finished)
-    if threads == 1:
+    if len(workers) == 1:
         queue.serve(workers[0])
     else:
         _serve_in_threads(queue, workers)
@@ -45,7 +59,7 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[in
 
 def _serve_in_threads(queue: _Queue[W], workers: list[W]) -> None:
     def serve(worker: W) -> None:
-        torch.set_num_threads(1)
+        _use(1)
         queue.serve(worker)
 
     try:
@@ -56,7 +70,7 @@ def _serve_in_threads(queue: _Queue[W], workers: list[W]) -> None:
             finally:
                 queue.close()  # interrupted: the threads end after their block
     finally:
-        torch.set_num_threads(len(workers))  # the number that a thread sets for itself is later threads' as well
+        _use(len(workers))  # the number that a thread sets for itself is later threads' as well
 
 
 class _Queue(Generic[W]):

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
-from pipeline.retrieval import Embeddings, PerDirection, Similarity, as_similarity, consecutive_captions
-from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.enlarged import Enlarged
-from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
+
+if TYPE_CHECKING:
+    from pipeline.retrieval import PerDirection, Similarity
+    from pipeline.retrieval.blocks import Ids
+    from pipeline.scores.embedding_store import EmbeddingStore
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Columns:
         if self.manifest is None:
             if self.split is not None:
                 raise InputError("--split goes with --manifest")
-            return consecutive_captions(shape, self.captions_per_image or 5), None, None
+            return retrieval.consecutive_captions(shape, self.captions_per_image or 5), None, None
         if self.captions_per_image is not None:
             raise InputError("--captions-per-image goes without --manifest, which says how many each image has")
         split = Manifest.load(self.manifest).split(self.split or "test")
@@ -92,13 +94,13 @@ class Pool:
                 raise InputError(f"{path}: says itself which captions its columns are; leave out --manifest, --split "
                                  "and --captions-per-image")
             return cls.of_store(SimilarityStore.open(path))
-        scores = as_similarity(path)
+        scores = retrieval.as_similarity(path)
         return cls(path.stem, scores, *columns.of(scores.shape))
 
     @classmethod
     def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:
         """Two `.npy` files [I, D] and [C, D], multiplied block by block."""
-        scores = Embeddings(images, captions)
+        scores = retrieval.Embeddings(images, captions)
         return cls(images.stem, scores, *columns.of(scores.shape))
 
     @classmethod
@@ -107,6 +109,8 @@ class Pool:
 
         Raises InputError where a store is of another head, or holds images that are in the pool already.
         """
+        from pipeline.retrieval.enlarged import Enlarged
+
         held = {(store.made_from["dataset"], image) for image in store.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != store.checkpoints:

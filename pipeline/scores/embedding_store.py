@@ -18,14 +18,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
 from pipeline.errors import InputError
-from pipeline.retrieval import Embeddings
 from pipeline.retrieval.blocks import Ids
+
+if TYPE_CHECKING:
+    import zarr
+
+    from pipeline.retrieval import Embeddings
 
 IDS = ("image_ids", "caption_ids", "caption_image")
 
@@ -43,6 +46,8 @@ class EmbeddingStore:
     @classmethod
     def open(cls, path: Path) -> EmbeddingStore:
         """Raises InputError where there is none."""
+        import zarr
+
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             ids = [np.asarray(group[name][:]) for name in IDS]  # type: ignore[index]
@@ -58,10 +63,14 @@ class EmbeddingStore:
 
     def embeddings(self) -> Embeddings:
         """All vectors. Raises InputError where the store is an ensemble's, which has none, or is cut short."""
+        from pipeline.retrieval import Embeddings
+
         return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
                           self._mapped("caption_embeddings", len(self.caption_ids)))
 
     def _mapped(self, name: str, length: int) -> np.ndarray:
+        import zarr
+
         try:
             array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
             if array.shape[0] != length:
@@ -79,6 +88,8 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
 
     It replaces an older one. Raises InputError where something else is in the way.
     """
+    import zarr
+
     if path.exists() and not (path / "image_embeddings").is_dir():
         raise InputError(f"{path}: is there and holds no embeddings; move it, or write elsewhere")
     making = path.with_name(path.name + ".creating")

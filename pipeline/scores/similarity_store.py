@@ -21,15 +21,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import zarr
 
 from pipeline.errors import InputError
-from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
+from pipeline.retrieval import FUSIONS, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
-from pipeline.scores.embedding_store import EmbeddingStore
+
+if TYPE_CHECKING:
+    import zarr
+
+    from pipeline.retrieval import Embeddings, PerDirection, Similarity
 
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
@@ -57,6 +60,8 @@ class SimilarityStore:
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
         """Raises InputError where there is none, or its parts do not fit together."""
+        import zarr
+
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             ids = [np.asarray(_array(group, name)[:]) for name in ("image_ids", "caption_ids", "caption_image")]
@@ -98,10 +103,14 @@ class SimilarityStore:
 
     def embeddings(self) -> Embeddings:
         """The unit vectors of its images and captions, memory-mapped. Raises InputError for an ensemble."""
+        from pipeline.scores.embedding_store import EmbeddingStore
+
         return EmbeddingStore.open(self.path).embeddings()
 
 
 def _array(group: zarr.Group, name: str) -> zarr.Array:
+    import zarr
+
     array = group[name]
     if not isinstance(array, zarr.Array):
         raise KeyError(name)
@@ -127,6 +136,8 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     Raises InputError for a source of another shape, and where something else than a similarity store is in the way;
     ValueError for several matrices without a fusion.
     """
+    import zarr
+
     if path.exists() and not (path / "similarity").is_dir():
         raise InputError(f"{path}: is there and is no similarity store; move it, or write elsewhere")
     if (fusion is None) != (len(matrices) == 1):
@@ -158,6 +169,6 @@ def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress)
     matrix = group.create_array(name, shape=source.shape, dtype="float32", chunks=chunks, compressors=None,
                                 filters=None, fill_value=float("nan"))
     for rows, columns in cut(source.shape, *chunks):
-        matrix[rows, columns] = source.block(rows, columns).float().numpy()
+        matrix[rows, columns] = source.block(rows, columns)
         if columns.stop == captions:
             progress(rows.stop)

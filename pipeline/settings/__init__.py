@@ -1,30 +1,35 @@
 """What users may ask for: the checked contents of `params.yaml`."""
 
-from pipeline.settings.loading import load
-from pipeline.settings.schema import (
-    Ablations,
-    Compute,
-    Count,
-    Engine,
-    Evaluate,
-    Extract,
-    Feature,
-    Name,
-    Named,
-    Recipe,
-    Report,
-    Run,
-    Sample,
-    Score,
-    Section,
-    Settings,
-    Share,
-    Synthetic,
-    Text,
-    Throughput,
-    Training,
-    first_fault,
-)
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.settings.loading import load
+    from pipeline.settings.schema import (
+        Ablations,
+        Compute,
+        Count,
+        Engine,
+        Evaluate,
+        Extract,
+        Feature,
+        Name,
+        Named,
+        Recipe,
+        Report,
+        Run,
+        Sample,
+        Score,
+        Section,
+        Settings,
+        Share,
+        Synthetic,
+        Text,
+        Throughput,
+        Training,
+        first_fault,
+    )
 
 __all__ = [
     "Ablations",
@@ -51,3 +56,5 @@ __all__ = [
     "first_fault",
     "load",
 ]
+
+lazy.offer(__name__)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import InputError
-from pipeline.heads.pooling.gpo import GPO
-from pipeline.heads.pooling.sort import sort_descending
-from pipeline.settings import Synthetic
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipeline.heads.pooling.gpo import GPO
+    from pipeline.settings import Synthetic
 
 DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
     ("Index", "Interp."): {"generator": "interpolated"},
@@ -30,6 +30,8 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 
 def average(size: int) -> Tensor:
     """A: every item counts alike."""
+    import torch
+
     return torch.full((size,), 1 / size)
 
 
@@ -37,6 +39,8 @@ def largest(count: int) -> Callable[[int], Tensor]:
     """M-K: the mean of the K largest, of all where there are fewer."""
 
     def pattern(size: int) -> Tensor:
+        import torch
+
         return torch.where(torch.arange(size) < count, 1 / min(count, size), 0.0)
     return pattern
 
@@ -48,6 +52,8 @@ def upper_half(size: int) -> Tensor:
 
 def linear(size: int) -> Tensor:
     """L: weights that fall linearly to zero at the least item."""
+    import torch
+
     falling = torch.arange(size - 1, -1, -1, dtype=torch.float32)
     return falling / falling.sum()
 
@@ -60,6 +66,11 @@ PATTERNS: dict[str, Callable[[int], Tensor]] = {
 def train(design: tuple[str, str], pattern: str, settings: Synthetic,
           on_step: Callable[[float], None] = lambda loss: None) -> GPO:
     """A GPO that has learned the pattern from random sets of settings.seen sizes. on_step is given each step's loss."""
+    import torch
+    
+    from pipeline.heads.pooling.gpo import GPO
+    from pipeline.heads.pooling.sort import sort_descending
+
     torch.manual_seed(settings.seed)
     gpo = GPO(settings.dimension, **DESIGNS[design])
     optimizer = torch.optim.Adam(gpo.parameters(), lr=settings.learning_rate)
@@ -84,21 +95,25 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
 
 def coefficients(pattern: str, sizes: Tensor) -> Tensor:
     """A pattern's coefficients for sets of these sizes [U]: [U, greatest size], zero beyond a set's own."""
+    import torch
+
     out = torch.zeros(len(sizes), int(sizes.max()))
     for row, size in zip(out, sizes.tolist(), strict=True):
         row[:size] = PATTERNS[pattern](size)
     return out
 
 
-@torch.no_grad()
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     """RMSE of the coefficients over seen sizes, and unseen smaller and larger ones: the root of the mean over sizes of
     the mean over a set's positions.
     """
+    import torch
+
     (least, most), (first, last) = settings.tested, settings.seen
     ranges = {"rmse_seen": (first, last), "rmse_unseen_smaller": (least, first - 1),
               "rmse_unseen_larger": (last + 1, most)}
-    return {name: _rmse(gpo, pattern, torch.arange(start, end + 1)) for name, (start, end) in ranges.items()}
+    with torch.no_grad():
+        return {name: _rmse(gpo, pattern, torch.arange(start, end + 1)) for name, (start, end) in ranges.items()}
 
 
 def _rmse(gpo: GPO, pattern: str, sizes: Tensor) -> float:

@@ -6,10 +6,13 @@ A new one is a file with a class that offers what `base.Text` lists, and a line 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from pipeline import lazy
 from pipeline.errors import InputError
-from pipeline.text.base import Text
+
+if TYPE_CHECKING:
+    from pipeline.text.base import Text
 
 # Kind -> (module, class); the module is imported when it is used.
 TEXTS = {"bigru": ("pipeline.text.bigru", "BiGRUText"), "bert": ("pipeline.text.bert", "BertText")}
@@ -20,7 +23,9 @@ def kind(name: str) -> type[Text]:
     if name not in TEXTS:
         raise InputError(f"unknown text {name!r}; known: {', '.join(TEXTS)}")
     module, of = TEXTS[name]
-    return cast(type[Text], getattr(import_module(module), of))
+    return cast("type[Text]", getattr(import_module(module), of))
 
 
 __all__ = ["TEXTS", "Text", "kind"]
+
+lazy.offer(__name__)

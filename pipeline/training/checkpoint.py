@@ -13,20 +13,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from pipeline.errors import InputError
 
-Tensors = dict[str, torch.Tensor]
+if TYPE_CHECKING:
+    import torch
+
+Tensors: TypeAlias = "dict[str, torch.Tensor]"
 FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 
@@ -53,6 +54,8 @@ class State:
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step."""
+    from safetensors.torch import save_file
+
     partial = path.with_name(path.name + ".partial")
     # Under one key: safetensors writes several in no order, and equal heads are to be equal files.
     save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
@@ -70,14 +73,14 @@ def state(folder: Path) -> State:
     """Where the training of a folder's head stands; its tensors are not read. Raises InputError for a damaged file."""
     if not (folder / "last.safetensors").exists():
         return State()
-    with _opened(folder / "last.safetensors") as file:
+    with _opened(folder / "last.safetensors", "numpy") as file:
         return State(**_metadata(file))
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework=framework) as file:
             yield file
     except FileNotFoundError:
         raise InputError(f"{path}: no checkpoint there; train the head with `pipeline train`") from None
@@ -92,6 +95,8 @@ def _metadata(file: Any) -> dict[str, Any]:
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
     """An optimizer's state as named tensors: `optimizer.PARAMETER.FIELD`."""
+    import torch
+
     state = optimizer.state_dict()["state"]
     return {f"optimizer.{number}.{name}": torch.as_tensor(value)
             for number, fields in state.items() for name, value in fields.items()}
@@ -100,6 +105,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
     """Put back what `optimizer_tensors` took, in memory as the weights are. Raises KeyError where a weight's state
     lacks some of its fields."""
+    import torch
+
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -152,7 +159,14 @@ def write_text(path: Path, text: str) -> None:
 def write_history(folder: Path, reached: State) -> None:
     """history.csv: what DVC plots, over `epochs`, those trained so far."""
     rows = [{"epochs": int(row["epoch"]) + 1, **row} for row in reached.history]
-    write_text(folder / "history.csv", pd.DataFrame(rows).to_csv(index=False))
+    write_text(folder / "history.csv", "\n".join([*_csv(rows), ""]))
+
+
+def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """The lines of a table, its header first; a number that is missing or none is an empty cell."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = ([row.get(column, math.nan) for column in columns] for row in rows)
+    return [",".join(columns), *(",".join("" if math.isnan(cell) else repr(cell) for cell in row) for row in cells)]
 
 
 def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -> None:
@@ -160,9 +174,8 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
 
     Rows with other columns, of a version before this one, are left out.
     """
-    table = pd.DataFrame([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
+    header, *rows = _csv([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
                           for step, log in enumerate(logs)])
-    header, *rows = table.to_csv(index=False).splitlines()
     path = folder / "steps.csv"
     columns, *before = (path.read_text(encoding="utf-8").splitlines() if path.exists() else []) or [header]
     before = before if columns == header else []

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pipeline import lazy
 from pipeline.errors import InputError
-from pipeline.heads.pooling.adapool import AdaPool
-from pipeline.heads.pooling.adpool import AdPool
-from pipeline.heads.pooling.adpool_released import ReleasedAdPool
-from pipeline.heads.pooling.base import Pooling
-from pipeline.heads.pooling.cls import CLSPool
-from pipeline.heads.pooling.fspool import FSPool
-from pipeline.heads.pooling.gcn import GCNPool
-from pipeline.heads.pooling.gem import GeMPool
-from pipeline.heads.pooling.gpo import GPO
-from pipeline.heads.pooling.kmax import KMaxPool
-from pipeline.heads.pooling.lip import LIPPool
-from pipeline.heads.pooling.max import MaxPool
-from pipeline.heads.pooling.mean import MeanPool
-from pipeline.heads.pooling.selfattn import SelfAttnPool
-from pipeline.heads.pooling.seq2seq import Seq2SeqPool
-from pipeline.heads.pooling.softpool import SoftPool
-from pipeline.settings.lookup import build_by_name
 
-POOLINGS: dict[str, type[Pooling]] = {
-    "adapool": AdaPool,
-    "adpool": AdPool,
-    "adpool_released": ReleasedAdPool,
-    "cls": CLSPool,
-    "fspool": FSPool,
-    "gcn": GCNPool,
-    "gem": GeMPool,
-    "gpo": GPO,
-    "kmax": KMaxPool,
-    "lip": LIPPool,
-    "max": MaxPool,
-    "mean": MeanPool,
-    "selfattn": SelfAttnPool,
-    "seq2seq": Seq2SeqPool,
-    "softpool": SoftPool,
-}
+if TYPE_CHECKING:
+    from pipeline.heads.pooling.base import Pooling
+
+POOLINGS: lazy.Table[type[Pooling]] = lazy.Table({
+    "adapool": "pipeline.heads.pooling.adapool:AdaPool",
+    "adpool": "pipeline.heads.pooling.adpool:AdPool",
+    "adpool_released": "pipeline.heads.pooling.adpool_released:ReleasedAdPool",
+    "cls": "pipeline.heads.pooling.cls:CLSPool",
+    "fspool": "pipeline.heads.pooling.fspool:FSPool",
+    "gcn": "pipeline.heads.pooling.gcn:GCNPool",
+    "gem": "pipeline.heads.pooling.gem:GeMPool",
+    "gpo": "pipeline.heads.pooling.gpo:GPO",
+    "kmax": "pipeline.heads.pooling.kmax:KMaxPool",
+    "lip": "pipeline.heads.pooling.lip:LIPPool",
+    "max": "pipeline.heads.pooling.max:MaxPool",
+    "mean": "pipeline.heads.pooling.mean:MeanPool",
+    "selfattn": "pipeline.heads.pooling.selfattn:SelfAttnPool",
+    "seq2seq": "pipeline.heads.pooling.seq2seq:Seq2SeqPool",
+    "softpool": "pipeline.heads.pooling.softpool:SoftPool",
+})
 
 
 def build(name: str, dim: int, **options: Any) -> Pooling:
@@ -56,6 +43,11 @@ def build(name: str, dim: int, **options: Any) -> Pooling:
     Raises:
         InputError: for an unknown name or option (the message lists the known ones) or a refused value.
     """
+    from pipeline.settings.lookup import build_by_name
+
     if dim < 1:
         raise InputError(f"a pooling's dimension must be at least 1, got {dim}")
     return build_by_name("pooling", POOLINGS, name, dim, **options)
+
+
+lazy.offer(__name__)
