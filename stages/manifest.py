@@ -19,12 +19,14 @@ from stages.options import with_settings
               help="Folder of images.")
 @click.option("--annotations", type=click.Path(path_type=Path), show_default="the data set's card",
               help="Karpathy's .json, or a .csv with columns image,caption[,split].")
+@click.option("--format", "form", metavar="NAME", show_default="as the file looks",
+              help="The format of the annotations: karpathy or csv.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings
 def command(layout: Layout, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
-            without_images: bool, out: Path | None) -> None:
+            form: str | None, without_images: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, sample) or your own; default: run.dataset.
@@ -35,7 +37,7 @@ def command(layout: Layout, settings: Settings, name: str | None, images: Path |
         raise InputError("give --images or --without-images")
     card = manifest.dataset(name or settings.run.dataset)
     folder = None if without_images else images or layout.root / card.images
-    table = manifest.build(card.name, folder, annotations or layout.root / card.annotations)
+    table = manifest.build(card.name, folder, annotations or layout.root / card.annotations, form)
     path = out or layout.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()

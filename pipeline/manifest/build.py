@@ -8,35 +8,46 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
+from pipeline import lazy
 from pipeline.errors import InputError
-from pipeline.manifest import captions_csv, karpathy
+from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import COLUMNS, NO_FILE, SPLITS, Manifest
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-READERS = {".json": karpathy.read, ".csv": captions_csv.read}
+READERS: lazy.Table[Reader] = lazy.Table({
+    "karpathy": "pipeline.manifest.karpathy:READER",
+    "csv": "pipeline.manifest.captions_csv:READER",
+})
+"""Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
 
-def build(dataset: str, images: Path | None, annotations: Path) -> Manifest:
-    """Read annotations (Karpathy's .json, or .csv with image, caption, split), check them against the folder.
+def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None) -> Manifest:
+    """Read annotations and check them against the folder of images.
 
-    images: None where there are features to import but no photographs; the files are then not looked at.
+    Args:
+        dataset: The name of the data set.
+        images: The folder; None where there are features to import but no photographs, whose files are not looked at.
+        annotations: A file or folder in one of the formats of `READERS`.
+        form: The format's name in `READERS`; None for the one that recognises the annotations.
 
-    Raises InputError, in one line, for: a missing or unreadable annotation file or image; a file named twice;
-    a caption without image or image without caption (with a .csv also an image of the folder that it does not
-    name; Karpathy's files leave out some of Flickr's photographs on purpose); an empty caption; text that is not
-    UTF-8; a path that leaves the folder; an unknown split; ids used twice.
+    Returns:
+        The manifest, with the size of each image file in bytes.
+
+    Raises:
+        InputError: In one line, for a missing or unreadable annotation file or image; a file named twice; a caption
+            without image or image without caption; an image of the folder that is not named, where the format names
+            every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
+            used twice.
     """
-    reader = READERS.get(annotations.suffix.lower())
-    if reader is None:
-        raise InputError(f"{annotations}: expected a .json (Karpathy's layout) or .csv (image,caption,split) file")
+    reader = _reader(annotations, form)
     if images is not None and not images.is_dir():
         raise InputError(f"{images}: no such folder of images; name it with --images")
-    table = reader(_text(annotations))
+    table = reader.read(annotations)
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
     _check_rows(table, annotations)
-    if images is not None and reader is captions_csv.read:
-        _check_all_told(images, set(table["file"]), annotations)
+    if images is not None and reader.names_every_image:
+        _check_all_named(images, set(table["file"]), annotations)
     for file in table["file"].unique():
         _check_path(file, annotations)
     sizes = {file: _size(images, file, annotations) if images else NO_FILE for file in table["file"].unique()}
@@ -44,18 +55,19 @@ def build(dataset: str, images: Path | None, annotations: Path) -> Manifest:
     return Manifest(table.astype(COLUMNS).reset_index(drop=True), dataset, images or Path())
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such annotation file; name it with --annotations") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, expected an annotation file") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+def _reader(annotations: Path, form: str | None) -> Reader:
+    if form is not None:
+        if form not in READERS:
+            raise InputError(f"--format {form!r}: expected one of {', '.join(READERS)}")
+        return READERS[form]
+    for reader in READERS.values():
+        if reader.recognises(annotations):
+            return reader
+    known = " or ".join(reader.title for reader in READERS.values())
+    raise InputError(f"{annotations}: expected {known}; name the format with --format")
 
 
-def _check_all_told(folder: Path, named: set[str], source: Path) -> None:
+def _check_all_named(folder: Path, named: set[str], source: Path) -> None:
     files = (path.relative_to(folder).as_posix() for path in folder.rglob("*")
              if path.suffix.lower() in IMAGE_SUFFIXES)
     silent = sorted(set(files) - named)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.manifest.reader import Reader, text_of
 
 
-def read(text: str) -> pd.DataFrame:
-    """A row a caption. Images are numbered in order of first mention, captions in order; no split = all test."""
-    lines = csv.DictReader(io.StringIO(text), strict=True)
+def read(path: Path) -> pd.DataFrame:
+    """Read a CSV of captions.
+
+    Args:
+        path: The file. Without a column `split` all images are in the split test.
+
+    Returns:
+        A row a caption. Images are numbered in the order of their first mention, captions in theirs.
+
+    Raises:
+        InputError: For a file that is no such CSV, naming the line.
+    """
+    lines = csv.DictReader(io.StringIO(text_of(path)), strict=True)
     try:
         missing = {"image", "caption"} - set(lines.fieldnames or [])
     except csv.Error as error:
@@ -35,3 +47,7 @@ def read(text: str) -> pd.DataFrame:
         raise InputError(f"CSV line {lines.line_num}: {error}") from None
     table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption"])
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
+
+
+READER = Reader("a .csv file with columns image,caption[,split]", lambda path: path.suffix.lower() == ".csv", read,
+                names_every_image=True)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.manifest.reader import Reader, text_of
 
 # "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).
 SPLIT_OF = {"restval": "train"}
 
 
-def read(text: str) -> pd.DataFrame:
-    """A row a caption: image_id (COCO's own where there is one, else imgid), file, split, caption_id, caption."""
+def read(path: Path) -> pd.DataFrame:
+    """Read a file in Karpathy's layout.
+
+    Args:
+        path: The JSON file.
+
+    Returns:
+        A row a caption: image_id (COCO's own where there is one, else imgid), file, split, caption_id, caption.
+
+    Raises:
+        InputError: For a file that is not JSON or in another layout, naming the image.
+    """
     try:
-        tree = json.loads(text)
+        tree = json.loads(text_of(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"the annotation file is not JSON: {error}") from None
     images = tree.get("images") if isinstance(tree, dict) else None
@@ -45,3 +57,6 @@ def _captions(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
     except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
         raise InputError(f"annotation file, image {number}: holds text that is not UTF-8") from None
     return captions
+
+
+READER = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", read, names_every_image=False)

@@ -205,3 +205,11 @@ def test_cards_are_whole(name: str) -> None:
     assert card.licence
     assert card.source
     assert set(card.protocols) <= set(PROTOCOLS)
+
+
+def test_a_format_can_be_named_and_an_unknown_one_is_refused(folder: Path) -> None:
+    file = folder.parent / "captions.txt"
+    file.write_text("image,caption\n" + "".join(f"{n}.png,picture {n}\n" for n in range(4)), encoding="utf-8")
+    assert len(manifest.build("mine", folder, file, "csv").table) == 4
+    with pytest.raises(InputError, match="--format 'tsv': expected one of karpathy, csv"):
+        manifest.build("mine", folder, file, "tsv")

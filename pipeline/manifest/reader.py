@@ -1,0 +1,50 @@
+"""What every reader of annotations offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline.errors import InputError
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One format of annotations.
+
+    Attributes:
+        title: What the format is, for help and messages.
+        recognises: Whether a file or folder looks like this format. It may read the file's beginning.
+        read: From a file or folder to a row a caption: image_id, file, split, caption_id, caption.
+        names_every_image: Whether an image of the folder that the annotations do not name is a mistake.
+    """
+
+    title: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path], pd.DataFrame]
+    names_every_image: bool
+
+
+def text_of(path: Path) -> str:
+    """The contents of a text file.
+
+    Args:
+        path: A file of annotations in UTF-8, with or without a byte order mark.
+
+    Returns:
+        Its text.
+
+    Raises:
+        InputError: For a file that is missing, a folder, or not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such annotation file; name it with --annotations") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, expected an annotation file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
