@@ -59,4 +59,5 @@ def _captions(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
     return captions
 
 
-READER = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", read, names_every_image=False)
+READER = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", read,
+                names_every_image=False)

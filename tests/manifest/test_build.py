@@ -159,7 +159,7 @@ def test_csv_refuses(folder: Path, text: str, said: str) -> None:
 
 def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
     for name, content, said in (("a.json", b'{"images": "\xff"}', "byte 12 is not UTF-8"),
-                                ("a.json", b"{", "not JSON"), ("a.txt", b"", r"expected a \.json")):
+                                ("a.json", b"{", "not JSON"), ("a.txt", b"", r"expected a \.json file")):
         (folder.parent / name).write_bytes(content)
         with pytest.raises(InputError, match=said):
             manifest.build("mine", folder, folder.parent / name)
