@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -213,80 +212,6 @@ def test_gradients_are_those_of_the_function(variant: str) -> None:
 def test_bad_input_is_refused(variant: str, items: Tensor, counts: Tensor) -> None:
     with pytest.raises(InputError, match=r"counts|items"):
         make(variant)(items, counts)
-
-
-def power_mean(x: Tensor, pooling: Any) -> Tensor:
-    p = pooling.log_p.exp()
-    return (x.clamp(min=1e-6) ** p).mean(0) ** (1 / p)
-
-
-def adpool(x: Tensor, pooling: Any) -> Tensor:
-    """Equations 3 to 5, literally."""
-    u = x.sort(0, descending=True).values
-    theta = (u @ pooling.W_tok).softmax(0)
-    token = (theta * u).sum(0)
-    embedding = (x.softmax(0) * x).sum(0)
-    omega = torch.stack([token @ pooling.W_bal, embedding @ pooling.W_bal]).softmax(0)
-    return omega[0] * token + omega[1] * embedding
-
-
-def gpo(x: Tensor, pooling: Any) -> Tensor:
-    """Equations 2 to 5 of VSE∞ with the released code's temperature."""
-    n, width = len(x), 32
-    k = torch.arange(n, dtype=torch.float64).unsqueeze(1)
-    angle = k / 10000 ** (torch.arange(0, width, 2) / width)
-    encoding = torch.zeros(n, width, dtype=torch.float64)
-    encoding[:, 0::2], encoding[:, 1::2] = angle.sin(), angle.cos()
-    states = pooling.generator.gru(encoding)[0]
-    scores = pooling.generator.linear((states[:, :width] + states[:, width:]) / 2)
-    return ((scores / 0.1).softmax(0) * x.sort(0, descending=True).values).sum(0)
-
-
-def fspool(x: Tensor, pooling: Any) -> Tensor:
-    n, pieces = len(x), len(pooling.knots) - 1
-    result = torch.zeros(DIM, dtype=torch.float64)
-    for k, row in enumerate(x.sort(0, descending=True).values):
-        place = k / max(n - 1, 1) * pieces
-        left = min(int(place), pieces - 1)
-        weight = pooling.knots[left] * (1 - place + left) + pooling.knots[left + 1] * (place - left)
-        result = result + weight * row
-    return result
-
-
-def adapool(x: Tensor, pooling: Any) -> Tensor:
-    mean = x.mean(0)
-    closeness = 2 * x * mean / (x**2 + mean**2 + 1e-6)
-    beta = pooling.beta_logit.sigmoid()
-    return ((beta * closeness.softmax(0) + (1 - beta) * x.softmax(0)) * x).sum(0)
-
-
-DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
-    "mean": lambda x, _: x.mean(0),
-    "max": lambda x, _: x.max(0).values,
-    "kmax": lambda x, _: x.sort(0, descending=True).values[:5].mean(0),
-    "cls": lambda x, _: x[0],
-    "gem": power_mean,
-    "softpool": lambda x, _: (x.softmax(0) * x).sum(0),
-    "adapool": adapool,
-    "fspool": fspool,
-    "gpo": gpo,
-    "adpool": adpool,
-    "seq2seq": lambda x, pooling: pooling.gru(x)[0][-1],
-    "gpo-interpolated": lambda x, pooling: (
-        x.sort(0, descending=True).values * pooling.coefficients(torch.tensor([len(x)]))[0]
-    ).sum(0),
-}
-
-
-@pytest.mark.parametrize("variant", DEFINITIONS)
-@pytest.mark.parametrize("count", [1, 3, 9])
-def test_it_is_what_its_definition_says(variant: str, count: int) -> None:
-    pooling = make(variant, torch.float64)
-    items = random_items(1, 9, torch.float64)
-    result = pooling(items, torch.tensor([count]))
-    torch.testing.assert_close(
-        result[0], DEFINITIONS[variant](items[0, :count], pooling), rtol=1e-6, atol=1e-6
-    )
 
 
 def test_adpool_starts_between_mean_and_softpool_and_can_learn() -> None:

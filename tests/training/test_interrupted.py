@@ -1,0 +1,67 @@
+"""Training that is stopped between two writes, or that draws random numbers, goes on as if it had not been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from folders import tree
+
+from pipeline import settings, training
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+from pipeline.training import checkpoint
+
+CHANGES = tuple(f"training.sample.{change}" for change in (
+    "dimension=16", "word_dimension=8", "batch_size=16", "epochs=3", "decay_epoch=2", "minimum_count=1"))
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
+                         (*CHANGES, "recipes.vse2ad.objective={name: random_k}"))
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.fixture
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
+    """A head whose objective draws how many negatives it takes at each step."""
+    return training.Job(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
+                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
+
+
+def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(job: training.Job, tmp_path: Path) -> None:
+    whole = replace(job, folder=tmp_path / "whole")
+    training.train(whole)
+
+    def stop(epoch: int, step: int, log: object) -> None:
+        if (epoch, step) == (1, 2):
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        training.train(job, on_step=stop)
+    training.train(job)
+    assert tree(job.folder) == tree(whole.folder)
+
+
+def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.Job, tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(job, folder=tmp_path / "whole")
+    training.train(whole)
+    save, written = checkpoint.save_tensors, []
+
+    def stop_after_the_first(*arguments: Any) -> None:
+        if written:
+            raise Stopped
+        save(*arguments)
+        written.append(arguments[0])
+
+    monkeypatch.setattr(checkpoint, "save_tensors", stop_after_the_first)
+    for _ in range(3):  # each attempt writes one file more, and then stops
+        written.clear()
+        with pytest.raises(Stopped):
+            training.train(job)
+    monkeypatch.setattr(checkpoint, "save_tensors", save)
+    training.train(job)
+    assert tree(job.folder)["best.safetensors"] == tree(whole.folder)["best.safetensors"]
