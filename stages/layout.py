@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.settings import Run
+if TYPE_CHECKING:
+    from pipeline.settings import Run
 
 # Ensemble -> the features whose heads it averages (VSE+2AD section 4.3).
 ENSEMBLES = {"R": ("region",), "RG": ("region", "grid"), "RGP": ("region", "grid", "patch")}

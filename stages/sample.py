@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import click
-from tqdm import tqdm
+from typing import TYPE_CHECKING
 
-from pipeline import sample
-from pipeline.settings import Settings
+import click
+
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import sample
+    from pipeline.settings import Settings
 
 
 @click.command

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-from tqdm import tqdm
 
-from pipeline import training
 from pipeline.errors import InputError
-from pipeline.manifest import Manifest
-from pipeline.provenance import record
-from pipeline.retrieval import Embeddings
-from pipeline.scores import similarity_store
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tqdm import tqdm
+
+    from pipeline import training
+    from pipeline.manifest import Manifest
+    from pipeline.provenance import record
+    from pipeline.retrieval import Embeddings
+    from pipeline.scores import similarity_store
+    from pipeline.settings import Settings
 
 
 @click.command

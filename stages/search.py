@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-import torch
-from PIL import Image
 
-from pipeline import training
 from pipeline.errors import InputError
-from pipeline.files import images
-from pipeline.manifest import Manifest
-from pipeline.report import search_page
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.nearest import nearest
-from pipeline.settings import Settings
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    from pipeline import training
+    from pipeline.files import images
+    from pipeline.manifest import Manifest
+    from pipeline.report import search_page
+    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.nearest import nearest
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore
 
 
 @click.command
@@ -79,7 +83,6 @@ def _embed_text(trained: training.Head, text: str) -> np.ndarray:
     return training.embed_captions(trained.model, [text], trained.text, 1)[0]
 
 
-@torch.inference_mode()
 def _embed_image(trained: training.Head, source: training.Source, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
     try:
@@ -94,7 +97,8 @@ def _embed_image(trained: training.Head, source: training.Source, path: Path) ->
         count = len(kept)
     device = next(trained.model.parameters()).device
     counts = torch.tensor([count], device=device)
-    return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
+    with torch.inference_mode():
+        return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
 
 
 def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import objectives, training
+from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.heads import pooling
-from pipeline.manifest import Manifest
-from pipeline.settings import Recipe, Settings, variation
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import training
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Recipe, Settings, variation
+    from pipeline.store import FeatureStore
 
 POOLING = click.Choice(list(pooling.POOLINGS))
 

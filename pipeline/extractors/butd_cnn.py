@@ -16,7 +16,8 @@ from torchvision.models import resnet101
 
 from pipeline.errors import InputError
 from pipeline.extractors.butd import pixels
-from pipeline.extractors.network import PRECISIONS, Network, Runtime
+from pipeline.extractors.network import Network
+from pipeline.extractors.runtime import Runtime
 from pipeline.files import weights
 
 # Places in the file -> our names.
@@ -53,7 +54,7 @@ class ButdCnn(Network):
         """The last stage's map [B, 2048, S / 32, S / 32] of prepared images, float32."""
         stacked = torch.stack(batch).to(self.runtime.device)
         lower = self.runtime.precision != "fp32"
-        with torch.autocast(stacked.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+        with torch.autocast(stacked.device.type, self.runtime.dtype, enabled=lower):
             return self.forward(stacked).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,6 @@ from pipeline.errors import InputError
 from pipeline.extractors.runtime import Runtime
 from pipeline.files import images, weights
 
-
 # Networks that timm does not have: name -> (module, class), with the surface of `Network`.
 OTHERS = {"butd_resnet101": ("pipeline.extractors.butd_cnn", "ButdCnn")}
 

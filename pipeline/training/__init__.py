@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from pipeline.training.head import load as load_head
     from pipeline.training.job import Job
     from pipeline.training.loop import train, usable
+    from pipeline.training.names import FROM_PIXELS, RELEASED
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
-    from pipeline.training.source import FROM_PIXELS, RELEASED, Photographs, Source, networks
+    from pipeline.training.source import Photographs, Source, networks
     from pipeline.training.source import of_head as source_of
 
 __all__ = ["FROM_PIXELS", "RELEASED", "Diverged", "Head", "Job", "Photographs", "Source", "convert", "describe",

@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import checkpoint, geometry, pixels
-from pipeline.extractors.network import PRECISIONS, Runtime
+from pipeline.extractors.runtime import Runtime
 from pipeline.files import weights
 from pipeline.files.images import ImageError
 from pipeline.settings import Count, Section
@@ -79,8 +79,8 @@ class Detector:
             return self.network.regions(feature_map, boxes)
 
     def _precision(self) -> torch.autocast:
-        device, precision = torch.device(self.runtime.device).type, self.runtime.precision
-        return torch.autocast(device, PRECISIONS[precision], enabled=precision != "fp32")
+        lower = self.runtime.precision != "fp32"
+        return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:
