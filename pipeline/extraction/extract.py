@@ -88,8 +88,8 @@ def _settle_code(job: Job, engine: Description) -> None:
     if job.same_features:
         code.write(job.store, now)
     elif job.if_changed == "redo":
-        raise StoreError(f"{job.store}: was made by other code ({code.named(differ)}); if its features change, raise the "
-                         f"engine's `version`; if they do not, say so: pipeline extract --out {job.store} --dataset "
+        raise StoreError(f"{job.store}: was made by other code ({code.named(differ)}); if its features change, raise "
+                         "the engine's `version`; if they do not, say so: pipeline extract --dataset "
                          f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
     elif (job.store / code.FILE).exists():
         warnings.warn(f"{job.store}: was made by other code ({code.named(differ)}); --same-features vouches that this "

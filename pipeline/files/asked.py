@@ -1,7 +1,7 @@
 """What a finished thing was asked for with, so that the same request is seen to be done before anything is loaded.
 
-asked.json in its folder holds digests of the request and of some files that it wrote. Where one of them differs, or there
-is no such record, the long way decides, which loads networks and compares what they say of themselves.
+asked.json in its folder holds digests of the request and of some files that it wrote. Where one of them differs, or
+there is no such record, the long way decides, which loads networks and compares what they say of themselves.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.cli import COMMANDS
+from stages.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"torch", "torchvision", "timm", "transformers", "safetensors", "zarr", "dask", "distributed", "pandas",
@@ -22,7 +22,7 @@ sys.argv = ["pipeline", *json.loads(sys.argv[1])]
 try:
     cli.main()
 except SystemExit as ended:
-    print(json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
+    print("\\n" + json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
 """
 
 
@@ -54,3 +54,14 @@ def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "metrics.json").write_text("{}", encoding="utf-8")
     assert imported("tables", "--root", tmp_path) & HEAVY <= {"safetensors"}
+
+
+def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Path) -> None:
+    tiny = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+    changes = [word for change in tiny for word in ("-S", f"training.sample.{change}")]
+    engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+    features = ("-S", f"features.grid={engine}")
+    where = ("--root", trained, "--params", ROOT / "params.yaml")
+    cli.main([str(each) for each in ("extract", "--feature", "grid", *where, *features)], standalone_mode=False)
+    for command, more in ((("extract", "--feature", "grid"), features), (("train", "--feature", "region"), changes)):
+        assert imported(*command, *where, *more) & HEAVY <= {"safetensors"}
