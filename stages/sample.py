@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -27,5 +28,5 @@ def command(layout: Layout, settings: Settings) -> None:
     folder = layout.root / "data" / "sample"
     with tqdm(total=options.images, unit="image", desc="sample") as bar:
         sample.render(folder, options.images, options.size, options.seed,
-                      progress=lambda done: bar.update(done - bar.n))
+                      progress=lambda done: bar.update(done - bar.n), processes=len(os.sched_getaffinity(0)))
     click.echo(f"{options.images} images and their captions in {folder}")

@@ -22,7 +22,8 @@ sys.argv = ["pipeline", *json.loads(sys.argv[1])]
 try:
     cli.main()
 except SystemExit as ended:
-    print("\\n" + json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
+    print(file=sys.stderr)
+    print(json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
 """
 
 
