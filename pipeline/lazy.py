@@ -1,8 +1,10 @@
-"""Packages whose names are imported when they are first used.
+"""Imports that wait until something is used. Importing torch takes two seconds, and `--help` needs nothing of it.
 
-Importing torch takes two seconds, and `--help` needs nothing of it. A package's `__init__` lists what it offers below
-`if TYPE_CHECKING:`, where type checkers and editors find it, and ends with `lazy.offer(__name__)`. Each of these names,
-and each module of the package, is then imported when it is first asked for.
+What waits stands below `if TYPE_CHECKING:`, where type checkers and editors find it as well:
+
+    in a package's `__init__`, which ends with `offer(__name__)`: each name, and each module of the package, is imported
+    when it is first asked for;
+    in a command's module: everything is imported when the command runs (`stages.options.with_settings`).
 """
 
 from __future__ import annotations
@@ -50,16 +52,28 @@ def offer(package: str) -> None:
         package: its `__name__`.
     """
     module = sys.modules[package]
-    assert module.__spec__ is not None
-    assert module.__spec__.loader is not None
-    source = module.__spec__.loader.get_source(package)  # type: ignore[attr-defined]
-    blocks = [node for node in ast.parse(source).body
-              if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     module.__dict__["_offered"] = {
         alias.asname or alias.name: (statement.module or "", alias.name)
-        for block in blocks for statement in block.body if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names}
+        for statement in _waiting(module.__dict__) if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names if statement.module != package}
     module.__class__ = _Package
+
+
+def load(names: dict[str, Any]) -> None:
+    """Import now what a module imports below `if TYPE_CHECKING:`.
+
+    Args:
+        names: the module's globals.
+    """
+    statements = _waiting(names)
+    exec(compile(ast.Module(statements, []), names["__file__"], "exec"), names)
+
+
+def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
+    """The statements below a module's `if TYPE_CHECKING:`."""
+    source = names["__spec__"].loader.get_source(names["__name__"])
+    return [statement for block in ast.parse(source).body
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" for statement in block.body]
 
 
 class Table(Mapping[str, Named], Generic[Named]):
@@ -76,6 +90,10 @@ class Table(Mapping[str, Named], Generic[Named]):
         module, _, value = self._places[name].partition(":")
         found: Named = getattr(import_module(module), value)
         return found
+
+    def module(self, name: str) -> str:
+        """Where a name's object is defined."""
+        return self._places[name].partition(":")[0]
 
     def __contains__(self, name: object) -> bool:
         return name in self._places

@@ -6,20 +6,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import manifest, retrieval
 from pipeline.errors import InputError
-from pipeline.provenance import record
-from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
-from pipeline.scores.candidates import Columns, Pool, require_one_owner
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.settings import Settings
 from stages import measuring, options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import manifest, retrieval
+    from pipeline.provenance import record
+    from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
+    from pipeline.scores.candidates import Columns, Pool, require_one_owner
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
 
 
 @click.command

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pipeline import training
 from pipeline.features import FEATURES
-from pipeline.files import weights
-from pipeline.manifest import Manifest
-from pipeline.settings import Settings
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    from pipeline import training
+    from pipeline.files import weights
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore
 
 
 @click.command

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from tqdm import tqdm
 
-from pipeline import training
+from pipeline import manifest as manifests
 from pipeline.errors import InputError
-from pipeline.manifest import SPLITS, Manifest, Split
-from pipeline.provenance import record
-from pipeline.scores import embedding_store
-from pipeline.settings import Settings
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tqdm import tqdm
+
+    from pipeline import training
+    from pipeline.manifest import Manifest, Split
+    from pipeline.provenance import record
+    from pipeline.scores import embedding_store
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore
 
 AT_ONCE = 2048  # images embedded before their vectors are written
 
@@ -27,15 +31,14 @@ AT_ONCE = 2048  # images embedded before their vectors are written
 @click.argument("name")
 @click.option("--head", required=True, metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
-@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True, show_default="all that there are",
-              help="Which images; may be given several times.")
+@click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
+              show_default="all that there are", help="Which images; may be given several times.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
               help="The store.")
 @click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in its manifest",
               help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
-@options.multiplies
 def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
             out: Path | None, files: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
@@ -46,6 +49,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
     """
+    options.choose_products(settings)
     trained_on = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     folder = layout.head(trained_on.dataset, head)
     described = training.describe(folder)
@@ -58,7 +62,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
         _refuse_other_features(source, own)
     parts = [training.usable(source, manifest.split(split))
-             for split in splits or [each for each in SPLITS if (manifest.images["split"] == each).any()]]
+             for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
     path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
     made_from = record.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), source) | {
         "trained_on": trained_on.dataset}

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from tqdm import tqdm
 
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES
-from pipeline.scores import similarity_store
-from pipeline.scores.candidates import owners, require_one_owner
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tqdm import tqdm
+
+    from pipeline.scores import similarity_store
+    from pipeline.scores.candidates import owners, require_one_owner
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
 
 
 @click.command

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import manifest, retrieval
 from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES
-from pipeline.provenance import record
-from pipeline.retrieval import Protocol, Ties, summary
 from pipeline.retrieval.extended import EXTENDED
-from pipeline.scores.candidates import Columns, Pool
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.settings import Evaluate, Run, Settings
 from stages import measuring, options
 from stages.layout import Layout, ablations, system
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import manifest, retrieval
+    from pipeline.provenance import record
+    from pipeline.retrieval import Protocol, Ties, summary
+    from pipeline.scores.candidates import Columns, Pool
+    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Evaluate, Run, Settings
 
 
 @click.command

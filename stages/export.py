@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
-from pipeline.importers.export import Exported, export
-from pipeline.importers.scan_text import CAPTIONS
-from pipeline.manifest import SPLITS, Manifest
-from pipeline.settings import Settings
-from pipeline.store import FeatureStore
+from pipeline import manifest as manifests
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline.importers.export import Exported, export
+    from pipeline.importers.scan_text import CAPTIONS
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore
 
 NAMED = 20  # failed images that are named; all stand in the made_from.json
 
 
 @click.command
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--split", type=click.Choice(SPLITS), required=True, help="Which images.")
+@click.option("--split", type=click.Choice(manifests.SPLITS), required=True, help="Which images.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder.")
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")

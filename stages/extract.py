@@ -5,19 +5,22 @@ from __future__ import annotations
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.extraction import cluster
-from pipeline.extractors import Runtime
-from pipeline.manifest import Manifest
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import extraction
+    from pipeline.extractors import Runtime
+    from pipeline.files import asked
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Extract, Settings
 
 
 @click.command
@@ -38,6 +41,8 @@ from stages.layout import Layout
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
+@click.option("--same-features", is_flag=True, help="Vouch that code which changed since the store was made makes the "
+              "same features: it is kept, as this code's.")
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
@@ -49,35 +54,55 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     """
     if scheduler is not None and changes["workers"]:
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
-    manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
-    store = out or layout.features(manifest.dataset, feature)
-    job, workers = _job(settings, manifest, images, store, feature, changes)
+    dataset = dataset or settings.run.dataset
+    store = out or layout.features(dataset, feature)
+    request = _request(layout, settings, dataset, store, feature, changes)
+    if not dry_run and request.is_done():
+        click.echo(f"{store}: nothing to do")
+        return
+    asked_for = request.as_json()
+    manifest = Manifest.load(request.manifest)
+    job, workers = _job(settings, manifest, images, request, changes)
     where: Any = nullcontext()
     if scheduler is not None or workers > 1:
-        where = cluster.running(scheduler) if scheduler is not None else cluster.local(workers)
+        where = extraction.cluster.running(scheduler) if scheduler is not None else extraction.cluster.local(workers)
     with where as place:
         if dry_run:
             click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))
             return
         with tqdm(unit="image", desc=feature, smoothing=0.1, delay=0.5) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
+    if asked_for is not None and not outcome.failed:
+        asked.write(store, asked_for, ["zarr.json"])
     click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
                + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
 
 
-def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Path, feature: str,
-         changes: dict[str, Any]) -> tuple[extraction.Job, int]:
+def _request(layout: Layout, settings: Settings, dataset: str, store: Path, feature: str,
+             changes: dict[str, Any]) -> extraction.Request:
     """The settings with the command line's changes."""
-    chosen = settings.engine_of(manifest.dataset, feature)
+    chosen = settings.engine_of(dataset, feature)
     name = changes["engine"] or chosen.engine
     own_options = chosen.options if name == chosen.engine else {}
-    extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
-                                                  if key in type(settings.extract).model_fields and value is not None})
-    runtime = Runtime(extract.device, extract.precision, settings.compute.products)
-    engine = extraction.Engine.of(name, own_options, runtime)
-    job = extraction.Job(manifest, images or manifest.images_folder, store, engine, extract.batch_size,
+    extract = _extract(settings, changes)
+    return extraction.Request(layout.manifest(dataset), store, name, own_options,
+                              Runtime(extract.device, extract.precision, settings.compute.products),
+                              extract.model_dump(include={"shard_images", "compressor", "dtype"}))
+
+
+def _extract(settings: Settings, changes: dict[str, Any]) -> Extract:
+    return settings.extract.model_copy(update={key: value for key, value in changes.items()
+                                               if key in type(settings.extract).model_fields and value is not None})
+
+
+def _job(settings: Settings, manifest: Manifest, images: Path | None, request: extraction.Request,
+         changes: dict[str, Any]) -> tuple[extraction.Job, int]:
+    """What is to be done, and by how many workers."""
+    extract = _extract(settings, changes)
+    engine = extraction.Engine.of(request.engine, request.options, request.runtime)
+    job = extraction.Job(manifest, images or manifest.images_folder, request.store, engine, extract.batch_size,
                          extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
-                         changes["if_changed"], changes["retry_failed"])
+                         changes["if_changed"], changes["retry_failed"], changes["same_features"])
     return job, extract.workers
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
-from pipeline import manifest
 from pipeline.features import ENSEMBLES, FEATURES
-from pipeline.files.results import read_json, texts, updating
-from pipeline.report import figures, latex, names
-from pipeline.report.examples import Gallery
-from pipeline.report.heads import read_heads
-from pipeline.settings import Settings
-from pipeline.store.layout import describe
-from stages import options, scored
+from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import manifest
+    from pipeline.files.results import read_json, texts, updating
+    from pipeline.report import figures, latex, names
+    from pipeline.report.examples import Gallery
+    from pipeline.report.heads import read_heads
+    from pipeline.settings import Settings
+    from pipeline.store.layout import describe
+    from stages import scored
 
 
 @click.command
-@scored.images
+@options.images
 @options.with_settings
 def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
+from pipeline import importers
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
-from pipeline.importers import FORMATS, Import, bring_in
-from pipeline.manifest import Manifest
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout
 
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline.importers import Import, bring_in
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+
 
 @click.command
-@click.argument("form", metavar="FORMAT", type=click.Choice(list(FORMATS)))
+@click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",

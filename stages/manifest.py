@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pipeline import manifest
 from pipeline.errors import InputError
-from pipeline.settings import Settings
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from pipeline import manifest
+    from pipeline.settings import Settings
 
 
 @click.command

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
+from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.retrieval import PROTOCOLS, Protocol
-from pipeline.scores.candidates import Columns
 from stages.options import Command
 
 
@@ -25,6 +24,8 @@ def columns(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
                 **others: Any) -> None:
+        from pipeline.scores.candidates import Columns
+
         command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
 
     return wrapped  # type: ignore[return-value]
@@ -34,15 +35,16 @@ def protocol(command: Command) -> Command:
     """Options that say how to measure; the command takes `rules`, None where none were given, and `ties`."""
 
     @click.option("--folds", type=click.IntRange(min=1), help="Mean over so many consecutive folds of images.")
-    @click.option("--protocol", "name", type=click.Choice(list(PROTOCOLS)), help="A benchmark's rules, asserted.")
+    @click.option("--protocol", "name", type=click.Choice(list(retrieval.PROTOCOLS)),
+                  help="A benchmark's rules, asserted.")
     @click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                   show_default=True, help="How ties count: their exact expectation, or its bounds.")
     @functools.wraps(command)
     def wrapped(*arguments: Any, folds: int | None, name: str | None, **others: Any) -> None:
         if name and folds:
             raise InputError("--protocol has its own folds; give --protocol or --folds")
-        rules = Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds) if folds else None
-        command(*arguments, rules=PROTOCOLS[name] if name else rules, **others)
+        rules = retrieval.Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds) if folds else None
+        command(*arguments, rules=retrieval.PROTOCOLS[name] if name else rules, **others)
 
     return wrapped  # type: ignore[return-value]
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
-from pydantic import TypeAdapter, ValidationError
 
+from pipeline import lazy, settings
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
-from pipeline.settings import Name, Settings, load
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --root, --params and -S; the command takes the layout and the checked settings first."""
+    """Add --root, --params and -S; the command takes the layout and the checked settings first.
+
+    What the command's module imports below `if TYPE_CHECKING:` is imported when it runs, and not for --help.
+    """
 
     @click.option("--root", type=click.Path(path_type=Path), default=Path(), show_default="current directory",
                   help="Everything is read and written below this directory.")
@@ -32,18 +37,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         if params is None:
             params = root / "params.yaml" if (root / "params.yaml").exists() else Path("params.yaml")
-        command(Layout(root), load(params, changes), **options)
-
-    return wrapped
-
-
-def multiplies(command: Callable[..., None]) -> Callable[..., None]:
-    """Have the command multiply float32 matrices as the settings' section `compute` says; under `with_settings`."""
-
-    @functools.wraps(command)
-    def wrapped(layout: Layout, settings: Settings, **options: Any) -> None:
-        choose_products(settings)
-        command(layout, settings, **options)
+        lazy.load(command.__globals__)
+        command(Layout(root), settings.load(params, changes), **options)
 
     return wrapped
 
@@ -62,6 +57,16 @@ text = click.option("--text", type=click.Choice(["bigru", "bert"]), default="big
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
                       help="Which recipe of the settings' section `recipes`.")
+
+
+def _folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{option.opts[-1]} {folder}: no such folder")
+    return folder
+
+
+images = click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest", callback=_folder,
+                      help="Where the image files lie.")
 seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
                        help="Which recipe of the settings' section `recipes`; give several for one after another.")
@@ -84,8 +89,10 @@ def refuse(*names: str, why: str) -> None:
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """The callback of an option that names a recipe: it becomes part of a folder's name."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        return None if name is None else TypeAdapter(Name).validate_python(name)
+        return None if name is None else TypeAdapter(settings.Name).validate_python(name)
     except ValidationError:
         raise InputError(f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -") from None
 

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import manifest
 from pipeline.features import ENSEMBLES, FEATURES
-from pipeline.files.results import read_json
-from pipeline.manifest import Manifest
-from pipeline.report import names, page
-from pipeline.report.heads import read_heads
-from pipeline.report.page import charts, explorer, headline, members, stores
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.settings import Settings
-from stages import options, scored
+from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import manifest
+    from pipeline.files.results import read_json
+    from pipeline.manifest import Manifest
+    from pipeline.report import names, page
+    from pipeline.report.heads import read_heads
+    from pipeline.report.page import charts, explorer, headline, members, stores
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
+    from stages import scored
 
 
 @click.command
-@scored.images
+@options.images
 @options.with_settings
 def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.

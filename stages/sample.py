@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import click
-from tqdm import tqdm
+import os
+from typing import TYPE_CHECKING
 
-from pipeline import sample
-from pipeline.settings import Settings
+import click
+
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import sample
+    from pipeline.settings import Settings
 
 
 @click.command
@@ -22,5 +28,5 @@ def command(layout: Layout, settings: Settings) -> None:
     folder = layout.root / "data" / "sample"
     with tqdm(total=options.images, unit="image", desc="sample") as bar:
         sample.render(folder, options.images, options.size, options.seed,
-                      progress=lambda done: bar.update(done - bar.n))
+                      progress=lambda done: bar.update(done - bar.n), processes=len(os.sched_getaffinity(0)))
     click.echo(f"{options.images} images and their captions in {folder}")

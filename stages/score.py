@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-from tqdm import tqdm
 
-from pipeline import training
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
-from pipeline.manifest import Manifest
-from pipeline.provenance import record
-from pipeline.retrieval import Embeddings
-from pipeline.scores import similarity_store
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tqdm import tqdm
+
+    from pipeline import training
+    from pipeline.manifest import Manifest
+    from pipeline.provenance import record
+    from pipeline.retrieval import Embeddings
+    from pipeline.scores import similarity_store
+    from pipeline.settings import Settings
 
 
 @click.command
@@ -33,7 +37,6 @@ from stages.layout import Layout, system
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
-@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, files: Path | None,
             device: str | None) -> None:
@@ -52,6 +55,7 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
                    for recipe in recipes for seed in seeds]
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
+    options.choose_products(settings)
     for one in folders:
         _score(layout, settings, manifest, one, files, device or settings.training_of(manifest.dataset).device)
 

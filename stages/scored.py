@@ -7,8 +7,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.manifest import Manifest
@@ -17,16 +15,6 @@ from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
 from stages.layout import Layout, ablations, system
-
-
-def _folder(context: click.Context, option: click.Parameter, images: Path | None) -> Path | None:
-    if images is not None and not images.is_dir():
-        raise InputError(f"--images {images}: no such folder")
-    return images
-
-
-images = click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest", callback=_folder,
-                      help="Where the image files lie.")
 
 
 def names(settings: Settings, visual: Iterable[str]) -> list[str]:

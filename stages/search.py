@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
-import torch
-from PIL import Image
 
-from pipeline import training
 from pipeline.errors import InputError
-from pipeline.files import images
-from pipeline.manifest import Manifest
-from pipeline.report import search_page
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.nearest import nearest
-from pipeline.settings import Settings
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    from pipeline import training
+    from pipeline.files import images
+    from pipeline.manifest import Manifest
+    from pipeline.report import search_page
+    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.nearest import nearest
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore
 
 
 @click.command
@@ -35,7 +39,6 @@ from stages.layout import Layout, system
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
 @options.with_settings
-@options.multiplies
 def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, find: str | None,
             head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
@@ -46,6 +49,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     """
     if (text is None) == (image is None) or (text is not None and not text.strip()):
         raise InputError("search needs a text, or an image with --image; one of them")
+    options.choose_products(settings)
     find = find or ("images" if image is None else "captions")
     run = settings.run
     manifest = Manifest.load(layout.manifest(dataset or run.dataset))
@@ -80,7 +84,6 @@ def _embed_text(trained: training.Head, text: str) -> np.ndarray:
     return training.embed_captions(trained.model, [text], trained.text, 1)[0]
 
 
-@torch.inference_mode()
 def _embed_image(trained: training.Head, source: training.Source, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
     try:
@@ -95,7 +98,8 @@ def _embed_image(trained: training.Head, source: training.Source, path: Path) ->
         count = len(kept)
     device = next(trained.model.parameters()).device
     counts = torch.tensor([count], device=device)
-    return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
+    with torch.inference_mode():
+        return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
 
 
 def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:

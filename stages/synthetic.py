@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline.files.results import read_json
-from pipeline.report import published
-from pipeline.settings import Settings
 from pipeline.studies import synthetic
 from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline.files.results import read_json
+    from pipeline.report import published
+    from pipeline.settings import Settings
 
 COLUMNS = {"rmse_seen": "seen", "rmse_unseen_smaller": "smaller", "rmse_unseen_larger": "larger"}
 GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from pipeline.files.results import read_json, texts, updating
-from pipeline.report import latex, markdown, tables
-from pipeline.settings import Settings
-from pipeline.studies import synthetic
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from pipeline.files.results import read_json, texts, updating
+    from pipeline.report import latex, markdown, tables
+    from pipeline.settings import Settings
+    from pipeline.studies import synthetic
 
 
 @click.command

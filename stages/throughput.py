@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
-from pipeline.settings import Settings
-from pipeline.studies import throughput
 from stages.layout import Layout
 from stages.options import with_settings
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline.settings import Settings
+    from pipeline.studies import throughput
 
 
 @click.command

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
 from pipeline.errors import InputError
-from pipeline.extractors.rebuild import network_of
-from pipeline.manifest import Manifest
-from pipeline.provenance.trace import Result, Step, image_of, query, trace
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.settings import Settings
 from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline.extractors.rebuild import network_of
+    from pipeline.manifest import Manifest
+    from pipeline.provenance.trace import Result, Step, image_of, query, trace
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
 
 
 @click.command

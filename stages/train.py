@@ -5,20 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
-from pipeline import objectives, training
+from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.heads import pooling
-from pipeline.manifest import Manifest
-from pipeline.settings import Recipe, Settings, variation
-from pipeline.store import FeatureStore
 from stages import options
 from stages.layout import Layout, system
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import training
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Recipe, Settings, variation
+    from pipeline.store import FeatureStore
 
 POOLING = click.Choice(list(pooling.POOLINGS))
 
@@ -45,7 +49,6 @@ POOLING = click.Choice(list(pooling.POOLINGS))
               help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
-@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, device: str | None,
             processes: int | None, if_changed: str, name: str | None, images: Path | None,
@@ -66,25 +69,36 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     chosen = _recipes(settings, recipes, variation.Variation(**varied), name)
     if out and len(chosen) * len(seeds) > 1:
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
-    manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
-    finetuned = [recipe.finetune and FEATURES[feature].trainable for recipe in chosen.values()]
+    dataset = dataset or settings.run.dataset
+    finetuned = {called: recipe.finetune and FEATURES[feature].trainable for called, recipe in chosen.items()}
     for called, recipe in chosen.items():
         if recipe.finetune and not FEATURES[feature].trainable:
             click.echo(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
                        "alone is trained", err=True)
-    if not any(finetuned):
+    if not any(finetuned.values()):
         options.refuse("images", why="goes with --finetune; features are read from their store")
     machine = {"device": device, "processes": processes}
-    how = settings.training_of(manifest.dataset).model_copy(
+    how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in machine.items() if value is not None})
+    manifest_file, store = layout.manifest(dataset), layout.features(dataset, feature)
+    asked = {out or layout.head(dataset, system(called, feature, text, seed)): training.Request(
+        manifest_file, store, (dataset, feature, text, called, seed), recipe, how)
+        for called, recipe in chosen.items() for seed in seeds}
+    done = {folder for folder, request in asked.items() if request.is_done(folder)}
+    for folder in done:
+        click.echo(f"{folder}: nothing to do, {training.said(folder)}")
+    if len(done) == len(asked):
+        return
+    options.choose_products(settings)
+    manifest = Manifest.load(layout.manifest(dataset))
     together = training.launch(how.processes, how.device)
     try:
-        for (called, recipe), from_pixels in zip(chosen.items(), finetuned, strict=True):
-            for seed in seeds:
-                folder = out or layout.head(manifest.dataset, system(called, feature, text, seed))
-                source = _source(layout, settings, manifest, feature, images, from_pixels)
-                _train(training.Job(manifest, source, feature, text, called, recipe, how, seed, folder, if_changed,
-                                    together))
+        for folder, request in asked.items():
+            if folder not in done:
+                *_, called, seed = request.head
+                source = _source(layout, settings, manifest, feature, images, finetuned[called])
+                _train(request, training.Job(manifest, source, feature, text, called, request.recipe, how, seed, folder,
+                                             if_changed, together))
     except InputError:
         if together.rank == 0:
             raise
@@ -116,8 +130,8 @@ def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 
 
-def _train(job: training.Job) -> None:
-    first = job.processes.rank == 0
+def _train(request: training.Request, job: training.Job) -> None:
+    first, asked_for = job.processes.rank == 0, request.as_json()
     with tqdm(unit="step", desc=job.folder.name, disable=not first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
             bar.update()
@@ -131,7 +145,7 @@ def _train(job: training.Job) -> None:
             bar.total = steps
             bar.update(done)
 
-        state = training.train(job, on_step, on_epoch, on_start)
+        training.train(job, on_step, on_epoch, on_start)
     if first:
-        best = state.history[state.best]
-        click.echo(f"{job.folder}: best epoch {state.best} of {state.epochs}, val RSUM {best['rsum']:.1f}")
+        request.finished(job.folder, asked_for)
+        click.echo(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.said(job.folder)}")

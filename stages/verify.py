@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
-from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.extraction import worker
-from pipeline.extractors import Runtime
-from pipeline.manifest import Manifest
-from pipeline.settings import Settings
-from pipeline.store import describe, exclusive, ledger, verify
 from stages import options
 from stages.layout import Layout
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pipeline import extraction
+    from pipeline.extraction import worker
+    from pipeline.extractors import Runtime
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+    from pipeline.store import describe, exclusive, ledger, verify
 
 
 @click.command

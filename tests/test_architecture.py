@@ -22,8 +22,12 @@ MODULES = {module(file) for file in FILES}
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The project's modules that a file imports when it is loaded; those inside functions are deliberate."""
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    """The project's modules that a file imports when it is loaded; those inside functions are deliberate. A package's
+    own below `if TYPE_CHECKING:` are imported when they are used, and count."""
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    if file.name == "__init__.py":
+        body = [*body, *(inner for node in body if isinstance(node, ast.If) for inner in node.body)]
+    for node in body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InputWarning
 from pipeline.extraction import worker
-from pipeline.extraction.job import Job, OnImages, Task
-from pipeline.store import exclusive, prepare, write_failures
+from pipeline.extraction.job import Description, Job, OnImages, Task
+from pipeline.extraction.request import made_by
+from pipeline.files import code
+from pipeline.store import StoreError, exclusive, prepare, survey, write_failures
 
 Result = TypeVar("Result")
 
@@ -55,8 +58,11 @@ def extract(job: Job, place: Place | None = None, on_start: OnImages = lambda co
     with exclusive(job.store):
         engine = place.call(worker.describe, job.engine)
         layout, images = job.layout(engine), job.manifest.images
+        _settle_code(job, engine)
         pending = prepare(job.store, layout, job.fingerprint(engine), images["image_id"].to_numpy(),
                           images["bytes"].to_numpy(), job.if_changed, job.retry_failed)
+        if len(pending) == layout.shards:  # nothing in the store is of other code
+            code.write(job.store, made_by(job.engine.name))
         total = sum(len(layout.rows(shard)) for shard in pending)
         on_start(total)
         place.run(job.tasks(engine, pending), on_images)
@@ -67,3 +73,24 @@ def extract(job: Job, place: Place | None = None, on_start: OnImages = lambda co
                          f"{images['file'][row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
     return Outcome(total, failed)
+
+
+def _settle_code(job: Job, engine: Description) -> None:
+    """What becomes of a store that fits in all but the code that made it.
+
+    Raises StoreError where it would be replaced if it did not fit: days of extraction are not thrown away for a change
+    that may not touch a value, and the store is not passed off as the new code's either.
+    """
+    now, images = made_by(job.engine.name), job.manifest.images
+    differ = code.changed(job.store, now) if job.store.exists() else []
+    if not differ or survey(job.store, job.layout(engine), job.fingerprint(engine), images["bytes"].to_numpy())[0]:
+        return
+    if job.same_features:
+        code.write(job.store, now)
+    elif job.if_changed == "redo":
+        raise StoreError(f"{job.store}: was made by other code ({code.named(differ)}); if its features change, raise "
+                         "the engine's `version`; if they do not, say so: pipeline extract --dataset "
+                         f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
+    elif (job.store / code.FILE).exists():
+        warnings.warn(f"{job.store}: was made by other code ({code.named(differ)}); --same-features vouches that this "
+                      "code makes the same", InputWarning, stacklevel=2)

@@ -64,7 +64,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """Which images, which engine, into which store, and how."""
+    """Which images, which engine, into which store, and how.
+
+    same_features: the user vouches that code which changed since makes the same features.
+    """
 
     manifest: Manifest
     images_folder: Path
@@ -77,6 +80,7 @@ class Job:
     on_error: OnError = "fail"
     if_changed: Literal["refuse", "redo"] = "refuse"
     retry_failed: bool = False
+    same_features: bool = False
 
     def fingerprint(self, engine: Description) -> dict[str, Any]:
         """All that the store's values depend on, but for the size of each file, which stands beside its features."""

@@ -16,7 +16,8 @@ from torchvision.models import resnet101
 
 from pipeline.errors import InputError
 from pipeline.extractors.butd import pixels
-from pipeline.extractors.network import Network, Runtime
+from pipeline.extractors.network import Network
+from pipeline.extractors.runtime import Runtime
 from pipeline.files import weights
 
 # Places in the file -> our names.

@@ -15,7 +15,8 @@ from torch.nn.functional import adaptive_avg_pool2d
 from pipeline.errors import InputError
 from pipeline.extractors import network
 from pipeline.extractors.base import Items
-from pipeline.extractors.network import Network, Runtime
+from pipeline.extractors.network import Network
+from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 

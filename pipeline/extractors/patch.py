@@ -10,7 +10,8 @@ from PIL import Image
 
 from pipeline.errors import InputError
 from pipeline.extractors.base import Items
-from pipeline.extractors.network import Network, Runtime
+from pipeline.extractors.network import Network
+from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 

@@ -17,7 +17,7 @@ from torchvision.ops import roi_align
 from pipeline.extractors import network
 from pipeline.extractors.base import Items
 from pipeline.extractors.grid import feature_map
-from pipeline.extractors.network import Runtime
+from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import training
 from pipeline.errors import InputError
@@ -13,8 +13,9 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import Member, differences
 from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.training import Head
-from pipeline.training.source import Source
+
+if TYPE_CHECKING:
+    from pipeline.training import Head, Source
 
 
 def made_from(name: str, head: Head, manifest: Manifest, split: str, source: Source) -> dict[str, Any]:

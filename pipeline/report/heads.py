@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.files.weights import UNTRAINED
 from pipeline.provenance.head_record import Member
 from pipeline.training.checkpoint import describe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class TrainedHead:
     @cached_property
     def steps(self) -> pd.DataFrame:
         """A row a training step, as in steps.csv; empty where there is none. Raises InputError if it cannot be read."""
+        import pandas as pd
+
         file = self.folder / "steps.csv"
         try:
             return pd.read_csv(file) if file.exists() else pd.DataFrame()
@@ -120,6 +123,8 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
 
 
 def _read(folder: Path) -> TrainedHead:
+    import pandas as pd
+
     description, file = describe(folder), folder / "history.csv"
     try:
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []

@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.provenance.head_record import Member
 from pipeline.report.measured import Measured
-from pipeline.training.source import RELEASED
+from pipeline.training.names import RELEASED
 
 OTHER = "other"
 STAND_IN = "†"

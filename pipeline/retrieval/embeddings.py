@@ -56,7 +56,7 @@ class Embeddings:
         double = double or 8 in (self.images.itemsize, self.captions.itemsize)
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
         highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
-        self._cannot_overflow = highest < float(np.finfo(self.dtype).max)
+        self._cannot_overflow = highest < float(np.finfo(np.float64 if double else np.float32).max)
 
     @cached_property
     def equal(self) -> EqualRows:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ def render(
     size: int = 256,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    processes: int = 1,
 ) -> Path:
     """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`.
 
@@ -36,7 +40,7 @@ def render(
     it is described and its split depend on `seed` and i alone, and the bytes are the same every time (for the
     same versions of NumPy and Pillow and the same kind of processor). Every file appears whole or not at all,
     the JSON file last; a sample that was in `out` before is replaced. `progress` is called with the number of
-    images finished so far.
+    images finished so far; `processes` of this machine share the work.
 
     Raises InputError where an argument is out of range or `out` cannot be written.
     """
@@ -46,12 +50,10 @@ def render(
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)  # a folder without it is unfinished
         entries = []
-        for index in range(images):
-            scene = compose(seed, index)
-            entries.append(_entry(scene, seed, index))
-            _write(folder / entries[-1]["filename"], _jpeg(scene, size, seed, index))
+        for entry in _each(partial(_make, folder, size, seed), images, processes):
+            entries.append(entry)
             if progress is not None:
-                progress(index + 1)
+                progress(len(entries))
         _remove_others(folder, {entry["filename"] for entry in entries})
         _write(listing, (json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n").encode())
     except OSError as error:
@@ -59,6 +61,24 @@ def render(
             f"cannot write the sample to {out}: {error}; choose another folder or free some space"
         ) from error
     return listing
+
+
+def _each(make: Callable[[int], dict[str, Any]], images: int, processes: int) -> Iterator[dict[str, Any]]:
+    """make(0), make(1), ... in order."""
+    if processes == 1:
+        yield from map(make, range(images))
+        return
+    # A terminal's Ctrl-C is for this process, which ends the others.
+    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        yield from pool.map(make, range(images), chunksize=8)
+
+
+def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
+    """Write one image; returns its element of `images` in the JSON file."""
+    scene = compose(seed, index)
+    entry = _entry(scene, seed, index)
+    _write(folder / entry["filename"], _jpeg(scene, size, seed, index))
+    return entry
 
 
 def _check(images: int, size: int, seed: int) -> None:

@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from zarr.codecs import ZstdCodec
 
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
@@ -83,6 +81,9 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
 
     image_ids: [I] int64. Raises ValueError where it does not fit the layout.
     """
+    import zarr
+    from zarr.codecs import ZstdCodec
+
     if image_ids.shape != (layout.images,):
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
     making = path.with_name(path.name + ".creating")

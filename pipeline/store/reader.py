@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from numcodecs.zstd import Zstd
 
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
@@ -77,6 +75,8 @@ class FeatureStore:
         return status == DONE
 
     def _whole(self, name: str) -> np.ndarray:
+        import zarr
+
         array = zarr.open_group(self.path, mode="r", zarr_format=3)[name]
         assert isinstance(array, zarr.Array)
         return np.asarray(array[:])
@@ -127,6 +127,8 @@ class FeatureStore:
     def _chunk(self, descriptor: int, offset: int, length: int, out: np.ndarray, count: int) -> None:
         target = memoryview(out.data).cast("B")
         if self.layout.compressor == "zstd":
+            from numcodecs.zstd import Zstd
+
             try:
                 Zstd().decode(os.pread(descriptor, length, offset), target)
             except (RuntimeError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +14,15 @@ import torch
 
 from pipeline import objectives
 from pipeline import text as texts
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InputWarning
+from pipeline.files import asked, code
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Alone, Processes
+from pipeline.training.request import made_by
 from pipeline.training.source import Photographs, Source, described, has_class_token, networks
 
 ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
@@ -72,6 +75,17 @@ class Job:
         return [file for file in needed if not (self.folder / file).exists()]
 
     @property
+    def code(self) -> dict[str, str]:
+        """The modules that make such a head, with their digests; {} for one that was not trained here."""
+        return {} if self.origin is not None else made_by(self.text, self.recipe)
+
+    @property
+    def _other_code(self) -> list[str]:
+        """The modules that differ from those which made the head that the folder holds."""
+        there = (self.folder / "head.json").exists() and self.origin is None
+        return code.changed(self.folder, self.code) if there else []
+
+    @property
     def pools_class_token(self) -> bool:
         """Whether an image's vector is its class token. Raises InputError where images have none."""
         if self.recipe.image_pooling.name != "cls":
@@ -90,6 +104,9 @@ class Job:
                 pooling.build(side.name, self.training.dimension, **side.options)
         objectives.build(self.recipe.objective.name, **self.recipe.objective.options)
         differs = self.differs(words)
+        if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / code.FILE).exists():
+            warnings.warn(f"{self.folder}: was trained by other code ({code.named(self._other_code)}); --if-changed "
+                          "redo trains it anew", InputWarning, stacklevel=2)
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head that was trained otherwise ({', '.join(differs)}); choose "
                              "another --out, or --if-changed redo to replace it")
@@ -102,8 +119,8 @@ class Job:
 
         Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
         """
-        if self.differs(words) or self._lost:
-            for file in checkpoint.FILES:
+        if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
+            for file in (*checkpoint.FILES, code.FILE, asked.FILE):
                 (self.folder / file).unlink(missing_ok=True)
         if (self.folder / "head.json").exists() and self._holds(words):
             return
@@ -113,6 +130,8 @@ class Job:
         making.mkdir(parents=True)
         words.save(making)
         making.rename(self.folder / "text")
+        if not (self.folder / "last.safetensors").exists():
+            code.write(self.folder, self.code)
         aside = {"aside": self.training.model_dump(include=ASIDE),
                  "networks": networks(self.source, words, self.origin)}
         checkpoint.write_text(self.folder / "head.json",

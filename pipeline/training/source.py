@@ -19,9 +19,8 @@ from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, provenance
 from pipeline.text import Text
+from pipeline.training.names import RELEASED
 
-RELEASED = "vse_infty's release"
-"""The weights of a network that came with a head of VSE-infinity's released code."""
 LEAST_CROP = 0.6
 """A crop in training keeps at least this share of either side (VSE-infinity's released code)."""
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import zarr
 
 from pipeline import retrieval
@@ -45,9 +44,9 @@ class Watched(Matrix):
 
     largest = 0
 
-    def block(self, images: Any, captions: Any) -> torch.Tensor:
+    def block(self, images: Any, captions: Any) -> np.ndarray:
         block = super().block(images, captions)
-        self.largest = max(self.largest, block.numel())
+        self.largest = max(self.largest, block.size)
         return block
 
 

@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import detector, pixels, proposals, selection
-from pipeline.extractors.network import Runtime
+from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count
 from pipeline.store import Extra
 

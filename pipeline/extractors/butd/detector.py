@@ -79,8 +79,8 @@ class Detector:
             return self.network.regions(feature_map, boxes)
 
     def _precision(self) -> torch.autocast:
-        device = torch.device(self.runtime.device).type
-        return torch.autocast(device, self.runtime.dtype, enabled=self.runtime.precision != "fp32")
+        lower = self.runtime.precision != "fp32"
+        return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:

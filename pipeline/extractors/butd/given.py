@@ -17,7 +17,7 @@ from PIL import Image
 from pipeline.errors import InputError
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import detector
-from pipeline.extractors.network import Runtime
+from pipeline.extractors.runtime import Runtime
 from pipeline.files.digest import sha256
 from pipeline.files.images import ImageError
 from pipeline.store import Extra

@@ -1,0 +1,95 @@
+"""Which code makes something: a digest of each module that has a part in it, blind to comments, docstrings and layout.
+
+It is read from the source files, so it works in an installed copy as in a clone, and nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+FILE = "code.json"
+Digests = Mapping[str, str]
+"""Module -> digest."""
+
+
+def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
+    """The digests of modules and of all that they import, directly or not, in these rooms.
+
+    A package's own file is left out: it lists what the package offers, and a further entry changes nothing.
+
+    Args:
+        roots: modules, such as "pipeline.training.loop".
+        rooms: packages, such as "pipeline.training"; imports from elsewhere are not followed.
+
+    Returns:
+        module -> digest, sorted by name.
+    """
+    found: dict[str, str] = {}
+    waiting = list(roots)
+    while waiting:
+        module = waiting.pop()
+        if module not in found and module.startswith(tuple(f"{room}." for room in rooms)):
+            digest, imports = _read(module)
+            found[module] = digest
+            waiting += imports
+    return {module: digest for module, digest in sorted(found.items()) if digest}
+
+
+def changed(folder: Path, now: Digests) -> list[str]:
+    """The modules that differ from those that made what a folder holds; all of them where it does not say."""
+    try:
+        made_by = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return sorted(module for module in {*made_by, *now} if made_by.get(module) != now.get(module))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return list(now)
+
+
+def write(folder: Path, digests: Digests) -> None:
+    """Leave in a folder which code makes what it holds."""
+    partial = folder / f"{FILE}.partial"
+    partial.write_text(json.dumps(dict(digests), indent=1), encoding="utf-8")
+    partial.replace(folder / FILE)
+
+
+def named(modules: Collection[str]) -> str:
+    """Some modules in a message: the first, and how many more."""
+    first = min(modules, default="")
+    return first + (f" and {len(modules) - 1} more" if len(modules) > 1 else "")
+
+
+@cache
+def _read(module: str) -> tuple[str, tuple[str, ...]]:
+    """A module's digest, "" for a package, and what it imports of ours."""
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    package = place / "__init__.py"
+    file = package if package.is_file() else place.with_suffix(".py")
+    if not file.is_file():  # a name in a module
+        return "", ()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    imports = tuple(_imports(tree))
+    if file == package:
+        return "", imports
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or another string that does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline"):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("pipeline"))

@@ -1,0 +1,70 @@
+"""Heads and stores that other code made: seen, never passed off as this code's, and made anew or vouched for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.files import code
+
+SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+         for word in ("-S", f"training.sample.{change}")]
+ENGINE = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+TRAIN = ("train", "--feature", "region", *SMALL)
+EXTRACT = ("extract", "--feature", "grid", "-S", f"features.grid={ENGINE}")
+HEAD, STORE = Path("heads/sample/vse2ad-region-bigru-s0"), Path("features/sample/grid.zarr")
+
+
+def other(folder: Path) -> None:
+    """Have a folder say that one of its modules was another."""
+    digests = json.loads((folder / code.FILE).read_text(encoding="utf-8"))
+    code.write(folder, {**digests, max(digests): "0" * 16})
+
+
+@pytest.fixture
+def run(pipeline: Any, project: Path) -> Any:
+    """A command on a copy of the trained project: what it said, on both outputs."""
+    def ran(*arguments: str, expected: int = 0) -> str:
+        ended, out, err = pipeline(*arguments)
+        assert ended == expected, err
+        return str(out + err)
+    return ran
+
+
+def test_a_head_of_other_code_is_left_with_a_warning_and_trained_anew_when_asked(run: Any) -> None:
+    best = HEAD / "best.safetensors"
+    before = best.stat().st_mtime_ns
+    assert "nothing to do" in run(*TRAIN)
+    other(HEAD)
+    said = run(*TRAIN)
+    assert "was trained by other code (pipeline.training.step)" in said
+    assert "nothing to do" in said
+    assert best.stat().st_mtime_ns == before
+    said = run(*TRAIN, "--if-changed", "redo")
+    assert "nothing to do" not in said
+    assert best.stat().st_mtime_ns > before
+    assert "other code" not in run(*TRAIN)
+
+
+def test_a_head_that_does_not_say_its_code_is_not_taken_for_this_codes(run: Any) -> None:
+    (HEAD / code.FILE).unlink()
+    before = (HEAD / "best.safetensors").stat().st_mtime_ns
+    run(*TRAIN, "--if-changed", "redo")
+    assert (HEAD / "best.safetensors").stat().st_mtime_ns > before
+
+
+def test_a_store_of_other_code_is_kept_refused_or_vouched_for(run: Any) -> None:
+    run(*EXTRACT)
+    entry = STORE / "ledger" / "000000.json"
+    before = entry.stat().st_mtime_ns
+    other(STORE)
+    assert "was made by other code (pipeline.files.weights)" in run(*EXTRACT)
+    refused = run(*EXTRACT, "--if-changed", "redo", expected=2)
+    assert refused.strip().splitlines()[-1].endswith(
+        "pipeline extract --dataset sample --feature grid --same-features")
+    assert "nothing to do" in run(*EXTRACT, "--same-features")
+    assert "nothing to do" in run(*EXTRACT, "--if-changed", "redo")
+    assert entry.stat().st_mtime_ns == before

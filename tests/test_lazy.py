@@ -1,0 +1,42 @@
+"""Packages that import on demand: what they offer is what their `__init__` says, whatever was imported before."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from pipeline import lazy
+from pipeline.heads.pooling import POOLINGS
+from pipeline.objectives import OBJECTIVES
+
+PACKAGES = ("extraction", "extractors", "heads.pooling", "importers", "manifest", "objectives", "retrieval", "sample",
+            "settings", "store", "studies.throughput", "text", "training")
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_all_that_is_offered_is_there(name: str) -> None:
+    package = import_module(f"pipeline.{name}")
+    for offered in getattr(package, "__all__", ()):
+        assert getattr(package, offered) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def test_a_module_of_an_offered_name_does_not_hide_it() -> None:
+    import_module("pipeline.manifest.build")
+    from pipeline import manifest
+
+    assert not isinstance(manifest.build, ModuleType)
+    assert callable(manifest.build)
+    assert isinstance(manifest.karpathy, ModuleType)
+
+
+@pytest.mark.parametrize("table", [POOLINGS, OBJECTIVES])
+def test_tables_look_their_objects_up(table: lazy.Table[type]) -> None:
+    for name in table:
+        assert table[name].__module__ == table.module(name)
+    assert "nothing" not in table
+    with pytest.raises(KeyError):
+        _ = table["nothing"]
