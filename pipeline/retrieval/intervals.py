@@ -60,7 +60,7 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]
     check_confidence(confidence)
     folds = gather(metrics)
     measured, each = statistics(folds), contributions(folds) / MOST
-    low, high = _wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
+    low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
     return {name: Interval(float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence)
             for at, name in enumerate(STATISTICS)}
 
@@ -85,8 +85,18 @@ def check_confidence(confidence: float) -> None:
         raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
 
 
-def _wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
-    """The ends for shares [7] of all hits, whose deviations by image have these sums of squares [7]."""
+def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
+    """Wilson's interval for means of values from 0 to 1, one value an image.
+
+    Args:
+        share: float64 [K], the means.
+        squares: float64 [K], the sums of the squared deviations of the images' values from them.
+        images: how many.
+        confidence: between 0 and 1.
+
+    Returns:
+        The ends: float64 [K] each, from 0 to 1.
+    """
     share, freedom = np.clip(share, 0, 1), max(images - 1, 1)
     spread = squares * images / freedom
     worth = images * (images * share * (1 - share) + UNSEEN) / (spread + UNSEEN)

@@ -9,7 +9,7 @@ from sorting import noisy_pairs
 
 from pipeline.errors import InputError
 from pipeline.retrieval import STATISTICS, Embeddings, Metrics, Protocol, consecutive_captions, evaluate, intervals
-from pipeline.retrieval.intervals import _wilson
+from pipeline.retrieval.intervals import wilson
 
 CAPTIONS = 5
 
@@ -89,5 +89,5 @@ def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(recall: floa
     counts = rng.multinomial(images, chance, size=sets)
     values = np.arange(CAPTIONS + 1) / CAPTIONS
     share = counts @ values / images
-    low, high = _wilson(share, (counts * (values - share[:, None]) ** 2).sum(1), images, 0.95)
+    low, high = wilson(share, (counts * (values - share[:, None]) ** 2).sum(1), images, 0.95)
     assert np.mean((low <= recall) & (recall <= high)) == pytest.approx(0.95, abs=0.025)
