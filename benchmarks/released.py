@@ -74,16 +74,11 @@ def adcto(images: Tensor, captions: Tensor, margin: float = 0.2, temperature: fl
 
 
 def adcto_one_direction(
-    similarity: Tensor, queries: Tensor, keys: Tensor, margin: float, temperature: float, scale: float = 1.25
+    similarity: Tensor, queries: Tensor, keys: Tensor, margin: float, temperature: float
 ) -> Tensor:
     """One direction of `adcto`: similarity [B, B] of queries and keys, both [B, D]."""
-    batch = len(similarity)
+    batch, hardest = len(similarity), negatives_to_gather(similarity)
     diagonal = torch.eye(batch, dtype=torch.bool)
-    with torch.no_grad():
-        align = similarity.diagonal().mean()
-        uniform = similarity.masked_fill(diagonal, 0).neg().exp().mean()
-    hardest = int(math.cos(float(align + uniform) ** scale) * batch) + 1
-    hardest = min(max(hardest, 1), batch - 1)
     order = similarity.masked_fill(diagonal, 0).sort(dim=1, descending=True)[1][:, :hardest]
     index = order.unsqueeze(2).repeat(1, 1, keys.shape[1])
     everyone = keys.repeat(batch, 1).view(batch, batch, -1)
@@ -91,6 +86,15 @@ def adcto_one_direction(
     negative_logits = (queries.unsqueeze(1) @ negatives.transpose(1, 2)).squeeze(1) + margin
     logits = torch.cat([similarity.diagonal().unsqueeze(1), negative_logits], dim=1) / temperature
     return nn.functional.cross_entropy(logits, torch.zeros(batch, dtype=torch.int64))
+
+
+@torch.no_grad()
+def negatives_to_gather(similarity: Tensor, scale: float = 1.25) -> int:
+    """K of `adcto` for a similarity matrix [B, B]: just above B / 2 at random embeddings, 1 for pairs told apart."""
+    batch = len(similarity)
+    align = similarity.diagonal().mean()
+    uniform = similarity.masked_fill(torch.eye(batch, dtype=torch.bool), 0).neg().exp().mean()
+    return min(max(int(math.cos(float(align + uniform) ** scale) * batch) + 1, 1), batch - 1)
 
 
 class RegionEncoder(nn.Module):

@@ -1,4 +1,4 @@
-"""Test two systems against each other on the same queries."""
+"""Test systems against each other on the same queries."""
 
 from __future__ import annotations
 
@@ -19,50 +19,68 @@ if TYPE_CHECKING:
 
     from pipeline import manifest, retrieval
     from pipeline.provenance import record
-    from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast
+    from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast, pairs
     from pipeline.scores.candidates import Columns, Pool, require_one_owner
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
 
 
 @click.command
-@click.argument("a")
-@click.argument("b")
+@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]")
 @options.dataset
 @measuring.columns
 @measuring.protocol
 @measuring.output
 @options.with_settings
-def command(layout: Layout, settings: Settings, a: str, b: str, dataset: str | None, columns: Columns,
+def command(layout: Layout, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
             rules: Protocol | None, ties: Ties, output: str) -> None:
-    """Test system B against system A on the same queries, images and captions aligned by id.
+    """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
+    pair.
 
-    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: the mean of all its seeds),
-    a path of a similarity store or matrix, or several of these with commas between: seeds of one system.
+    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
+    similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
+    both systems, intervals and p are for other seeds and other images; otherwise for other images alone.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """
+    if len(systems) < 2:
+        raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     dataset = dataset or settings.run.dataset
-    paths = [_paths(layout, dataset, name) for name in (a, b)]
-    _refuse_stale(layout, dataset, [*paths[0], *paths[1]])
+    paths = [_paths(layout, dataset, name) for name in systems]
+    _refuse_stale(layout, dataset, [path for group in paths for path in group])
     for group in paths:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(paths, columns)
-    first = groups[0][0]
     every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])
-    total = len(every) * sum(map(len, groups)) * first.scores.shape[0]
-    found = []
+    found = _contrasts(groups, every, ties, settings)
+    contrast.correct([each for pairs_of_protocol in found for each in pairs_of_protocol])
+    click.echo(_written([[pool.name for pool in group] for group in groups], found, output))
+
+
+def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
+               ) -> list[list[dict[str, Any]]]:
+    """For each protocol the contrasts of all pairs; every matrix is ranked once a protocol."""
+    first, found = groups[0][0], []
+    total = len(protocols) * sum(map(len, groups)) * first.scores.shape[0]
     with tqdm(total=total, unit="image", desc="rank", leave=False) as bar:
-        for each in every:
-            old, new = ([_measure(_like(first, pool), each, ties, settings, bar) for pool in group]
-                        for group in groups)
-            found.append(contrast.of(old, new, settings.evaluate.resamples, settings.evaluate.seed))
-    name_a, name_b = (", ".join(pool.name for pool in group) for group in groups)
+        for rules in protocols:
+            runs = [[_measure(_like(first, pool), rules, ties, settings, bar) for pool in group] for group in groups]
+            found.append([contrast.of(runs[a], runs[b], settings.evaluate.resamples, settings.evaluate.seed)
+                          for a, b in pairs.of(len(groups))])
+    return found
+
+
+def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:
+    """The contrasts for reading, or as JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
-        click.echo(json.dumps({"a": [pool.name for pool in groups[0]], "b": [pool.name for pool in groups[1]],
-                               "contrasts": {each["protocol"]: each for each in found}}, indent=1))
-    else:
-        click.echo((contrast.to_markdown if output == "markdown" else contrast.to_text)(name_a, name_b, found))
+        told = [{"a": systems[a], "b": systems[b], "contrasts": {each[at]["protocol"]: each[at] for each in found}}
+                for at, (a, b) in enumerate(pairs.of(len(systems)))]
+        return json.dumps({"pairs": told} if len(systems) > 2 else told[0], indent=1)
+    names = [", ".join(group) for group in systems]
+    if len(systems) > 2:
+        return (pairs.to_markdown if output == "markdown" else pairs.to_text)(names, found)
+    write = contrast.to_markdown if output == "markdown" else contrast.to_text
+    return write(names[0], names[1], [each[0] for each in found])
 
 
 def _paths(layout: Layout, dataset: str, name: str) -> list[Path]:
@@ -94,7 +112,7 @@ def _refuse_stale(layout: Layout, dataset: str, paths: Sequence[Path]) -> None:
 
 
 def _pools(paths: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:
-    """The two groups. Options that say whose captions the columns are go to the matrices that do not say it."""
+    """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
     silent = [path for group in paths for path in group if not Pool.says_its_columns(path)]
     if not silent and columns != Columns():
         raise InputError("similarity stores say themselves which captions their columns are; leave out --manifest, "
@@ -102,7 +120,7 @@ def _pools(paths: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]
     groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in paths]
     known = {pool.image_ids is not None for group in groups for pool in group}
     if len(known) > 1:
-        raise InputError(f"{silent[0]}: has no ids, the other side has; say with --manifest whose images and captions "
+        raise InputError(f"{silent[0]}: has no ids, another has; say with --manifest whose images and captions "
                          "its rows and columns are")
     return groups
 

@@ -45,7 +45,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
             output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
 
-    Every recall and RSUM has a 95 % interval, by a bootstrap over images (settings' section `evaluate`).
+    Every recall and RSUM has a 95 % interval, for other images with their captions.
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
@@ -129,7 +129,7 @@ def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) 
     with tqdm(total=pool.scores.shape[0], unit="image", desc=f"rank {pool.name}", leave=False) as bar:
         metrics = retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.block_megabytes,
                                      lambda done: bar.update(done - bar.n))
-    return metrics.as_dict() | {"interval": retrieval.interval(metrics, settings.resamples, settings.seed)}
+    return metrics.as_dict() | {"interval": retrieval.interval(metrics)}
 
 
 def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:

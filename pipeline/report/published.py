@@ -28,9 +28,16 @@ points)."""
 class Inconsistency:
     """One line of `inconsistent.csv`: a row that disagrees with itself or with another paper.
 
-    `kind` is `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would
-    be odd) or `elsewhere` (another paper prints another number). `columns` are the cells in doubt; `found_by`
-    are cells of the row, so that a person finds it.
+    Attributes:
+        paper, table, row: where it stands; rows count from 1.
+        kind: `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would be odd),
+            `elsewhere` (another paper prints another number) or `within` (other cells of the same paper, or its
+            released code, contradict it).
+        columns: the cells in doubt.
+        printed, computed: the number as printed and the one beside it; `elsewhere` and `within`: one for each of
+            `columns`, with spaces between.
+        believed: what is probably meant, and why.
+        found_by: cells of the row, so that a person finds it.
     """
 
     paper: str
@@ -99,7 +106,7 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
             printed=cells["printed"],
             computed=cells["computed"],
             believed=cells["believed"],
-            found_by={column: cells[column] for column in IDENTITY},
+            found_by={column: cells[column] for column in IDENTITY if cells[column]},
         )
         for cells in _read("inconsistent.csv")
     )

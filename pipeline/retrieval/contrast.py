@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pipeline.retrieval.holm import holm
 from pipeline.retrieval.metrics import RECALLS, Metrics
 from pipeline.retrieval.per_image import STATISTICS
-from pipeline.retrieval.significance import compare, over_seeds
+from pipeline.retrieval.seeds import over_seeds
+from pipeline.retrieval.significance import compare
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
-NOTE = ("B - A: with its 95 % interval, by a bootstrap over images; p: two-sided, by a paired randomisation test over "
-        "images; ±: standard deviation over seeds, where there are several.")
+
+OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
+              "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
+OVER_IMAGES = ("In brackets: 95 % intervals, by a bootstrap over images; p: two-sided, by a paired randomisation test "
+               "over images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
+               "Trained again, the same two recipes may differ by more, or the other way.")
+HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "±: standard deviation over seeds.")
 
 
 def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> dict[str, Any]:
-    """A statistic's name -> a, b (means over seeds, in percent), difference b - a, its interval [low, high], p, and
-    spread: {a, b}, the standard deviation over seeds, None for a single one. Also images, captions and protocol.
+    """Compares two systems.
 
-    Raises InputError unless all were measured by one protocol on the same images and captions.
+    Args:
+        a, b: their runs, one for each seed.
+        samples, seed: see `compare`.
+
+    Returns:
+        A statistic's name -> a, b (means over seeds, in percent), difference b - a, its interval [low, high], p, and
+        spread: {a, b}, the standard deviation over seeds, None for a single one. Also images, captions, protocol, ties,
+        seeds: {a, b}, and over: what interval and p are drawn over.
+
+    Raises:
+        InputError: unless all were measured by one protocol on the same images and captions.
     """
     found = compare(a, b, samples, seed=seed)
     spread = [over_seeds(runs) if len(runs) > 1 else None for runs in (a, b)]
@@ -29,7 +46,17 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
         "interval": [found[name].difference.low, found[name].difference.high], "p": found[name].p,
         "spread": {key: each and each[name].deviation for key, each in zip("ab", spread, strict=True)},
     } for name in STATISTICS}
-    return {"images": a[0].images, "captions": a[0].captions, "protocol": a[0].protocol, "ties": a[0].ties, **rows}
+    return {"images": a[0].images, "captions": a[0].captions, "protocol": a[0].protocol, "ties": a[0].ties,
+            "seeds": {"a": len(a), "b": len(b)},
+            "over": ["images", "seeds"] if found["rsum"].over_seeds else ["images"], **rows}
+
+
+def correct(contrasts: Sequence[dict[str, Any]]) -> None:
+    """Adds `holm` beside the p of contrasts that are printed together, RSUM among RSUMs, recalls among recalls."""
+    for family in (STATISTICS[:-1], STATISTICS[-1:]):
+        rows = [contrast[name] for contrast in contrasts for name in family]
+        for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
+            row["holm"] = corrected
 
 
 def _means(runs: Sequence[Metrics]) -> dict[str, float]:
@@ -41,31 +68,49 @@ def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     """One small table for each contrast; a and b name the systems."""
     parts = [f"A  {a}", f"B  {b}", ""]
     for each in contrasts:
-        cells = [["", "A", "B", "B - A", "p"], *_cells(each)]
-        widths = [max(len(row[column]) for row in cells) for column in range(5)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        parts += [_title(each), *(f"  {line}".rstrip() for line in lines), ""]
-    return "\n".join([*parts, NOTE])
+        parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each)]), ""]
+    return "\n".join([*parts, *notes(contrasts)])
 
 
 def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     """All contrasts in one table."""
-    lines = ["| | A | B | B - A | p |", "|:--|--:|--:|--:|--:|"]
+    lines = ["| | A | B | B - A | p | Holm |", "|:--|--:|--:|--:|--:|--:|"]
     for each in contrasts:
-        lines += [f"| *{_title(each)}* | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
-    return "\n\n".join([f"A: `{a}`, B: `{b}`", "\n".join(lines), NOTE])
+        lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
+    return "\n\n".join([f"A: `{a}`, B: `{b}`", "\n".join(lines), *notes(contrasts)])
 
 
-def _title(contrast: Mapping[str, Any]) -> str:
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as indented lines, columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return [f"  {row}".rstrip() for row in rows]
+
+
+def title(contrast: Mapping[str, Any]) -> str:
+    """What was measured."""
     return "{images} images x {captions} captions, protocol {protocol}".format(**contrast)
 
 
+def tested(row: Mapping[str, Any]) -> list[str]:
+    """The cells of one statistic's difference: with its interval, p, corrected p."""
+    return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]), f"{row['p']:.3g}",
+            f"{row['holm']:.3g}"]
+
+
+def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How to read the numbers of contrasts that are printed together."""
+    seeds_are_in = {"seeds" in each["over"] for each in contrasts}
+    if len(seeds_are_in) == 1:
+        return [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES, HOLM]
+    return [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}", HOLM]
+
+
+def mean(value: float, deviation: float | None) -> str:
+    """A mean over seeds with its standard deviation, where there are several."""
+    return f"{value:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
+
+
 def _cells(contrast: Mapping[str, Any]) -> list[list[str]]:
-    return [[TITLES[name], *(_mean(contrast[name], system) for system in "ab"),
-             "{:+.1f} [{:+.1f}, {:+.1f}]".format(contrast[name]["difference"], *contrast[name]["interval"]),
-             f"{contrast[name]['p']:.3g}"] for name in STATISTICS]
-
-
-def _mean(row: Mapping[str, Any], system: str) -> str:
-    deviation = row["spread"][system]
-    return f"{row[system]:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
+    return [[TITLES[name], *(mean(contrast[name][system], contrast[name]["spread"][system]) for system in "ab"),
+             *tested(contrast[name])] for name in STATISTICS]

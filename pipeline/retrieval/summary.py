@@ -13,7 +13,7 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 COLUMNS = ("R@1", "R@5", "R@10", "median rank", "mean rank", "tied queries")
-NOTE = "In brackets: 95 % intervals, by a bootstrap over images."
+NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
 def to_text(results: Results) -> str:

@@ -13,7 +13,7 @@ from pipeline.retrieval import Protocol, evaluate, interval, summary
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:
     scores = np.eye(20) + np.random.default_rng(seed).random((20, 20))
     metrics = evaluate(scores, np.arange(20), Protocol(f"{folds}fold", folds=folds))
-    return metrics.as_dict() | {"interval": interval(metrics, 50)}
+    return metrics.as_dict() | {"interval": interval(metrics)}
 
 
 @pytest.mark.parametrize("write", [summary.to_text, summary.to_markdown])

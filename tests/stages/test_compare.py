@@ -40,6 +40,7 @@ def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
     assert (rsum["interval"], rsum["p"]) == ([expected.difference.low, expected.difference.high], expected.p)
     assert rsum["spread"] == {"a": None, "b": None}
+    assert found["contrasts"]["all"]["over"] == ["images"]
     assert (found["a"], found["b"]) == ([f"{REGION}-s0"], [f"{GRID}-s0"])
 
 
@@ -54,6 +55,56 @@ def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> 
     assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
     assert rsum["difference"] == pytest.approx(rsum["b"] - rsum["a"])
     assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
+
+
+def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
+    runs = [[metrics(score(feature, noise=noise, seed=seed)) for seed, noise in enumerate(noises)]
+            for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))]
+    contrast = compared(pipeline, REGION, GRID)["contrasts"]["all"]
+    assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
+    expected = retrieval.compare(*runs)["rsum"]
+    assert (contrast["rsum"]["p"], contrast["rsum"]["interval"][1]) == (expected.p, expected.difference.high)
+    told = {name: pipeline("compare", *names)[1] for name, names in {
+        "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
+    assert "for other images and other seeds at once" in told["seeds"]
+    assert "Seeds are not in them" not in told["seeds"]
+    assert "Seeds are not in them" in told["images"]
+    assert "Over images and seeds:" in told["both"]
+    assert "Over images:" in told["both"]
+
+
+def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
+    score("region", noise=3)
+    score("grid", noise=2)
+    rows = compared(pipeline, REGION, GRID)["contrasts"]["all"]
+    recalls = [rows[name] for name in retrieval.STATISTICS[:-1]]
+    assert [row["holm"] for row in recalls] == retrieval.holm([row["p"] for row in recalls])
+    assert rows["rsum"]["holm"] == rows["rsum"]["p"]
+
+
+def test_every_pair_of_several_systems(pipeline: Any) -> None:
+    features = {"region": 3.0, "grid": 2.0, "patch": 1.0}
+    runs = [metrics(score(feature, noise=noise)) for feature, noise in features.items()]
+    names = [f"vse2ad-{feature}-bigru-s0" for feature in features]
+    pairs = compared(pipeline, *names)["pairs"]
+    assert [(pair["a"], pair["b"]) for pair in pairs] == [([names[a]], [names[b]]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    sums = [pair["contrasts"]["all"]["rsum"] for pair in pairs]
+    alone = compared(pipeline, names[0], names[2])["contrasts"]["all"]["rsum"]
+    assert {key: sums[1][key] for key in alone if key != "holm"} == {key: alone[key] for key in alone if key != "holm"}
+    assert [row["holm"] for row in sums] == retrieval.holm([row["p"] for row in sums])
+    for output in ("text", "markdown"):
+        lines = pipeline("compare", *names, "--format", output)[1].splitlines()
+        for title, row in zip(("2 - 1", "3 - 1", "3 - 2"), sums, strict=True):
+            line = next(line for line in lines if line.strip("| ").startswith(title))
+            assert "{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]) in line
+            assert f"{row['p']:.3g}" in line
+            assert f"{row['holm']:.3g}" in line
+        for number, run in enumerate(runs, 1):
+            assert any(line.strip("| ").startswith(str(number)) and f" {run.rsum:.1f}" in line for line in lines)
+
+
+def test_one_system_is_nothing_to_compare(refused: Callable[..., str]) -> None:
+    assert "two or more systems" in refused("compare", REGION)
 
 
 def test_only_seeds_of_one_system_are_averaged(pipeline: Any, refused: Callable[..., str]) -> None:
@@ -105,7 +156,7 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     assert "its manifest is" in refused("compare", REGION, GRID)
     np.save("a.npy", np.eye(3, 15))
     assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
-    assert "has no ids, the other side has" in refused("compare", "a.npy", REGION)
+    assert "has no ids, another has" in refused("compare", "a.npy", REGION)
     score("grid")
     array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
     array[:] = np.roll(array[:], 5)  # type: ignore[index]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.retrieval import Member, Metrics, contrast, evaluate, fuse
+from pipeline.retrieval import Member, Metrics, contrast, evaluate, fuse, holm
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
 
@@ -14,7 +14,7 @@ from pipeline.settings import Evaluate
 @dataclass(frozen=True)
 class Part:
     """One member. alone, without: RSUM of the member by itself, and of the others; effect: what it adds, with its
-    95 % interval, and p of the paired randomisation test."""
+    95 % interval, p of the paired randomisation test, and this p corrected for all members of all ensembles."""
 
     name: str
     alone: float
@@ -23,6 +23,7 @@ class Part:
     low: float
     high: float
     p: float
+    holm: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
         low, high = found["interval"]
         return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
 
-    return [Effect(name, protocol, measured(list(parts.values())).rsum,
-                   [part(member, path, parts) for member, path in parts.items()])
-            for name, parts in ensembles.items() if len(parts) > 1]
+    return _corrected([Effect(name, protocol, measured(list(parts.values())).rsum,
+                              [part(member, path, parts) for member, path in parts.items()])
+                       for name, parts in ensembles.items() if len(parts) > 1])
+
+
+def _corrected(every: Sequence[Effect]) -> list[Effect]:
+    """With Holm's correction for all that is shown together."""
+    corrected = iter(holm([part.p for effect in every for part in effect.parts]))
+    return [replace(effect, parts=[replace(part, holm=next(corrected)) for part in effect.parts]) for effect in every]
