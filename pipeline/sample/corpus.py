@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import write_bytes, write_text
 from pipeline.sample.paint import paint
 from pipeline.sample.scenes import Scene, compose
 from pipeline.sample.wording import describe, tokens
@@ -49,11 +49,11 @@ def render(
         for index in range(images):
             scene = compose(seed, index)
             entries.append(_entry(scene, seed, index))
-            _write(folder / entries[-1]["filename"], _jpeg(scene, size, seed, index))
+            write_bytes(folder / entries[-1]["filename"], _jpeg(scene, size, seed, index), durable=False)
             if progress is not None:
                 progress(index + 1)
         _remove_others(folder, {entry["filename"] for entry in entries})
-        _write(listing, (json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n").encode())
+        write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
     except OSError as error:
         raise InputError(
             f"cannot write the sample to {out}: {error}; choose another folder or free some space"
@@ -95,12 +95,6 @@ def _jpeg(scene: Scene, size: int, seed: int, index: int) -> bytes:
         buffer, "JPEG", quality=92, subsampling=0
     )
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

@@ -14,6 +14,7 @@ import torch
 from pipeline import objectives
 from pipeline import text as texts
 from pipeline.errors import InputError
+from pipeline.files.atomic import write_text
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
@@ -115,8 +116,7 @@ class Job:
         making.rename(self.folder / "text")
         aside = {"aside": self.training.model_dump(include=ASIDE),
                  "networks": networks(self.source, words, self.origin)}
-        checkpoint.write_text(self.folder / "head.json",
-                              json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
+        write_text(self.folder / "head.json", json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
 
     def _holds(self, words: Text) -> bool:
         try:
