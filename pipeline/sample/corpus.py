@@ -33,10 +33,10 @@ def render(
     Returns the path of the JSON file, which is in Karpathy's layout.
 
     Two thirds of the images are for training, a sixth each for validation and test. What image i shows, how
-    it is described and its split depend on `seed` and i alone, and the bytes are the same every time (for the
-    same versions of NumPy and Pillow and the same kind of processor). Every file appears whole or not at all,
-    the JSON file last; a sample that was in `out` before is replaced. `progress` is called with the number of
-    images finished so far.
+    it is described and its split depend on `seed` and i alone. With the same versions of NumPy and Pillow the
+    bytes are the same every time, whatever vector instructions the CPU has (see `elementary`). Every file
+    appears whole or not at all, the JSON file last; a sample that was in `out` before is replaced. `progress`
+    is called with the number of images finished so far.
 
     Raises InputError where an argument is out of range or `out` cannot be written.
     """
