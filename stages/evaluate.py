@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from pipeline import manifest, retrieval
+    from pipeline.files.atomic import write_text
     from pipeline.provenance import record
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.scores.candidates import Columns, Pool
@@ -62,7 +63,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     results = _measure_run(layout, settings, ties, extended)
-    _write(layout.metrics, results)
+    write_text(layout.metrics, json.dumps(results, indent=1, ensure_ascii=False))
     if output == "json":
         click.echo(layout.metrics.read_text(encoding="utf-8"))
     else:
@@ -89,13 +90,6 @@ def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
 
 def _written(results: summary.Results, output: str) -> str:
     return summary.to_markdown(results) if output == "markdown" else summary.to_text(results)
-
-
-def _write(path: Path, results: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
-    partial.replace(path)
 
 
 def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from pipeline import manifest
+    from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
@@ -45,10 +46,7 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
 
         contents = _contents(layout, settings, images, unreadable.append, progress)
         text = page.render(contents)
-    layout.report.parent.mkdir(parents=True, exist_ok=True)
-    partial = layout.report.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(layout.report)
+    write_text(layout.report, text)
     click.echo(f"{layout.report}: {len(text.encode()) / 1e6:.1f} MB")
     for why in (*unreadable, *_not_shown(layout, settings, contents.explorer, images)):
         click.echo(f"left out: {why}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline import training
     from pipeline.files import images
+    from pipeline.files.atomic import write_text
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
     from pipeline.scores.embedding_store import EmbeddingStore
@@ -64,7 +65,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
     hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
     path = out or layout.root / "results" / "search.html"
-    _write(path, search_page.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
+    write_text(path, search_page.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
     for hit in hits:
         shown = hit.found if hit.found is not None else next(iter(hit.captions), "")
         click.echo(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {shown}")
@@ -127,10 +128,3 @@ def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
         yield search_page.Hit(rank, similarity, image_id, manifest.images_folder / str(own["file"].iloc[0]),
                           own["caption"].tolist(), found)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

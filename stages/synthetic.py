@@ -14,6 +14,7 @@ from stages.layout import Layout
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
     from pipeline.report import published
     from pipeline.settings import Settings
@@ -70,11 +71,7 @@ def _kept(layout: Layout, settings: Settings) -> dict[tuple[str, str], dict[str,
 
 
 def _keep(layout: Layout, settings: Settings, rows: list[dict[str, Any]]) -> None:
-    layout.synthetic.parent.mkdir(parents=True, exist_ok=True)
-    partial = layout.synthetic.with_name(layout.synthetic.name + ".partial")
-    partial.write_text(json.dumps({"settings": settings.synthetic.model_dump(), "rows": rows}, indent=1),
-                       encoding="utf-8")
-    partial.replace(layout.synthetic)
+    write_text(layout.synthetic, json.dumps({"settings": settings.synthetic.model_dump(), "rows": rows}, indent=1))
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

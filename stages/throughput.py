@@ -14,6 +14,7 @@ from stages.options import with_settings
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from pipeline.files.atomic import write_text
     from pipeline.settings import Settings
     from pipeline.studies import throughput
 
@@ -34,10 +35,7 @@ def command(layout: Layout, settings: Settings) -> None:
 
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
                                       settings.throughput, on_step)
-    layout.throughput.parent.mkdir(parents=True, exist_ok=True)
-    partial = layout.throughput.with_suffix(".partial")
-    partial.write_text(json.dumps(measured, indent=1), encoding="utf-8")
-    partial.replace(layout.throughput)
+    write_text(layout.throughput, json.dumps(measured, indent=1))
     click.echo(f"{layout.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     for kind, unit in (("poolings", "images pooled a second"), ("retrieval", "candidates a second")):
         (slowest, least), (fastest, most) = (of(measured[kind].items(), key=itemgetter(1)) for of in (min, max))

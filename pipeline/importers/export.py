@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import replacing
 from pipeline.importers.scan_text import CAPTIONS
 from pipeline.manifest import Manifest, Split, dataset
 from pipeline.store import FeatureStore, provenance
@@ -107,21 +108,16 @@ def _is_there(files: dict[str, Path], made_from: str) -> bool:
 
 def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, rows: np.ndarray,
            on_images: OnImages) -> None:
-    """Write every file beside its place, then rename them, the provenance first: what is there has one."""
-    files["ims.npy"].parent.mkdir(parents=True, exist_ok=True)
-    partial = {name: file.with_name(file.name + ".partial") for name, file in files.items()}
-    try:
+    """Write every file beside its place; all of them take their places at the end."""
+    with ExitStack() as stack:
+        # The last that is opened is the first in its place, the provenance: what is there has one.
+        partial = {name: stack.enter_context(replacing(file)) for name, file in reversed(files.items())}
         _write_features(partial["ims.npy"], store, rows, on_images)
         for name, text in texts.items():
-            partial[name].write_text(text, encoding="utf-8", newline="\n")
+            partial[name].write_bytes(text.encode())
         if "counts.npy" in partial:
             with partial["counts.npy"].open("wb") as file:
                 np.save(file, store.counts[rows])
-        for name in files:
-            partial[name].replace(files[name])
-    finally:
-        for rest in partial.values():
-            rest.unlink(missing_ok=True)
 
 
 def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images: OnImages) -> None:
@@ -133,5 +129,3 @@ def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images
             batch, _ = store.read(rows[start:start + BATCH])
             file.write(batch.astype("<f4").data)
             on_images(len(batch))
-        file.flush()
-        os.fsync(file.fileno())

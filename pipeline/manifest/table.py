@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,14 +80,12 @@ class Manifest:
 
     def save(self, path: Path) -> None:
         """Write one Parquet file; it appears whole or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         table = self.table.copy()
         seen = self.images_folder if self.images_folder.is_absolute() else Path(os.path.relpath(self.images_folder,
                                                                                                path.parent))
         table.attrs = {"dataset": self.dataset, "images": seen.as_posix()}
-        partial = path.with_name(path.name + ".partial")
-        table.to_parquet(partial, index=False)
-        partial.replace(path)
+        with replacing(path) as partial:
+            table.to_parquet(partial, index=False)
 
     @classmethod
     def load(cls, path: Path) -> Manifest:

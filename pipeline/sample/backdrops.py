@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.sample import interior, landscape, plants, sky
 from pipeline.sample.canvas import Canvas, Colour
+from pipeline.sample.elementary import decay, sin
 from pipeline.sample.palette import CURTAINS, FORESTS, SKIES, WALLS
 from pipeline.sample.scenes import Scene
 
@@ -80,12 +81,12 @@ def beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     landscape.water(canvas, rng, 0.42, 0.63, scene.mood)
     if scene.detail == "sailboat":
         landscape.sailboat(canvas, _free(scene, rng, _THIRDS), 0.45)
-    shore = 0.60 + 0.012 * np.sin(canvas.x * 9 + rng.uniform(0, 6))
+    shore = 0.60 + 0.012 * sin(canvas.x * 9 + rng.uniform(0, 6))
     _ground(canvas, rng, 0.62, [(0.80, 0.70, 0.48), (0.93, 0.83, 0.60), (0.88, 0.76, 0.52)], 0.05, 54)
     where = canvas.band(0.58, 0.62)
     y = canvas.y[where[0]]
     canvas.blend(where, (0.82, 0.72, 0.50), np.clip((y - shore) * 150, 0, 1))
-    canvas.blend(where, (1.0, 1.0, 1.0), 0.85 * np.exp(-(((y - shore) / 0.006) ** 2)))
+    canvas.blend(where, (1.0, 1.0, 1.0), 0.85 * decay(-(((y - shore) / 0.006) ** 2)))
     if scene.detail == "palm":
         plants.palm(canvas, _free(scene, rng, _EDGES), 0.66)
 
@@ -102,7 +103,7 @@ def desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _ground(canvas, rng, 0.60, [(0.90, 0.64, 0.34), (0.93, 0.70, 0.40), (0.84, 0.56, 0.27)], 0.05, 40)
     where = canvas.band(0.60, 1)
     y = canvas.y[where[0]]
-    ripples = np.sin(np.sqrt(y - 0.5) * 170 + 1.6 * np.sin(canvas.x * 7 + rng.uniform(0, 6)))
+    ripples = sin(np.sqrt(y - 0.5) * 170 + 1.6 * sin(canvas.x * 7 + rng.uniform(0, 6)))
     canvas.shade(where, 0.05 * np.clip((y - 0.6) * 5, 0, 1) * ripples)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw
 
+from pipeline.sample.elementary import decay, hypot
+
 Array = np.ndarray
 Colour = tuple[float, float, float]
 Paint = Array | Sequence[float] | Sequence[Array]  # three numbers, or three planes [h, w]
@@ -48,9 +50,12 @@ class Canvas:
     def gradient(self, top: float, bottom: float, colours: Sequence[Colour]) -> None:
         """Fill the rows from `top` to `bottom` with colours that follow each other evenly."""
         rows, _ = self.band(top, bottom)
-        place = (self.y[rows, 0] - top) / (bottom - top) * (len(colours) - 1)
-        for plane, channel in zip(self.pixels, zip(*colours, strict=True), strict=True):
-            plane[rows] = np.interp(place, range(len(colours)), channel)[:, None]
+        last = len(colours) - 1
+        place = np.clip((self.y[rows, 0] - top) / (bottom - top) * last, 0, last)
+        before = np.minimum(place.astype(np.int64), last - 1)
+        levels = np.asarray(colours, np.float32)
+        rise = (levels[before + 1] - levels[before]) * (place - before)[:, None]
+        self.pixels[:, rows] = (levels[before] + rise).T[..., None]
 
     def polygon(self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0) -> None:
         """A filled polygon of (x, y) points."""
@@ -85,14 +90,14 @@ class Canvas:
     def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
         """A filled ellipse around (x, y)."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
-        inside = 1 - np.hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
+        inside = 1 - hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
         self.blend(where, colour, np.clip(inside * min(rx, ry) * self.side, 0, 1) * alpha)
 
     def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
         """A Gaussian spot; the radii are its standard deviations."""
         where = self.window(x - 3 * rx, y - 3 * ry, x + 3 * rx, y + 3 * ry)
-        across = np.exp(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
-        down = np.exp(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
+        across = decay(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
+        down = decay(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import write_bytes, write_text
 from pipeline.sample.paint import paint
 from pipeline.sample.scenes import Scene, compose
 from pipeline.sample.wording import describe, tokens
@@ -37,10 +37,10 @@ def render(
     Returns the path of the JSON file, which is in Karpathy's layout.
 
     Two thirds of the images are for training, a sixth each for validation and test. What image i shows, how
-    it is described and its split depend on `seed` and i alone, and the bytes are the same every time (for the
-    same versions of NumPy and Pillow and the same kind of processor). Every file appears whole or not at all,
-    the JSON file last; a sample that was in `out` before is replaced. `progress` is called with the number of
-    images finished so far; `processes` of this machine share the work.
+    it is described and its split depend on `seed` and i alone. With the same versions of NumPy and Pillow the
+    bytes are the same every time, whatever vector instructions the CPU has (see `elementary`). Every file
+    appears whole or not at all, the JSON file last; a sample that was in `out` before is replaced. `progress`
+    is called with the number of images finished so far; `processes` of this machine share the work.
 
     Raises InputError where an argument is out of range or `out` cannot be written.
     """
@@ -55,7 +55,7 @@ def render(
             if progress is not None:
                 progress(len(entries))
         _remove_others(folder, {entry["filename"] for entry in entries})
-        _write(listing, (json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n").encode())
+        write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
     except OSError as error:
         raise InputError(
             f"cannot write the sample to {out}: {error}; choose another folder or free some space"
@@ -77,7 +77,7 @@ def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
     """Write one image; returns its element of `images` in the JSON file."""
     scene = compose(seed, index)
     entry = _entry(scene, seed, index)
-    _write(folder / entry["filename"], _jpeg(scene, size, seed, index))
+    write_bytes(folder / entry["filename"], _jpeg(scene, size, seed, index), durable=False)
     return entry
 
 
@@ -115,12 +115,6 @@ def _jpeg(scene: Scene, size: int, seed: int, index: int) -> bytes:
         buffer, "JPEG", quality=92, subsampling=0
     )
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour, tinted
+from pipeline.sample.elementary import decay, sin
 
 Rng = np.random.Generator
 WHITE: Colour = (1.0, 1.0, 1.0)
@@ -39,13 +40,13 @@ def tiles(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
     jx, jy = (canvas.x / pitch) % 1, (canvas.y[where[0]] / pitch) % 1
     joint = np.clip(np.maximum(np.abs(jx - 0.5), np.abs(jy - 0.5)) * 60 - 28.2, 0, 1)
     canvas.blend(where, (0.80, 0.79, 0.77), joint)
-    canvas.blend(where, WHITE, 0.22 * np.exp(-((jx - 0.25) ** 2 + (jy - 0.25) ** 2) * 40))
+    canvas.blend(where, WHITE, 0.22 * decay(-((jx - 0.25) ** 2 + (jy - 0.25) ** 2) * 40))
 
 
 def curtain(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
     """Heavy folds, with a golden hem."""
     where = canvas.band(0, bottom)
-    folds = np.sin(canvas.x * 62 + 1.2 * np.sin(canvas.x * 17 + rng.uniform(0, 6)))
+    folds = sin(canvas.x * 62 + 1.2 * sin(canvas.x * 17 + rng.uniform(0, 6)))
     shade = 0.72 + 0.42 * folds + 0.12 * np.clip(folds, 0.7, 1)
     height = 1.12 - 0.4 * canvas.y[where[0]] / bottom
     canvas.blend(where, tinted(colour, shade * height), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour
+from pipeline.sample.elementary import sin
 from pipeline.sample.palette import TOWERS, WATER
 
 Rng = np.random.Generator
@@ -13,7 +14,7 @@ Rng = np.random.Generator
 def hill(canvas: Canvas, rng: Rng, top: float, height: float, colour: Colour) -> None:
     """A rolling silhouette over the whole width, down to the ground."""
     waves, one, two = rng.uniform(4, 8), rng.uniform(0, 6), rng.uniform(0, 6)
-    edge = top + height * (0.6 * np.sin(canvas.x * waves + one) + 0.4 * np.sin(canvas.x * waves * 2.1 + two))
+    edge = top + height * (0.6 * sin(canvas.x * waves + one) + 0.4 * sin(canvas.x * waves * 2.1 + two))
     where = canvas.band(top - height, 0.66)
     canvas.blend(where, colour, np.clip((canvas.y[where[0]] - edge) * canvas.side, 0, 1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, tinted
+from pipeline.sample.elementary import cos, sin
 
 Rng = np.random.Generator
 
@@ -46,10 +47,10 @@ def palm(canvas: Canvas, x: float, ground: float) -> None:
         shade = 0.85 + 0.3 * (k % 2)
         trunk = (0.45 * shade, 0.32 * shade, 0.20 * shade)
         y = ground - 0.03 * k
-        canvas.trapezoid(x + lean * (k / 12) ** 2, y - 0.03, 0.011, y, 0.014, trunk)
+        canvas.trapezoid(x + lean * (k * k / 144), y - 0.03, 0.011, y, 0.014, trunk)
     x += lean
     for angle in np.linspace(-0.5, np.pi + 0.5, 8).tolist():
-        dx, dy = np.cos(angle), -np.sin(angle)
+        dx, dy = float(cos(angle)), -float(sin(angle))
         bend, tip = (x + 0.09 * dx, top + 0.07 * dy - 0.02), (x + 0.17 * dx, top + 0.09 * dy + 0.05)
         under = (bend[0] - 0.008, bend[1] + 0.035)
         canvas.polygon([(x, top), bend, tip, under], (0.12, 0.48 if dx < 0 else 0.40, 0.14))

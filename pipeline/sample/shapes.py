@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.sample.elementary import arcsin, arctan2, cbrt, cos, hypot, sin
+
 Array = np.ndarray
 Colour = tuple[float, float, float]
 
@@ -35,7 +37,7 @@ class Part:
 
 def ball(x: Array, y: Array) -> list[Part]:
     normal = _dome(x, y)
-    return [Part(np.hypot(x, y) - 1, normal, _globe(normal))]
+    return [Part(hypot(x, y) - 1, normal, _globe(normal))]
 
 
 def cube(x: Array, y: Array) -> list[Part]:
@@ -84,32 +86,32 @@ def pyramid(x: Array, y: Array) -> list[Part]:
 
 
 def ring(x: Array, y: Array) -> list[Part]:
-    r = np.hypot(x, y) + 1e-6
+    r = hypot(x, y) + 1e-6
     across = (r - 0.69) / 0.31
     tilt = np.clip(across, -1, 1)
     normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
-    around = np.arctan2(y, x) * _FIVE
+    around = arctan2(y, x) * _FIVE
     return [Part((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
 
 
 def star(x: Array, y: Array) -> list[Part]:
     """Five points, ten facets."""
     y = y - 0.09
-    angle = np.arctan2(x, -y)
+    angle = arctan2(x, -y)
     fold = 2 * np.pi / 5
     turn = np.round(angle / fold) * fold
-    r, local = np.hypot(x, y), angle - turn
-    along, across = r * np.cos(local), np.abs(r * np.sin(local))
+    r, local = hypot(x, y), angle - turn
+    along, across = r * cos(local), np.abs(r * sin(local))
     tip, notch = 1.09, 0.5
     # The edge runs from the tip (tip, 0) to the notch between two points.
-    nx, ny = notch * np.cos(fold / 2), notch * np.sin(fold / 2)
-    length = np.hypot(tip - nx, ny)
+    nx, ny = notch * cos(fold / 2), notch * sin(fold / 2)
+    length = hypot(tip - nx, ny)
     a, b = ny / length, (tip - nx) / length
     side = np.sign(local)
     slope_x, slope_y = a, b * side  # the facet leans outwards over its edge
     normal = _normalise(
-        0.8 * (slope_x * np.sin(turn) + slope_y * np.cos(turn)),
-        0.8 * (-slope_x * np.cos(turn) + slope_y * np.sin(turn)),
+        0.8 * (slope_x * sin(turn) + slope_y * cos(turn)),
+        0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)),
         np.ones_like(x),
     )
     return [Part((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
@@ -122,9 +124,9 @@ def heart(x: Array, y: Array) -> list[Part]:
     body = pp + qq - 1
     level = body * body * body - pp * qq * q
     slope_x, slope_y = 6 * p * body * body - 2 * p * qq * q, 3 * pp * qq - 6 * q * body * body
-    steep = np.hypot(slope_x, slope_y) + 1e-6
+    steep = hypot(slope_x, slope_y) + 1e-6
     # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
-    rim = np.clip(1 + np.cbrt(level) * 1.6, 0, 1)
+    rim = np.clip(1 + cbrt(level) * 1.6, 0, 1)
     rim *= rim
     across, down = slope_x / steep * rim + p * 0.55 * (1 - rim), slope_y / steep * rim - q * 0.55 * (1 - rim)
     normal = _normalise(across, down, np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1)))
@@ -148,7 +150,7 @@ def mug(x: Array, y: Array) -> list[Part]:
     bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.16
     normal, across = _pillar(x, half, 0.0)
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.84 - bulge, -0.72 - y))
-    r = np.hypot(x - 0.66, y * 0.9)
+    r = hypot(x - 0.66, y * 0.9)
     handle = np.abs(r - 0.4) - 0.1
     return [
         Part(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
@@ -161,24 +163,24 @@ def mug(x: Array, y: Array) -> list[Part]:
 def balloon(x: Array, y: Array) -> list[Part]:
     squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
     px, py = x / squeeze, y + 0.08
-    string = np.maximum(np.abs(x - 0.06 * np.sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
+    string = np.maximum(np.abs(x - 0.06 * sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     normal = _dome(px, py)
     return [
         Part(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
         Part(knot, _unit(0.3, 0.5, 0.8)),
-        Part((np.hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
+        Part((hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
     ]
 
 
 def umbrella(x: Array, y: Array) -> list[Part]:
     """Open, standing on its hooked handle; every panel is a stripe."""
     pole = np.maximum(np.abs(x) - 0.035, np.maximum(-0.9 - y, y - 0.88))
-    hook = np.maximum(np.abs(np.hypot(x - 0.12, y - 0.88) - 0.12) - 0.035, 0.88 - y)
+    hook = np.maximum(np.abs(hypot(x - 0.12, y - 0.88) - 0.12) - 0.035, 0.88 - y)
     wood = (0.36, 0.22, 0.12)
-    angle = np.arcsin(np.clip(x / np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2)), -1, 1))
+    angle = arcsin(np.clip(x / np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2)), -1, 1))
     panel = angle * (6 / np.pi)
-    hem = 0.05 - 0.1 * np.abs(np.sin(panel * np.pi))
+    hem = 0.05 - 0.1 * np.abs(sin(panel * np.pi))
     canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
     normal = _dome(x / 1.08, y - 0.05)
     handle = Part(np.minimum(pole, hook), _unit(-0.3, 0, 1), None, wood)
@@ -212,14 +214,14 @@ def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array
     far = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
     for (ax, ay), (bx, by) in zip(points, [*points[1:], points[0]], strict=True):
         edge_x, edge_y = bx - ax, by - ay
-        outwards = np.sign(area) / np.hypot(edge_x, edge_y)
+        outwards = np.sign(area) / hypot(edge_x, edge_y)
         np.maximum(far, ((x - ax) * edge_y - (y - ay) * edge_x) * outwards, out=far)
     return far
 
 
 def _ellipse(x: Array, y: Array, rx: float, ry: float) -> Array:
     """Distance to an ellipse around the origin, exact at its axes."""
-    return (np.hypot(x / rx, y / ry) - 1) * min(rx, ry)
+    return (hypot(x / rx, y / ry) - 1) * min(rx, ry)
 
 
 def _unit(x: float, y: float, z: float) -> Array:
@@ -240,11 +242,11 @@ def _globe(normal: Array) -> tuple[Array, Array]:
     """Pattern coordinates along the meridians and parallels of a ball whose axis leans a little."""
     x, y, z = normal
     along, up = 0.94 * x + 0.34 * y, 0.94 * y - 0.34 * x
-    return np.arctan2(along, z) * _FIVE, np.arcsin(np.clip(up, -1, 1)) * _FIVE
+    return arctan2(along, z) * _FIVE, arcsin(np.clip(up, -1, 1)) * _FIVE
 
 
 def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
     """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
     across = np.clip(x / half, -1, 1)
     normal = _normalise(across, np.full_like(across, rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
-    return normal, np.arcsin(across) * np.float32(2 / np.pi)
+    return normal, arcsin(across) * np.float32(2 / np.pi)

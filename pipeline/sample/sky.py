@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour
+from pipeline.sample.elementary import decay, hypot, sin
 
 Rng = np.random.Generator
 WHITE: Colour = (1.0, 1.0, 1.0)
@@ -23,7 +24,7 @@ def moon(canvas: Canvas, x: float, crescent: bool) -> None:
     if crescent:
         where = canvas.window(x - r, y - r, x + r, y + r)
         px, py = canvas.x[:, where[1]] - x, canvas.y[where[0]] - y
-        inside = np.minimum(r - np.hypot(px, py), np.hypot(px - 0.6 * r, py + 0.2 * r) - 0.95 * r)
+        inside = np.minimum(r - hypot(px, py), hypot(px - 0.6 * r, py + 0.2 * r) - 0.95 * r)
         canvas.blend(where, (0.97, 0.95, 0.85), np.clip(inside * canvas.side, 0, 1))
         return
     canvas.ellipse(x, y, r, r, (0.95, 0.94, 0.88))
@@ -41,23 +42,23 @@ def planet(canvas: Canvas, x: float) -> None:
     y, r = 0.14, 0.085
     where = canvas.window(x - 2 * r, y - r, x + 2 * r, y + r)
     px, py = (canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - y) / r
-    bands = 0.5 + 0.5 * np.sin(py * 11 + 0.5 * px)
+    bands = 0.5 + 0.5 * sin(py * 11 + 0.5 * px)
     lit = np.clip(0.75 - 0.35 * px - 0.35 * py, 0.15, 1.1)
     colour = [(low + high * bands) * lit for low, high in ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))]
-    canvas.blend(where, colour, np.clip((1 - np.hypot(px, py)) * r * canvas.side, 0, 1))
+    canvas.blend(where, colour, np.clip((1 - hypot(px, py)) * r * canvas.side, 0, 1))
     tilted = py + 0.25 * px
-    band = 1 - np.abs(np.hypot(px / 1.65, tilted / 0.36) - 1) / 0.16
-    front = (tilted > 0) | (np.hypot(px, py) > 1)
+    band = 1 - np.abs(hypot(px / 1.65, tilted / 0.36) - 1) / 0.16
+    front = (tilted > 0) | (hypot(px, py) > 1)
     canvas.blend(where, (0.88, 0.80, 0.68), np.clip(band * 3, 0, 0.85) * front)
 
 
 def rainbow(canvas: Canvas) -> None:
     where = canvas.band(0, 0.56)
-    r = np.hypot(canvas.x - 0.5, canvas.y[where[0]] - 0.62)
+    r = hypot(canvas.x - 0.5, canvas.y[where[0]] - 0.62)
     hues: list[Colour] = [(0.55, 0.25, 0.75), (0.25, 0.40, 0.90), (0.25, 0.75, 0.35)]
     hues += [(0.98, 0.90, 0.25), (0.97, 0.55, 0.15), (0.90, 0.18, 0.18)]
     for k, hue in enumerate(hues):
-        canvas.blend(where, hue, 0.62 * np.exp(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
+        canvas.blend(where, hue, 0.62 * decay(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
 
 
 def birds(canvas: Canvas, x: float) -> None:

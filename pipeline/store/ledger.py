@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pipeline.files.atomic import write_text
 from pipeline.store.layout import Layout, StoreError
 
 
@@ -28,24 +28,7 @@ def _file(store: Path, shard: int) -> Path:
 
 def write(store: Path, entry: Entry) -> None:
     """Write an entry so that it appears whole, after the data is on disk."""
-    path = _file(store, entry.shard)
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_suffix(".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(asdict(entry), file, ensure_ascii=False, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on disk: in a power cut no name outlives what it vouches for."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_text(_file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> Entry | None:

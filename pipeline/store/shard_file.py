@@ -15,6 +15,8 @@ import google_crc32c
 import numpy as np
 from numcodecs.zstd import Zstd
 
+from pipeline.files.atomic import replacing
+
 MISSING = np.uint64(2**64 - 1)
 CRC = 4  # bytes
 ZSTD = Zstd(level=1)
@@ -23,18 +25,13 @@ ZSTD = Zstd(level=1)
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
     """Write values [S', ...] as a file of up to `images` chunks; it appears whole, and is on disk when it does."""
     index = np.full((images, 2), MISSING)
-    partial = path.with_name(path.name + ".partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
     offset = 0
-    with partial.open("wb") as file:
+    with replacing(path) as partial, partial.open("wb") as file:
         for place, chunk in enumerate(_chunks(values, compressor)):
             index[place] = offset, len(chunk)
             offset += file.write(chunk)
         raw = index.astype("<u8").tobytes()
         file.write(raw + google_crc32c.value(raw).to_bytes(CRC, "little"))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]:

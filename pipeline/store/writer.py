@@ -17,6 +17,7 @@ import numpy as np
 import torch
 import zarr
 
+from pipeline.files.atomic import sync, write_text
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_file
 from pipeline.store.layout import DONE, FAILED, PLAIN, Layout, StoreError, create, describe
@@ -89,10 +90,10 @@ def write_shard(store: Path, layout: Layout, shard: Shard, made_from: str) -> le
             array = group[name]
             assert isinstance(array, zarr.Array)
             array[shard.rows.start:shard.rows.stop] = values
-            ledger.sync(file)
+            sync(file)
+            sync(file.parent)
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
-        ledger.sync(file.parent)
         checksums[name] = ledger.checksum(file)
     entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums)
     _check_own(store, layout, made_from)
@@ -169,7 +170,5 @@ def write_failures(store: Path, layout: Layout, names: list[str]) -> dict[int, s
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])
     lines.writerows([row, names[row], reason] for row, reason in sorted(failed.items()))
-    partial = store / "failures.csv.partial"
-    partial.write_text(text.getvalue(), encoding="utf-8")
-    partial.replace(store / "failures.csv")
+    write_text(store / "failures.csv", text.getvalue())
     return failed

@@ -12,8 +12,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from safetensors import SafetensorError, safe_open
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import replacing, write_text
 
 if TYPE_CHECKING:
     import torch
@@ -53,14 +57,22 @@ class State:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step."""
+    """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step.
+
+    Raises:
+        OSError: where it cannot be written; the older file stays.
+    """
     from safetensors.torch import save_file
 
-    partial = path.with_name(path.name + ".partial")
-    # Under one key: safetensors writes several in no order, and equal heads are to be equal files.
-    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
-              metadata={"json": json.dumps(dict(metadata))})
-    partial.replace(path)
+    with replacing(path) as partial:
+        try:
+            # Under one key: safetensors writes several in no order, and equal heads are to be equal files.
+            save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
+                      metadata={"json": json.dumps(dict(metadata))})
+        except SafetensorError as error:
+            system = re.search(r"(?:os error|code:) (\d+)", str(error))  # its number stands in the text alone
+            number = int(system[1]) if system else errno.EIO
+            raise OSError(number, os.strerror(number) if system else str(error), os.fspath(path)) from None
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
@@ -147,13 +159,6 @@ def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimiz
         raise InputError(f"{folder}/last.safetensors: does not hold all of the head; delete the folder and train "
                          "again") from None
     return state(folder)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a small text file whole."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def write_history(folder: Path, reached: State) -> None:

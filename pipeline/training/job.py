@@ -16,6 +16,7 @@ from pipeline import objectives
 from pipeline import text as texts
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked, code
+from pipeline.files.atomic import write_text
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
@@ -134,8 +135,7 @@ class Job:
             code.write(self.folder, self.code)
         aside = {"aside": self.training.model_dump(include=ASIDE),
                  "networks": networks(self.source, words, self.origin)}
-        checkpoint.write_text(self.folder / "head.json",
-                              json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
+        write_text(self.folder / "head.json", json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
 
     def _holds(self, words: Text) -> bool:
         try:

@@ -1,0 +1,69 @@
+"""Files that appear whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Write a file that takes the place of `path` when the block ends well.
+
+    If anything is raised, also by Ctrl-C, what was written is removed and an earlier file stays as it was.
+
+    Args:
+        path: the file to write; folders that are missing are made.
+        durable: whether bytes and name are on disk when the block has ended, so that a power cut leaves the earlier
+            file or this one. False for files that are made again where they are damaged.
+
+    Yields:
+        The path to write to, PATH.partial: an empty file, which may also be replaced.
+
+    Raises:
+        OSError: where the file cannot be written; on a full disk with the name of `path`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.unlink(missing_ok=True)  # what a killed process left may have another mode
+        with partial.open("xb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        yield partial
+        partial.chmod(mode)  # safetensors makes a file of its own, for its owner alone
+        if durable:
+            sync(partial)
+        partial.replace(path)
+        if durable:
+            sync(path.parent)
+    except BaseException as error:
+        partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
+            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+        raise
+
+
+def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file whole. Arguments and errors as for `replacing`."""
+    with replacing(path, durable) as partial:
+        partial.write_bytes(content)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write a text file whole, in UTF-8, its line ends as they are. Arguments and errors as for `replacing`."""
+    write_bytes(path, text.encode(), durable)
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on disk: in a power cut no name outlives what it vouches for."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,76 @@
+"""Elementary functions whose results are the same to the last bit on every CPU.
+
+IEEE 754 fixes the results of +, -, *, / and the square root. It does not fix those of sin or exp: NumPy's differ with
+the vector instructions that a CPU has. Here everything is made of the former, one array operation after another. For
+angles of up to 100 turns no result is further than 5e-5 from the true one, in float32, which no pixel shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+Number = Array | float
+
+HALVINGS = 5
+LEAST = -16.0  # e to this power is less than any pixel shows
+
+
+def sin(x: Number) -> Array:
+    """The sine of angles in radians, any shape: Taylor's series after a reduction to -π/2..π/2."""
+    half_turns = np.rint(np.asarray(x) / np.pi)
+    rest = x - half_turns * np.pi
+    square = rest * rest
+    series = 1 - square / 110
+    for product in (72, 42, 20, 6):
+        series = 1 - square / product * series
+    return rest * series * (1 - 2 * (half_turns % 2))
+
+
+def cos(x: Number) -> Array:
+    """The cosine of angles in radians, any shape."""
+    return sin(x + np.pi / 2)
+
+
+def decay(x: Number) -> Array:
+    """e to the power of x, any shape, for x of at most 0: a power series for x / 32, squared five times."""
+    small = np.maximum(x, LEAST) / 2**HALVINGS
+    power = 1 + small * (1 + small * (1 + small * (1 + small / 4) / 3) / 2)
+    for _ in range(HALVINGS):
+        power = power * power
+    return power
+
+
+def arcsin(x: Array) -> Array:
+    """The arc sine of values from -1 to 1, any shape, in radians."""
+    return 2 * _arctan(x / (1 + np.sqrt(1 - x * x)))
+
+
+def arctan2(y: Array, x: Array) -> Array:
+    """The angle of the points (x, y), two arrays of one shape, in radians from -π to π; 0 for the origin."""
+    wide, high = np.abs(x), np.abs(y)
+    angle = _arctan(np.minimum(wide, high) / np.maximum(np.maximum(wide, high), 1e-30))
+    angle = np.where(high > wide, np.pi / 2 - angle, angle)
+    return np.copysign(np.where(x < 0, np.pi - angle, angle), y)
+
+
+def _arctan(x: Array) -> Array:
+    """The arc tangent of values from -1 to 1: the angle is halved twice, then Taylor's series."""
+    for _ in range(2):
+        x = x / (1 + np.sqrt(1 + x * x))
+    square = x * x
+    return 4 * x * (1 - square * (1 / 3 - square * (1 / 5 - square * (1 / 7 - square / 9))))
+
+
+def hypot(x: Number, y: Number) -> Array:
+    """The length of the vectors (x, y), shapes that broadcast."""
+    return np.sqrt(x * x + y * y)
+
+
+def cbrt(x: Array) -> Array:
+    """The cube root of values of either sign, any shape, as float32: a third of the exponent, then Newton's steps."""
+    size = np.abs(x).astype(np.float32)
+    root = (size.view(np.int32) // 3 + 0x2A51_2CE3).view(np.float32)  # within 4 %; one third of the exponent's bias
+    for _ in range(3):
+        root = (root + root + size / (root * root)) / 3
+    return np.copysign(root, x)
