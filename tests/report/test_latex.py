@@ -14,7 +14,7 @@ from pylatexenc.latexwalker import LatexWalker
 from pipeline.report import tables
 from pipeline.report.latex import preview, to_latex
 from pipeline.report.latex_text import escape
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
 AWKWARD = [
     "100% & more_of #1 $x$ {a} ~b ^c \\input{/etc/passwd}",
@@ -49,7 +49,7 @@ def widths(source: str) -> set[int]:
 
 
 def awkward(text: str) -> Table:
-    rows = (Row((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
+    rows = (TableRow((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
     groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
     columns = (Column(text, align="l"), Column(text, (text,)))
     panels = (

@@ -1,4 +1,4 @@
-"""What each member adds to an ensemble: the ensemble against itself without that member, on the same queries."""
+"""What each member adds to an ensemble: the ensemble with and without it, on the same queries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from pipeline.settings import Evaluate
 
 
 @dataclass(frozen=True)
-class Part:
-    """One member. alone, without: RSUM of the member by itself, and of the others; effect: what it adds, with its
-    95 % interval, and p of the paired randomisation test."""
+class MemberEffect:
+    """What one member adds.
+
+    Attributes:
+        name: The member's feature.
+        alone: RSUM of the member by itself.
+        without: RSUM of the mean of the other members.
+        effect: RSUM of the ensemble minus `without`.
+        low: Lower end of the effect's 95 % interval.
+        high: Upper end of it.
+        p: Two-sided p of the paired randomisation test.
+    """
 
     name: str
     alone: float
@@ -26,25 +35,42 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """One ensemble by its mean: RSUM with all members, and each member's part."""
+class EnsembleEffects:
+    """One ensemble, the mean of its members.
+
+    Attributes:
+        name: Its title.
+        protocol: The evaluation protocol.
+        rsum: RSUM with all members.
+        members: What each member adds.
+    """
 
     name: str
     protocol: str
     rsum: float
-    parts: Sequence[Part]
+    members: Sequence[MemberEffect]
 
     @property
     def largest(self) -> float:
-        """The largest end of an interval, by size: the scale of the drawing."""
-        return max(max(abs(part.low), abs(part.high), abs(part.effect)) for part in self.parts) or 1.0
+        """The largest absolute end of an interval, which is the scale of the drawing."""
+        return max(max(abs(one.low), abs(one.high), abs(one.effect)) for one in self.members) or 1.0
 
 
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings: Evaluate,
-            progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
-    """The effects in ensembles of two or more members; each maps a member's name to its similarity store.
+            progress: Callable[[str], object] = lambda what: None) -> list[EnsembleEffects]:
+    """Measure what each member adds to ensembles of two or more members.
 
-    Every subset is measured once; `progress` is told which. Raises InputError where members do not fit together.
+    Args:
+        ensembles: Title -> member's name -> its similarity store.
+        protocol: The evaluation protocol.
+        settings: Number of resamples, seed and block size.
+        progress: Called with the name of each subset before it is measured; every subset is measured once.
+
+    Returns:
+        One entry for each ensemble.
+
+    Raises:
+        InputError: If the members are not of the same images and captions.
     """
     stores = {path: SimilarityStore.open(path) for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}
@@ -59,13 +85,13 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
                                   block_megabytes=settings.block_megabytes)
         return known[key]
 
-    def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
+    def effect_of(name: str, path: Path, parts: Mapping[str, Path]) -> MemberEffect:
         others = [other for other in parts.values() if other != path]
         found = contrast.of([measured(others)], [measured(list(parts.values()))], settings.resamples,
                             settings.seed)["rsum"]
         low, high = found["interval"]
-        return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
+        return MemberEffect(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
 
-    return [Effect(name, protocol, measured(list(parts.values())).rsum,
-                   [part(member, path, parts) for member, path in parts.items()])
+    return [EnsembleEffects(name, protocol, measured(list(parts.values())).rsum,
+                   [effect_of(member, path, parts) for member, path in parts.items()])
             for name, parts in ensembles.items() if len(parts) > 1]
