@@ -260,6 +260,40 @@ def adapool(x: Tensor, pooling: Any) -> Tensor:
     return ((beta * closeness.softmax(0) + (1 - beta) * x.softmax(0)) * x).sum(0)
 
 
+def lip(x: Tensor, pooling: Any) -> Tensor:
+    """Importance 12 · sigmoid of a projection that is normalised over the items; weights are its exponentials."""
+    projected = x @ pooling.project.weight.T
+    normal = (projected - projected.mean(0)) / (projected.var(0, correction=0) + 1e-5).sqrt()
+    return ((12 * (normal * pooling.scale + pooling.shift).sigmoid()).softmax(0) * x).sum(0)
+
+
+def linear(x: Tensor, layer: Any) -> Tensor:
+    return x @ layer.weight.T + layer.bias
+
+
+def relations(x: Tensor, pooling: Any) -> Tensor:
+    """V + (R V W_g) W_r of VSRN, layer by layer."""
+    for layer in pooling.layers:
+        affinity = (linear(x, layer.theta) @ linear(x, layer.phi).T / DIM**0.5).softmax(1)
+        x = x + linear(affinity @ linear(x, layer.W_g), layer.W_r)
+    return x
+
+
+def selfattn(x: Tensor, pooling: Any) -> Tensor:
+    attention = (linear(x, pooling.query) @ linear(x, pooling.key).T / DIM**0.5).softmax(1)
+    return (x + attention @ linear(x, pooling.value)).mean(0)
+
+
+def adpool_released(x: Tensor, pooling: Any) -> Tensor:
+    """In a batch of `SLOTS` slots: padding has no share in the embedding level, and one of zeros in the token level."""
+    embedding = (x.softmax(0) * x).sum(0)
+    u = torch.cat([x.sort(0, descending=True).values, x.new_zeros(SLOTS - len(x), DIM)])
+    token = (linear(u, pooling.linear).relu().softmax(0) * u).sum(0)
+    balance = linear(torch.stack([token, embedding]), pooling.balance).softmax(0)
+    return balance[0] * token + balance[1] * embedding
+
+
+SLOTS = 9
 DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "mean": lambda x, _: x.mean(0),
     "max": lambda x, _: x.max(0).values,
@@ -271,6 +305,11 @@ DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "fspool": fspool,
     "gpo": gpo,
     "adpool": adpool,
+    "adpool_released": adpool_released,
+    "gcn": lambda x, pooling: relations(x, pooling).mean(0),
+    "gcn-seq2seq": lambda x, pooling: pooling.gru(relations(x, pooling))[0][-1],
+    "lip": lip,
+    "selfattn": selfattn,
     "seq2seq": lambda x, pooling: pooling.gru(x)[0][-1],
     "gpo-interpolated": lambda x, pooling: (
         x.sort(0, descending=True).values * pooling.coefficients(torch.tensor([len(x)]))[0]
@@ -278,15 +317,23 @@ DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("variant", DEFINITIONS)
-@pytest.mark.parametrize("count", [1, 3, 9])
+@pytest.mark.parametrize("variant", dict.fromkeys([*POOLINGS, *DEFINITIONS]))
+@pytest.mark.parametrize("count", [1, 3, SLOTS])
 def test_it_is_what_its_definition_says(variant: str, count: int) -> None:
     pooling = make(variant, torch.float64)
-    items = random_items(1, 9, torch.float64)
+    items = random_items(1, SLOTS, torch.float64)
     result = pooling(items, torch.tensor([count]))
     torch.testing.assert_close(
         result[0], DEFINITIONS[variant](items[0, :count], pooling), rtol=1e-6, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_a_pooling_has_a_title_and_a_source(name: str) -> None:
+    pooling = POOLINGS[name]
+    assert pooling.title
+    assert pooling.paper
+    assert [each.title for each in POOLINGS.values()].count(pooling.title) == 1
 
 
 def test_adpool_starts_between_mean_and_softpool_and_can_learn() -> None:

@@ -88,10 +88,23 @@ def test_every_table_parses(name: str, delta: bool) -> None:
         ("ü", r"\"{u}"),
         ("中", "{[}U+4E2D{]}"),
         ("one\n\ntwo", "one two"),
+        ("*", "{*}"),
+        ("[2pt]", "{[}2pt{]}"),
     ],
 )
 def test_escape(text: str, escaped: str) -> None:
     assert escape(text) == escaped
+
+
+@pytest.mark.parametrize("text", ["*", "* two models", "[2pt]", " *", "\n*[1em]"])
+def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before_it(text: str) -> None:
+    r"""TeX reads a * or a [length] after \\ as an argument, also on the next line: the character would be lost."""
+    rows = tuple(TableRow((Cell(text), Cell("1.0")), ("source",) * second) for second in (False, True))
+    groups = (RowGroup(rows, text), RowGroup(rows))
+    panel = Panel((Column(text, align="l"), Column("R@1")), groups, notes=(Note(text), Note(text)))
+    source = to_latex(Table("t", text, (panel,)))
+    assert not re.findall(r"\\\\(?: %.*)?\s*[*\[]", source)
+    assert source.count("{*}" if "*" in text else "{[}") == 9  # caption, heading, title, 4 rows, 2 notes
 
 
 def test_bold_has_its_colour() -> None:

@@ -10,8 +10,10 @@ from invented import BERT, system
 from pipeline.errors import InputError
 from pipeline.extractors import ENGINES
 from pipeline.files.weights import checkpoints
+from pipeline.report import tables
 from pipeline.report.measured import outside_benchmarks
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
+from pipeline.report.page.headline import headlines
 from pipeline.report.read_metrics import read_metrics
 from pipeline.training.source import RELEASED
 
@@ -50,6 +52,39 @@ def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[s
     only(other)["made_from"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
     with pytest.raises(InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"):
         read_metrics(system("sample", "all") | other)
+
+
+def reranked(k: int, **options: Any) -> dict[str, Any]:
+    """An ensemble on COCO 5K, its first `k` candidates reranked."""
+    entry = system("coco", "coco_5k", **options)
+    only(entry)["made_from"]["steps"] = [{"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}]
+    return {f"reranked {k} {name}": value for name, value in entry.items()}
+
+
+def test_a_step_after_the_ensemble_makes_another_system() -> None:
+    plain, first, second = read_metrics(system("coco", "coco_5k") | reranked(20) | reranked(50))
+    assert plain.origin.steps == ()
+    assert first.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 20)",)
+    assert second.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 50)",)
+    (seeds,) = read_metrics(reranked(20) | {"other seed": only(reranked(20, seed=1))})
+    assert len(seeds.systems) == 2
+
+
+def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> None:
+    measured = system("coco", "coco_5k") | reranked(20)
+    (panel,) = tables.build("vse2ad_table3", measured, delta=True).panels
+    rows = [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows if row.sources]
+    labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
+    assert [row[0] for row in rows] == labels
+    assert [bool(row[-1]) for row in rows] == [True, False]
+    (headline,) = headlines(measured)
+    assert [row.method for row in headline.rows] == labels
+
+
+@pytest.mark.parametrize("steps", [3, "rerank", ["rerank"], [{"k": 20}], None])
+def test_steps_that_cannot_be_read_are_refused(steps: Any) -> None:
+    with pytest.raises(InputError, match="run `pipeline evaluate` again"):
+        read_metrics(broken(steps=steps))
 
 
 @pytest.mark.parametrize(
