@@ -33,7 +33,7 @@ class Origin:
         visual: The ensemble or feature as letters: R, G, P, RG or RGP.
         text: The text encoder.
         features: (feature, name of what made its store) pairs.
-        untrained: Those of the features that an untrained network made, but for a published head's own.
+        untrained: The features that an untrained network made; none for a published head, which brings its own network.
         steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (retriever R, k 20)",).
     """
 

@@ -37,9 +37,9 @@ def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: T
 
 
 def _stand_ins(measured: Iterable[MeasuredSystem]) -> list[Note]:
-    told = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
-    text = f"Not the papers' networks; stand-ins made these features: {', '.join(told)}."
-    return [Note(text, STAND_IN)] if told else []
+    named = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
+    text = f"Not the papers' networks; stand-ins made these features: {', '.join(named)}."
+    return [Note(text, STAND_IN)] if named else []
 
 
 def _seeds(measured: Iterable[MeasuredSystem]) -> list[Note]:
@@ -49,15 +49,15 @@ def _seeds(measured: Iterable[MeasuredSystem]) -> list[Note]:
 
 
 def _trained(measured: Iterable[MeasuredSystem]) -> list[Note]:
-    """How large and how long: a recipe may bear a paper's name and another d. All settings are in metrics.json."""
+    """Size and length of training, which may differ from the paper's. All settings are in metrics.json."""
     found: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
             found.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     if not found:
         return []
-    told = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
-    return [Note(f"Training: {'; '.join(told)}.")]
+    sizes = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
+    return [Note(f"Training: {'; '.join(sizes)}.")]
 
 
 def _size(member: Member) -> str:

@@ -1,4 +1,4 @@
-"""The rows of a retrieval table: which published and measured numbers stand in which row."""
+"""The rows of a retrieval table: published and measured numbers, row by row."""
 
 from __future__ import annotations
 
@@ -158,5 +158,5 @@ def _doubt(doubt: Inconsistency) -> str:
             f"As printed; the six recalls of this row sum to {doubt.computed}, "
             f"its RSUM is printed as {doubt.printed}. Probably meant: {doubt.believed}."
         )
-    lead = "As printed; in doubt" if doubt.kind == "implied" else "As printed; other papers disagree"
+    lead = "As printed; other papers disagree" if doubt.kind == "elsewhere" else "As printed; in doubt"
     return f"{lead}: {doubt.believed}."

@@ -36,7 +36,7 @@ def draw(name: str, inputs: FigureInputs) -> Drawing:
 
     Args:
         name: A key of `FIGURES`.
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure.

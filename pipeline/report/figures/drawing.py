@@ -165,8 +165,8 @@ def note_unprintable(drawing: Drawing) -> Drawing:
         The figure, with one more sentence in its caption if a character could not be drawn.
     """
     lost = sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text))
-    said = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
-    return replace(drawing, caption=drawing.caption + said) if lost else drawing
+    sentence = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
+    return replace(drawing, caption=drawing.caption + sentence) if lost else drawing
 
 
 def text_width(text: str) -> int:

@@ -26,7 +26,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all items).
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

@@ -27,7 +27,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """One line for each feature: the running mean of K over the training steps; each step's own K is faint.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

@@ -22,7 +22,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """Coefficients by position, of images on the left and captions on the right; one line for each feature.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

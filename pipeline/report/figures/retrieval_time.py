@@ -14,7 +14,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """Three lines with both axes logarithmic; the times are those of results/throughput.json.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

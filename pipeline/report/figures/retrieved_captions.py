@@ -29,7 +29,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """Two successes and two failures, a row each: the image and its first five captions, its own marked.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

@@ -21,7 +21,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """Two successes and two failures, a row each: the caption and its first five images, the relevant one marked.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

@@ -20,7 +20,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     """One line for each objective: the mean over the seeds, and a band from the lowest to the highest.
 
     Args:
-        inputs: What is there to draw from.
+        inputs: Heads, scores and timings, as far as they exist.
 
     Returns:
         The figure, its caption and its numbers.

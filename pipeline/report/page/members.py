@@ -12,7 +12,7 @@ from pipeline.settings import Evaluate
 
 
 @dataclass(frozen=True)
-class MemberEffect:
+class Part:
     """What one member adds.
 
     Attributes:
@@ -35,29 +35,29 @@ class MemberEffect:
 
 
 @dataclass(frozen=True)
-class EnsembleEffects:
+class Effect:
     """One ensemble, the mean of its members.
 
     Attributes:
         name: Its title.
         protocol: The evaluation protocol.
         rsum: RSUM with all members.
-        members: What each member adds.
+        parts: What each member adds.
     """
 
     name: str
     protocol: str
     rsum: float
-    members: Sequence[MemberEffect]
+    parts: Sequence[Part]
 
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        return max(max(abs(one.low), abs(one.high), abs(one.effect)) for one in self.members) or 1.0
+        return max(max(abs(part.low), abs(part.high), abs(part.effect)) for part in self.parts) or 1.0
 
 
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings: Evaluate,
-            progress: Callable[[str], object] = lambda what: None) -> list[EnsembleEffects]:
+            progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
     """Measure what each member adds to ensembles of two or more members.
 
     Args:
@@ -85,13 +85,13 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
                                   block_megabytes=settings.block_megabytes)
         return known[key]
 
-    def effect_of(name: str, path: Path, parts: Mapping[str, Path]) -> MemberEffect:
+    def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
         others = [other for other in parts.values() if other != path]
         found = contrast.of([measured(others)], [measured(list(parts.values()))], settings.resamples,
                             settings.seed)["rsum"]
         low, high = found["interval"]
-        return MemberEffect(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
+        return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
 
-    return [EnsembleEffects(name, protocol, measured(list(parts.values())).rsum,
-                   [effect_of(member, path, parts) for member, path in parts.items()])
+    return [Effect(name, protocol, measured(list(parts.values())).rsum,
+                   [part(member, path, parts) for member, path in parts.items()])
             for name, parts in ensembles.items() if len(parts) > 1]

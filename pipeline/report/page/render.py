@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pipeline.report.networks import STAND_IN
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.headline import Headline
-from pipeline.report.page.members import EnsembleEffects
+from pipeline.report.page.members import Effect
 from pipeline.report.page.stores import Failure
 
 # Characters that HTML does not allow: controls, and code points that are no characters.
@@ -48,7 +48,7 @@ class Contents:
     headlines: Sequence[Headline] = ()
     curves: Sequence[Chart] = ()
     further_curves: Sequence[Chart] = ()
-    effects: Sequence[EnsembleEffects] = ()
+    effects: Sequence[Effect] = ()
     explorer: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
     failures: Sequence[Failure] = ()

@@ -18,7 +18,7 @@ class Failure:
     """An image without features.
 
     Attributes:
-        store: The feature whose store lacks it.
+        store: The feature.
         row: Its row in the store.
         file: Its file name.
         reason: Why it has no features.
