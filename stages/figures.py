@@ -43,7 +43,7 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     for name in tqdm(settings.figures, unit="figure", desc="figures", leave=False):
         try:
             drawn[name] = figures.draw(name, evidence)
-        except figures.Lacking as lack:
+        except figures.MissingInputs as lack:
             lacking[name] = str(lack)
     if drawn or not layout.figures.exists():
         _write(layout.figures, drawn, lacking)
@@ -67,7 +67,7 @@ def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[
         (making / "index.md").write_text(index, encoding="utf-8")
 
 
-def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[figures.Evidence, list[str]]:
+def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[figures.FigureInputs, list[str]]:
     """Everything that figures are drawn from, as far as it is there, and why some heads were left out."""
     run = settings.run
     unreadable: list[str] = []
@@ -76,7 +76,7 @@ def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[fi
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     heads = read_heads(layout.head(run.dataset, ""), scored.names(settings, FEATURES), unreadable.append)
     title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset).title)
-    return figures.Evidence(title, heads, items, timed, _gallery(layout, settings, images),
+    return figures.FigureInputs(title, heads, items, timed, _gallery(layout, settings, images),
                             list(product(run.recipes, run.texts, run.seeds))), unreadable
 
 

@@ -1,59 +1,96 @@
-"""Which numbers of a table are set in bold, and in which colour.
+"""Which numbers of a table are bold, and in which colour.
 
-A rule takes the rows that compete and the columns, and answers {(row index, column): colour}. Rows that tie
-in what is shown are all marked. Published and measured rows are never handed to a rule together.
+A rule gets the rows that compete and the number columns; it returns {(row index, column): colour}. Whether more or less
+is better is a property of the column. Rows that tie in the printed value are all marked. Published and measured rows
+are never given to a rule together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
-from pipeline.report.entries import Entry
-from pipeline.report.layout import Key
+from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour
+from pipeline.report.table_columns import MetricKey, NumberColumn
 
-Emphasis = dict[tuple[int, Key], Colour]
-Rule = Callable[[Sequence[Entry], Sequence[Key]], Emphasis]
+Emphasis = dict[tuple[int, MetricKey], Colour]
+Rule = Callable[[Sequence[ResultRow], Sequence[NumberColumn]], Emphasis]
 
 GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 """VSE+2AD, caption of Table 1."""
 
 
-def best_of_groups(entries: Sequence[Entry], keys: Sequence[Key]) -> Emphasis:
-    """The best of each column within each section and group, in the group's colour (VSE+2AD Table 1)."""
+def best_of_groups(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+    """Mark the best of each column within each section and group, in the group's colour.
+
+    Args:
+        rows: The rows that compete.
+        columns: Their number columns.
+
+    Returns:
+        (Row index, column) -> colour. VSE+2AD Table 1.
+    """
     groups: dict[tuple[str, str], list[int]] = {}
-    for index, entry in enumerate(entries):
-        groups.setdefault((entry.place.section, entry.place.group), []).append(index)
+    for index, row in enumerate(rows):
+        groups.setdefault((row.header.section, row.header.group), []).append(index)
     return {
-        (index, key): GROUP_COLOURS.get(group, "black")
+        (index, column.key): GROUP_COLOURS.get(group, "black")
         for (_, group), members in groups.items()
-        for key in keys
-        for index in _ranked(entries, key, members, places=1)
+        for column in columns
+        for index in best(_values(rows, column, members), column.less_is_better)
     }
 
 
-def best_of_columns(entries: Sequence[Entry], keys: Sequence[Key]) -> Emphasis:
-    """The best of each column, in black."""
-    return {
-        (index, key): "black"
-        for key in keys
-        for index in _ranked(entries, key, range(len(entries)), places=1)
-    }
+def best_of_columns(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+    """Mark the best of each column in black.
+
+    Args:
+        rows: The rows that compete.
+        columns: Their number columns.
+
+    Returns:
+        (Row index, column) -> colour.
+    """
+    everyone = range(len(rows))
+    return {(index, column.key): "black" for column in columns
+            for index in best(_values(rows, column, everyone), column.less_is_better)}
 
 
-def two_best_sums(entries: Sequence[Entry], keys: Sequence[Key]) -> Emphasis:
-    """The best RSUM of each test set in red, the second best in black (VSE∞, caption of Table 2)."""
+def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+    """Mark the best RSUM of each test set in red, the second best in black.
+
+    Args:
+        rows: The rows that compete.
+        columns: Their number columns.
+
+    Returns:
+        (Row index, column) -> colour. VSE∞, caption of Table 2.
+    """
     marked: Emphasis = {}
-    for key in (key for key in keys if key[1] == "rsum"):
-        best = _ranked(entries, key, range(len(entries)), places=1)
-        for index in _ranked(entries, key, range(len(entries)), places=2):
-            marked[index, key] = "red" if index in best else "black"
+    for column in (column for column in columns if column.key[1] == "rsum"):
+        values = _values(rows, column, range(len(rows)))
+        first = best(values)
+        for index in best(values, distinct=2):
+            marked[index, column.key] = "red" if index in first else "black"
     return marked
 
 
-def _ranked(entries: Sequence[Entry], key: Key, members: Sequence[int], places: int) -> list[int]:
-    """The members that hold one of the `places` highest different values of a column."""
-    values = {i: n.value for i in members if (n := entries[i].numbers.get(key)) and n.value is not None}
-    highest = [value for value, _ in groupby(sorted(values.values(), reverse=True))][:places]
-    return [index for index, value in values.items() if value in highest]
+def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: int = 1) -> set[int]:
+    """The rows with the best values of one column.
+
+    Args:
+        values: Row index -> value as printed; rows without a value are left out.
+        less_is_better: Whether small values are the better ones.
+        distinct: How many different values count as best: 1 for the best, 2 for the best and the second best.
+
+    Returns:
+        Row indices; all rows of equal value are in it or none of them is.
+    """
+    kept = sorted(set(values.values()), reverse=not less_is_better)[:distinct]
+    return {index for index, value in values.items() if value in kept}
+
+
+def _values(rows: Sequence[ResultRow], column: NumberColumn, members: Sequence[int]) -> dict[int, Decimal]:
+    numbers = {index: rows[index].numbers.get(column.key) for index in members}
+    return {index: number.value for index, number in numbers.items() if number and number.value is not None}

@@ -1,4 +1,4 @@
-"""Queries shown one by one: which, what they retrieve, and whether it is right."""
+"""Single queries: which are shown, what they retrieve, and what is relevant."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ WORDS: dict[Direction, dict[str, str]] = {
     "i2t": {"query": "image", "first": "found a right caption first", "missed": "found none among the first",
             "none missed": "every one found one among the first", "texts": "the images' file names"},
 }
-CELLS = 16_000_000  # similarities held at once
+CELLS = 16_000_000  # similarities in memory at once
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """A system's scores with what its rows and columns look like.
+    """A scored system with the images and captions that it ranks.
 
     Attributes:
-        system: its name.
-        scores: [I images, C captions].
-        caption_image: int64 [C], each caption's image as a row.
-        captions: [C] texts; files: [I] file names.
-        open: from a row to that image, decoded. Raises ImageError where the file cannot be read any more.
-        made_from: what the store says of itself, its recipe, text encoder, seed and members.
+        system: Its name.
+        scores: Similarities [I images, C captions].
+        caption_image: int64 [C], the row of each caption's image.
+        captions: C texts.
+        files: I file names.
+        open: From a row to the decoded image; raises ImageError if the file cannot be read.
+        made_from: The store's record: recipe, text encoder, seed and members.
     """
 
     system: str
@@ -51,9 +52,18 @@ class Gallery:
 
     @classmethod
     def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path) -> Gallery:
-        """A scored system, shown with the manifest's captions and the photographs in a folder.
+        """Join a system's scores with its captions and photographs.
 
-        Raises InputError where it was scored on another manifest.
+        Args:
+            store: The scores.
+            manifest: The manifest that was scored.
+            images_folder: Where the image files lie.
+
+        Returns:
+            The gallery.
+
+        Raises:
+            InputError: If the scores are of another manifest.
         """
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
@@ -66,15 +76,27 @@ class Gallery:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The heads behind it. Raises InputError where it was scored before scores said this."""
+        """The heads behind it.
+
+        Raises:
+            InputError: If the scores are of an earlier version, which did not record this.
+        """
         try:
             return tuple(Member.of(entry) for entry in self.made_from["members"])
         except (KeyError, TypeError):
             raise InputError(f"{self.system}: does not say which networks made it; run `pipeline score` again, and its "
                              "ensembles") from None
 
-    def right(self, direction: Direction, query: int) -> np.ndarray:
-        """What is right for a query: rows of images (t2i) or columns of captions (i2t)."""
+    def relevant(self, direction: Direction, query: int) -> np.ndarray:
+        """The relevant candidates of a query.
+
+        Args:
+            direction: t2i or i2t.
+            query: A column (t2i) or a row (i2t) of the scores.
+
+        Returns:
+            int64, rows of images (t2i) or columns of captions (i2t).
+        """
         if direction == "t2i":
             return self.caption_image[query:query + 1]
         return np.flatnonzero(self.caption_image == query)
@@ -82,7 +104,13 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Example:
-    """One query: its rank (from 1, ties by expectation), and the candidates in first to last place shown."""
+    """One query.
+
+    Attributes:
+        query: A column (t2i) or a row (i2t) of the scores.
+        rank: The rank of its best relevant candidate, from 1, the expectation over ties.
+        shown: The candidates in the first places, best first.
+    """
 
     query: int
     rank: float
@@ -90,17 +118,24 @@ class Example:
 
 
 def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
-    """Successes (the right one comes first) and failures (it is not among the `shown` first), at most `each`.
+    """Choose queries that succeed and queries that fail, the first of either by `digest_order`.
 
-    Of either, those are taken that come first by `digest_order`.
+    Args:
+        gallery: The system.
+        direction: t2i or i2t.
+        each: The most queries of either kind.
+        shown: The number of candidates shown for each.
+
+    Returns:
+        Successes, with a relevant candidate first, and failures, with none among the `shown` first.
     """
     ranks = rank(gallery.scores, gallery.caption_image)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
     order = digest_order([gallery.captions, gallery.files][direction == "i2t"], queries.query)
-    of = expected(queries)
+    of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        places = top(gallery.scores, direction, np.array(chosen, np.int64), shown).tolist()
+        places = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown).tolist()
         return [Example(query, of[query], tuple(row)) for query, row in zip(chosen, places, strict=True)]
 
     return (shown_for([query for query in order if of[query] == 1][:each]),
@@ -108,7 +143,17 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
 
 
 def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
-    """A sentence for a caption on how `examples` chose."""
+    """A sentence for a caption on how `examples` chose.
+
+    Args:
+        direction: t2i or i2t.
+        successes: The first list that `examples` returned.
+        failures: The second.
+        shown: The number of candidates shown for each.
+
+    Returns:
+        The sentence.
+    """
     w = WORDS[direction]
     queries = [f"the first {len(found)} {w['query']}{'s' * (len(found) > 1)} that {how}"
                for found, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if found]
@@ -119,18 +164,44 @@ def how_chosen(direction: Direction, successes: Sequence[Example], failures: Seq
     return f"Not picked by hand: {' and '.join(queries)}; in the order of the SHA-256 digests of {w['texts']}."
 
 
-def expected(queries: QueryRanks) -> dict[int, float]:
-    """Query -> its rank, from 1, ties by their exact expectation."""
+def expected_ranks(queries: QueryRanks) -> dict[int, float]:
+    """The ranks of queries.
+
+    Args:
+        queries: Ranked queries.
+
+    Returns:
+        Query -> its rank, from 1, the exact expectation over ties.
+    """
     return dict(zip(queries.query.tolist(), queries.ranks().tolist(), strict=True))
 
 
 def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
-    """The queries in the order of the SHA-256 digests of their texts; equal texts by position."""
+    """Order queries by the SHA-256 digests of their texts, so that nobody chooses which come first.
+
+    Args:
+        texts: The text of every query.
+        queries: int64 [Q], positions in `texts`.
+
+    Returns:
+        The queries in order; equal texts by position.
+    """
     return sorted(queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query))
 
 
-def top(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int) -> np.ndarray:
-    """The most similar candidates of each query [Q], the best first, ties by position: int64 [Q, count or all]."""
+def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray,
+                   count: int) -> np.ndarray:
+    """The most similar candidates of each query.
+
+    Args:
+        scores: Similarities [I, C].
+        direction: t2i or i2t.
+        queries: int64 [Q], columns (t2i) or rows (i2t) of the scores.
+        count: The number of candidates wanted.
+
+    Returns:
+        int64 [Q, count], or all candidates if there are fewer; best first, ties by position.
+    """
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]
     places = np.empty((len(queries), min(count, candidates)), np.int64)

@@ -1,4 +1,4 @@
-"""Trained heads as a report sees them: what they are, and how their training went."""
+"""Trained heads: their settings, and the course of their training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 class TrainedHead:
     """One finished head.
 
-    name: its folder's name. description: head.json. history: a row an epoch, as in history.csv; empty for a head that
-    was not trained here (a published checkpoint).
+    Attributes:
+        folder: Where it lies.
+        description: The content of head.json.
+        history: One row for each epoch, as in history.csv; () for a published checkpoint, which was not trained here.
     """
 
     folder: Path
@@ -33,47 +35,57 @@ class TrainedHead:
 
     @property
     def name(self) -> str:
+        """The name of its folder."""
         return self.folder.name
 
     @property
     def recipe(self) -> str:
+        """Its training recipe."""
         return str(self.description["recipe"])
 
     @property
     def feature(self) -> str:
+        """Its visual feature, a name in `FEATURES`."""
         return str(self.description["feature"])
 
     @property
     def text(self) -> str:
+        """Its text encoder."""
         return str(self.description["text"])
 
     @property
     def seed(self) -> int:
+        """The seed of its training."""
         return int(self.description["seed"])
 
     @property
     def system(self) -> tuple[str, str, int]:
-        """Recipe, text encoder and seed: what the heads of one ensemble share."""
+        """Recipe, text encoder and seed, which the heads of one ensemble share."""
         return self.recipe, self.text, self.seed
 
     @property
     def member(self) -> Member:
-        """What it was trained on and with; of an older head it is not known with which networks."""
-        said = self.description
-        by = said["features"]
-        networks = said.get("networks", {"image": {} if by["trained"] else {"weights": UNTRAINED},
-                                         "text": {} if said["text"] == "bigru" else {"kind": said["text"]}})
-        return Member(self.name, self.feature, str(by["recipe"]), networks["image"], networks["text"],
-                      said["recipe_settings"] | said["training"], said["store"], by["weights"], said["vocabulary"])
+        """What it was trained on and with. Heads of earlier versions do not record their networks."""
+        record = self.description
+        features = record["features"]
+        networks = record.get("networks", {"image": {} if features["trained"] else {"weights": UNTRAINED},
+                                           "text": {} if record["text"] == "bigru" else {"kind": record["text"]}})
+        return Member(self.name, self.feature, str(features["recipe"]), networks["image"], networks["text"],
+                      record["recipe_settings"] | record["training"], record["store"], features["weights"],
+                      record["vocabulary"])
 
     @property
     def best(self) -> float:
-        """RSUM on val of the epoch that was kept. Not for a head that was not trained here."""
+        """RSUM on val of the epoch that was kept. Only for a head with a history."""
         return max(row["rsum"] for row in self.history)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """A row a training step, as in steps.csv; empty where there is none. Raises InputError if it cannot be read."""
+        """One row for each training step, as in steps.csv; empty where there is no such file.
+
+        Raises:
+            InputError: If the file cannot be read.
+        """
         import pandas as pd
 
         file = self.folder / "steps.csv"
@@ -83,19 +95,40 @@ class TrainedHead:
             raise InputError(f"{file}: not readable; train the head again, or move it away") from None
 
     def setting(self, name: str) -> Mapping[str, Any]:
-        """A pooling or the objective of its recipe: {name, and its options}."""
+        """A pooling or the objective of its recipe.
+
+        Args:
+            name: image_pooling, text_pooling or objective.
+
+        Returns:
+            Its name and its options.
+        """
         value: Mapping[str, Any] = self.description["recipe_settings"][name]
         return value
 
-    def alike(self, *but: str) -> str:
-        """A key that heads share if they differ in nothing but their seed and the recipe's settings `but`."""
-        recipe = {key: value for key, value in self.description["recipe_settings"].items() if key not in but}
+    def settings_key(self, *ignored: str) -> str:
+        """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe.
+
+        Args:
+            *ignored: Names of these settings.
+
+        Returns:
+            The other settings, and what the head was trained on, as text.
+        """
+        recipe = {key: value for key, value in self.description["recipe_settings"].items() if key not in ignored}
         rest = [self.description[key] for key in ("dataset", "manifest", "store", "feature", "text", "training")]
         return json.dumps([recipe, *rest], sort_keys=True)
 
 
-def one_a_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
-    """The first head of each seed, by seed: the same settings under two names are not two runs."""
+def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
+    """The first head of each seed: the same settings under two names are one run.
+
+    Args:
+        heads: Heads with equal settings.
+
+    Returns:
+        One head for each seed, by seed.
+    """
     first: dict[int, TrainedHead] = {}
     for head in heads:
         first.setdefault(head.seed, head)
@@ -104,10 +137,18 @@ def one_a_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
 
 def read_heads(folder: Path, needed: Collection[str] | None = None,
                skipped: Callable[[str], object] = lambda why: None) -> tuple[TrainedHead, ...]:
-    """The finished heads in a folder of heads, regions first, by name; none where there is no such folder.
+    """Read the finished heads in a folder. A head that is still training is left out.
 
-    A head that is still training is left out. Raises InputError for one that cannot be read, if it is among those
-    `needed`, by name, or None are named; of others `skipped` is told why.
+    Args:
+        folder: A folder of heads; it may not exist.
+        needed: Names of the heads that must be readable; None for all.
+        skipped: Called with the reason for each other head that cannot be read.
+
+    Returns:
+        The heads in the order of `FEATURES`, then by name.
+
+    Raises:
+        InputError: If a needed head cannot be read.
     """
     found = []
     for file in sorted(folder.glob("*/head.json")):
@@ -131,7 +172,7 @@ def _read(folder: Path) -> TrainedHead:
         head = TrainedHead(folder, description, tuple(rows))  # type: ignore[arg-type]
         known = head.feature in FEATURES and all({"epoch", "rsum"} <= row.keys() for row in rows)
         if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
-            raise KeyError("what a head says of itself")
+            raise KeyError("feature, epochs, objective or history")
         _ = head.system, head.member
         return head
     except (KeyError, TypeError, ValueError):

@@ -1,7 +1,7 @@
 """Tables in LaTeX, and the floats of figures.
 
-`to_latex` gives a file for \\input. Its document needs the packages booktabs, xcolor and graphicx, as in
-`preview`; a table wider than the line is scaled down to it, a narrower one is left as it is.
+`to_latex` makes a file for \\input. The document needs the packages booktabs, xcolor and graphicx, as in `preview`. A
+table wider than the line is scaled down to it; a narrower one keeps its size.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.report.latex_text import escape
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
-NARROW = 2.4  # em: what R@10 and 100.0 take anyway
+NARROW = 2.4  # em: the width of R@10 and 100.0
 
 PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
 \documentclass{article}
@@ -22,7 +22,14 @@ PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the se
 
 
 def to_latex(table: Table) -> str:
-    """A `table*` environment for each panel; the first has the label `tab:{name}`, the others refer to it."""
+    """Render a table.
+
+    Args:
+        table: The table.
+
+    Returns:
+        A `table*` environment for each panel; the first has the label `tab:NAME`, the others refer to it.
+    """
     label = f"tab:{table.name.replace('_', '-')}"
     first, *others = table.panels
     floats = [_float(first, rf"\caption{{{escape(table.caption)}}}\label{{{label}}}")]
@@ -34,7 +41,16 @@ def to_latex(table: Table) -> str:
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
-    """A float for NAME.pdf, which stands beside the file; `wide` ones span both columns. Label `fig:{name}`."""
+    """The float of a figure, for a file beside NAME.pdf.
+
+    Args:
+        name: The figure's name; its label is `fig:NAME`.
+        caption: Its caption, plain text.
+        wide: Whether it spans both columns of the page.
+
+    Returns:
+        A `figure` or `figure*` environment.
+    """
     kind = "figure*" if wide else "figure"
     return rf"""% Needs \usepackage{{graphicx}}; where NAME.pdf lies elsewhere, \graphicspath{{{{folder/}}}}.
 \begin{{{kind}}}[tp]
@@ -46,7 +62,15 @@ def figure(name: str, caption: str, wide: bool) -> str:
 
 
 def preview(floats: Iterable[str], columns: int = 1) -> str:
-    """A document of its own that shows tables or figures, one a page."""
+    """A document that shows tables or figures, one on each page.
+
+    Args:
+        floats: What `to_latex` or `figure` returned.
+        columns: Columns of text on a page, 1 or 2.
+
+    Returns:
+        A complete LaTeX document.
+    """
     start = PREAMBLE.replace("{article}", "[twocolumn]{article}") if columns == 2 else PREAMBLE
     return start + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
@@ -97,9 +121,9 @@ def _heading(column: Column, width: float) -> str:
 
 
 def _least_widths(panel: Panel) -> list[float]:
-    """How wide each column must be, in em, to carry its share of a long heading above; 0 where any width does.
+    """The least width of each column under a long heading, in em; 0 where any width will do.
 
-    TeX would give all that such a heading needs to the last of its columns.
+    TeX would give all the width that such a heading needs to the last of its columns.
     """
     widths = [0.0] * len(panel.columns)
     for spans in panel.heading_rows():
@@ -120,7 +144,7 @@ def _group(group: RowGroup, number: int, columns: tuple[Column, ...]) -> Iterabl
     yield from (_row(row, columns) for row in group.rows)
 
 
-def _row(row: Row, columns: tuple[Column, ...]) -> str:
+def _row(row: TableRow, columns: tuple[Column, ...]) -> str:
     sources = " ".join(", ".join(row.sources).split()).encode("ascii", "backslashreplace").decode()
     return " & ".join(map(_cell, row.cells, columns)) + r" \\" + (f" % {sources}" if sources else "")
 
@@ -136,7 +160,7 @@ def _cell(cell: Cell, column: Column) -> str:
     if not cell.marks:
         return text
     mark = _superscript("".join(cell.marks))
-    # A number keeps its place in the column, its mark hangs over.
+    # The mark takes no width, so that the numbers of a column stay aligned.
     return text + (rf"\rlap{{{mark}}}" if column.align == "r" else mark)
 
 

@@ -1,4 +1,4 @@
-"""Text for LaTeX: whatever it holds, it is printed and never run."""
+"""Escaping text for LaTeX: any text is printed, none is executed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPECIAL = {
     "|": r"\textbar{}",
     '"': r"{\char34}",
     "`": r"\textasciigrave{}",
-    # At the start of a row these would be read as arguments of the \\ before it.
+    # At the start of a row TeX would read these as arguments of the \\ before it.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
@@ -62,10 +62,14 @@ _ACCENTS = {
 
 
 def escape(text: str) -> str:
-    """`text` for LaTeX, pure ASCII: whatever it holds, it is printed and never run.
+    """Escape text for LaTeX: no command, formula or comment in it takes effect.
 
-    White space of any kind becomes one space. A character that has no spelling here is printed as its number,
-    e.g. [U+4E2D].
+    Args:
+        text: Any text.
+
+    Returns:
+        ASCII that prints the text. White space of any kind becomes one space; a character without a LaTeX spelling is
+        printed as its code point, e.g. [U+4E2D].
     """
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     # Braces keep TeX from joining hyphens into a dash.

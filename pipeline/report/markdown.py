@@ -1,25 +1,38 @@
 """Tables in GitHub's Markdown.
 
-It has one row of headings and no colours: the headings above a column are joined to its own by line breaks,
-and every best number is plain bold.
+Markdown has one row of headings and no colours: the headings above a column are joined to its own by line breaks, and
+every best number is plain bold.
 """
 
 from __future__ import annotations
 
 import re
 
-from pipeline.report.table import Cell, Column, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Panel, RowGroup, Table, TableRow
 
 
 def escape(text: str) -> str:
-    """`text` for Markdown: no mark-up, cell border, formula or HTML in it takes effect, and it stays on one
-    line."""
+    """Escape text for Markdown: no mark-up, cell border, formula or HTML in it takes effect.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        One line of Markdown that prints the text.
+    """
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", plain)
 
 
 def to_markdown(table: Table) -> str:
-    """The caption and the panels of `table`, each followed by its notes."""
+    """Render a table.
+
+    Args:
+        table: The table.
+
+    Returns:
+        Its caption and its panels, each followed by its notes.
+    """
     return "\n\n".join((escape(table.caption), *map(_panel, table.panels))) + "\n"
 
 
@@ -43,7 +56,7 @@ def _group(group: RowGroup, width: int) -> list[str]:
     return title + [_row(row) for row in group.rows]
 
 
-def _row(row: Row) -> str:
+def _row(row: TableRow) -> str:
     return _line([_cell(cell) for cell in row.cells])
 
 

@@ -1,25 +1,25 @@
-"""Which networks a measured system rests on, in the papers' names, and what stands in where it is not theirs.
+"""Which networks made a system's features and read its captions, by the papers' names, and which are stand-ins.
 
-A network is known by the names it was loaded under, not by words in them: its architecture and its weights' name in
-manifests/weights.yaml. What is trusted: that the files behind those names without a SHA-256 are what they are called;
-that features imported under a name of `IMPORTED` are what the user calls them; that a published head which fits all
-names and shapes of the released code has that code's network. A file of weights that the user names by its path is a
-stand-in, whatever its name.
+A stand-in is any network that is not the papers' by architecture and weights. A network is identified by the exact
+names of its architecture and of its weights in manifests/weights.yaml. Three things are trusted: that weights without a
+SHA-256 there are what their name says; that features imported under a name in `IMPORTED` are what that name says; that
+a published head with all names and shapes of the released code has that code's network. Weights that the user gives by
+path are a stand-in, whatever the file is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.provenance.head_record import Member
-from pipeline.report.measured import Measured
+from pipeline.report.measured import MeasuredSystem
 from pipeline.training.names import RELEASED
 
 OTHER = "other"
 STAND_IN = "†"
-"""The mark of a measured row that rests on a network which is not the papers'."""
+"""The mark of a measured row with a stand-in."""
 DETECTORS = ("butd-36", "butd-10-100", "butd-given")
 GRIDS = {
     ("butd_resnet101", "butd-resnet101"): "BUTD",
@@ -37,8 +37,8 @@ PAPERS = {
     **{("grid", "grid", network, RELEASED): name for (network, _), name in GRIDS.items()},
     ("patch", "patch", "vit_base_patch16_224.orig_in21k_ft_in1k", "vit-base-patch16-224"): "ViT-B/16",
 }
-"""Feature, engine, its network where it has a choice, and weights -> the papers' network: VSE+2AD section 4.2, VSE∞
-section 5.1.1 and appendix B.2."""
+"""(Feature, engine, its network or "", weights) -> the papers' network. VSE+2AD section 4.2, VSE∞ section 5.1.1 and
+appendix B.2."""
 BUTD_BOXES = ("butd-36", "butd-36-scan", "butd-36-lxmert", "butd-36-proposals", "butd-36-regressed", "butd-10-100",
               "butd-10-100-proposals", "butd-10-100-regressed")
 IMPORTED = {
@@ -46,22 +46,35 @@ IMPORTED = {
     **{("grid", f"grid16-{network}"): name for (network, _), name in GRIDS.items()},
     ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k"): "ViT-B/16",
 }
-"""Feature and the name given with `pipeline import --recipe` -> the papers' network."""
+"""(Feature, name given with `pipeline import --recipe`) -> the papers' network."""
 
 BERT = checkpoints()["bert-base-uncased"]
 BERT_SIZES = (12, 768, 30522)
-"""Layers, width, word pieces."""
+"""Layers, width, size of the vocabulary."""
 
 
-def networks(system: Measured) -> dict[str, str]:
-    """Feature -> the papers' network that made it, or `OTHER`: another network, or one that is untrained."""
+def networks(system: MeasuredSystem) -> dict[str, str]:
+    """The networks behind a system's features.
+
+    Args:
+        system: A measured system.
+
+    Returns:
+        Feature -> the papers' name of the network that made it, or `OTHER`.
+    """
     return {each.feature: network(each.feature, each.features, each.image) for each in system.members}
 
 
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
-    """The papers' network behind one feature, or `OTHER`.
+    """The network behind one feature.
 
-    recipe: the name under which the features are reported. image: see `training.source.networks`.
+    Args:
+        feature: A name in `FEATURES`.
+        recipe: The name under which the features are reported.
+        image: The network's record, as `training.source.networks` makes it.
+
+    Returns:
+        The papers' name of the network, or `OTHER`.
     """
     engine = image.get("engine", "")
     if engine.startswith("import-"):
@@ -69,28 +82,57 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     return PAPERS.get((feature, engine, image.get("network", ""), image.get("weights", "")), OTHER)
 
 
-def backbone(system: Measured) -> str:
-    """The papers' name for all of a system's image networks, e.g. BUTD or BUTD+ViT-B/16; `OTHER` if one of them
-    is not theirs."""
+def backbone(system: MeasuredSystem) -> str:
+    """The papers' name for all of a system's image networks.
+
+    Args:
+        system: A measured system.
+
+    Returns:
+        For example BUTD or BUTD+ViT-B/16; `OTHER` if one of the networks is a stand-in.
+    """
     names = list(dict.fromkeys(networks(system).values()))
     return OTHER if OTHER in names else "+".join(names)
 
 
-def stand_ins(system: Measured) -> list[str]:
-    """What made those of its features that do not come from the papers' networks, e.g. `patch (vit_tiny,
-    untrained)` or `text (bert of 2 layers, 32 wide, from tiny)`."""
-    return told(system.members)
+def stand_ins(system: MeasuredSystem) -> list[str]:
+    """The stand-ins of a system.
+
+    Args:
+        system: A measured system.
+
+    Returns:
+        For example `patch (vit_tiny, untrained)` or `text (bert of 2 layers, 32 wide, from tiny)`; images first.
+    """
+    return stand_ins_of(system.members)
 
 
-def told(members: tuple[Member, ...]) -> list[str]:
-    """The same of some heads, images first."""
-    every = [image_stand_in(each.feature, each.features, each.image) for each in members]
-    every += [text_stand_in(each.text) for each in members]
-    return [said for said in dict.fromkeys(every) if said]
+def stand_ins_of(members: Iterable[Member]) -> list[str]:
+    """The stand-ins of several heads.
+
+    Args:
+        members: The heads.
+
+    Returns:
+        As `stand_ins`, each once.
+    """
+    heads = list(members)
+    described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
+    described += [text_stand_in(head.text) for head in heads]
+    return [text for text in dict.fromkeys(described) if text]
 
 
 def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
-    """What made one feature if that is not the papers' network, else ''. As `network`."""
+    """The stand-in behind one feature.
+
+    Args:
+        feature: A name in `FEATURES`.
+        recipe: The name under which the features are reported.
+        image: The network's record, as `training.source.networks` makes it.
+
+    Returns:
+        For example `patch (vit_tiny, untrained)`; "" if the papers' network made it.
+    """
     if network(feature, recipe, image) != OTHER:
         return ""
     how = "network not recorded" if not image else ""
@@ -104,18 +146,24 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:
-    """What pretrained network reads the captions if it is not bert-base-uncased, else ''. text: see `Text.checkpoint`.
+    """The stand-in that reads the captions.
 
-    bert-base-uncased is known by its weights' SHA-256, or by its name on the Hugging Face hub together with its sizes.
-    Its sizes alone are not enough: other networks share them.
+    bert-base-uncased is identified by the SHA-256 of its weights, or by its name on the Hugging Face hub together with
+    its sizes. Its sizes alone are not enough: other networks share them.
+
+    Args:
+        text: The checkpoint's record, as `Text.checkpoint` makes it; {} for an encoder without pretrained parts.
+
+    Returns:
+        For example `text (bert of 2 layers, 32 wide, from tiny)`; "" for bert-base-uncased or nothing pretrained.
     """
-    if not text:  # nothing is pretrained
+    if not text:
         return ""
     sizes = (text.get("layers"), text.get("width"), text.get("pieces")) == BERT_SIZES
     named = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
     if sizes and (named or text.get("sha256") == BERT.sha256):
         return ""
     place = text.get("hub") or text.get("folder")
-    whence = f"from {place}" if place else "checkpoint not recorded"
+    origin = f"from {place}" if place else "checkpoint not recorded"
     size = f" of {text['layers']} layers, {text['width']} wide" if "layers" in text and "width" in text else ""
-    return f"text ({text.get('kind', 'bert')}{size}, {whence})"
+    return f"text ({text.get('kind', 'bert')}{size}, {origin})"

@@ -8,8 +8,13 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is shown: `value` is None where a paper prints '-'; `spread` follows ±; `marks` are its
-    footnotes."""
+    """A number as it is printed.
+
+    Attributes:
+        value: The number, rounded; None where a paper prints '-'.
+        spread: The standard deviation over seeds that follows ±; None for a single seed.
+        marks: Its footnote marks.
+    """
 
     value: Decimal | None = None
     spread: Decimal | None = None
@@ -17,16 +22,30 @@ class Number:
 
 
 def rounded(value: float, places: int = 1) -> Decimal:
-    """`value` to `places` decimals, an exact half to the even digit, as Python and NumPy round.
+    """Round half to even, as Python and NumPy do.
 
-    The half is judged on the shortest decimal that reads back as the same float (what Python and JSON print),
-    not on its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would do it by hand.
+    The half is judged on the shortest decimal that reads back as the same float (what Python and JSON print), not on
+    its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would round by hand.
+
+    Args:
+        value: A finite number.
+        places: Decimals to keep.
+
+    Returns:
+        The rounded number with exactly `places` decimals.
     """
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
 def significant(value: float) -> str:
-    """A ratio: one decimal below 100, else three significant digits: 4.9, 147, 147,000."""
+    """Print a ratio.
+
+    Args:
+        value: A positive number.
+
+    Returns:
+        One decimal below 100, three significant digits above: 4.9, 147, 147,000.
+    """
     if value < 99.95:
         return str(rounded(value))
     digits = max(0, len(str(round(value))) - 3)
@@ -34,7 +53,14 @@ def significant(value: float) -> str:
 
 
 def signed(value: Decimal) -> str:
-    """A difference with its sign: +1.5, −0.3, 0.0 (never −0.0)."""
+    """Print a difference with its sign.
+
+    Args:
+        value: The difference.
+
+    Returns:
+        For example +1.5, −0.3 or 0.0 (never −0.0).
+    """
     if value == 0:
         return str(abs(value))
     return f"+{value}" if value > 0 else f"−{abs(value)}"

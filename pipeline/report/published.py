@@ -20,8 +20,7 @@ RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 TOLERANCE = Decimal("0.15")
-"""Largest |sum of six recalls - RSUM| that six roundings to one decimal are taken to explain (percentage
-points)."""
+"""Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,13 @@ class Inconsistency:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a printed table: `number` counts from 1, `cells` hold the text as printed ('' where the
-    paper has '-')."""
+    """One row of a printed table.
+
+    Attributes:
+        number: Its number in the file, from 1.
+        cells: Column -> the text as printed, "" where the paper has '-'.
+        doubts: The lines of `inconsistent.csv` about it.
+    """
 
     number: int
     cells: Mapping[str, str]
@@ -64,22 +68,40 @@ class PublishedRow:
         return self.cells[column]
 
     def value(self, column: str) -> Decimal | None:
-        """The number in `column`, or None where the paper prints '-' or the table has no such column."""
+        """The number in a column.
+
+        Args:
+            column: A column's name, e.g. i2t_r1.
+
+        Returns:
+            The number, None where the paper prints '-' or the table has no such column.
+        """
         text = self.cells.get(column, "")
         return Decimal(text) if text else None
 
     def recall_sum(self) -> Decimal | None:
-        """The sum of the six recalls in percent, or None when one of them is not printed."""
+        """The sum of the six recalls.
+
+        Returns:
+            The sum in percent, None if one of them is not printed.
+        """
         values = [self.value(column) for column in RECALLS]
         return None if None in values else sum((v for v in values if v is not None), Decimal())
 
 
 @cache
 def load(table: str) -> tuple[PublishedRow, ...]:
-    """The rows of `manifests/published/{table}.csv`, e.g. `vse2ad_table1`, in printed order.
+    """Read and check a published table.
 
-    Raises `InputError` when there is no such file, when a recall or RSUM is no number between 0 and 600, when
-    recalls fall from R@1 to R@10, or when a row does not add up and `inconsistent.csv` does not list it.
+    Args:
+        table: The name of its file in `manifests/published` without ending, e.g. vse2ad_table1.
+
+    Returns:
+        Its rows, in printed order.
+
+    Raises:
+        InputError: If there is no such file, a recall or RSUM is not a number in its range, recalls fall from R@1 to
+            R@10, or a row does not add up and `inconsistent.csv` does not list it.
     """
     doubts = inconsistencies()
     rows = []
@@ -95,7 +117,11 @@ def load(table: str) -> tuple[PublishedRow, ...]:
 
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
-    """All of `inconsistent.csv`."""
+    """Read `inconsistent.csv`.
+
+    Returns:
+        Its lines.
+    """
     return tuple(
         Inconsistency(
             paper=cells["paper"],

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from pipeline.provenance.head_record import Member
 from pipeline.report import names
-from pipeline.report.layout import Layout
-from pipeline.report.measured import Measured
+from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.table import Note
+from pipeline.report.table_columns import TableColumns
+from pipeline.report.throughput import Timing
 
 
-def remarks(
-    measured: Sequence[Measured], layout: Layout, throughput: Mapping[str, float], method: str, delta: bool
-) -> tuple[Note, ...]:
-    """What a reader must know of the measured rows: stand-ins, seeds, how they were trained, what throughput and
-    differences refer to."""
+def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: Timing, delta: bool) -> tuple[Note, ...]:
+    """What a reader must know of the measured rows of a panel.
+
+    Args:
+        measured: The systems of the rows.
+        columns: The panel's columns.
+        timing: The rates that the panel shows.
+        delta: Whether the panel has a column of differences.
+
+    Returns:
+        Notes on stand-ins, seeds, training, throughput and differences, each where it applies.
+    """
     notes = [*_stand_ins(measured), *_seeds(measured), *_trained(measured)]
-    if measured and layout.ratio and throughput:
-        slowest = min(throughput, key=lambda recipe: throughput[recipe])
-        notes.append(
-            Note(f"{layout.ratio} measured here: a multiple of the slowest that was timed, {slowest}. {method}".strip())
-        )
+    if measured:
+        notes += timing.note(columns.ratio)
     if delta:
-        what = "RSUM" if layout.rsum else "sum of the recalls shown"
+        what = "RSUM" if columns.rsum else "sum of the recalls shown"
         notes.append(
             Note(f"Δ: measured minus published {what} of the same system, from the numbers as shown.")
         )
     return tuple(notes)
 
 
-def _stand_ins(measured: Iterable[Measured]) -> list[Note]:
-    told = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
-    text = f"Not the papers' networks; stand-ins made these features: {', '.join(told)}."
-    return [Note(text, STAND_IN)] if told else []
+def _stand_ins(measured: Iterable[MeasuredSystem]) -> list[Note]:
+    named = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
+    text = f"Not the papers' networks; stand-ins made these features: {', '.join(named)}."
+    return [Note(text, STAND_IN)] if named else []
 
 
-def _seeds(measured: Iterable[Measured]) -> list[Note]:
+def _seeds(measured: Iterable[MeasuredSystem]) -> list[Note]:
     numbers = sorted({len(system.systems) for system in measured} - {1})
     how_many = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else ""
     return [Note(f"±: mean and sample standard deviation over {how_many} seeds.")] if numbers else []
 
 
-def _trained(measured: Iterable[Measured]) -> list[Note]:
-    """How large and how long: a recipe may bear a paper's name and another d. All settings are in metrics.json."""
+def _trained(measured: Iterable[MeasuredSystem]) -> list[Note]:
+    """Size and length of training, which may differ from the paper's. All settings are in metrics.json."""
     found: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
             found.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     if not found:
         return []
-    told = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
-    return [Note(f"Training: {'; '.join(told)}.")]
+    sizes = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
+    return [Note(f"Training: {'; '.join(sizes)}.")]
 
 
 def _size(member: Member) -> str:

@@ -1,4 +1,4 @@
-"""A page of thumbnails: one HTML file that needs no network. Whatever comes from data is escaped."""
+"""The page of search results: one HTML file with thumbnails that needs no network. All text from data is escaped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,16 @@ small { opacity: .75; }
 
 @dataclass(frozen=True)
 class Hit:
-    """One result: rank from 1, similarity, the image's id, file and captions; found: the caption, if one was sought."""
+    """One search result.
+
+    Attributes:
+        rank: Its rank, from 1.
+        similarity: Its similarity to the query.
+        image_id: The image's id in the manifest.
+        file: The image file.
+        captions: The image's captions.
+        found: The caption that was found, None in a search for images.
+    """
 
     rank: int
     similarity: float
@@ -41,7 +50,16 @@ class Hit:
 
 
 def page(title: str, hits: Sequence[Hit], query_image: Path | None = None) -> str:
-    """The page of these results. title: what was searched, and where."""
+    """Render the page.
+
+    Args:
+        title: What was searched, and where.
+        hits: The results, best first.
+        query_image: The image that was searched with, if any.
+
+    Returns:
+        An HTML document.
+    """
     shown = f'<figure class="query">{_picture(query_image, "The image that was searched with")}</figure>' \
         if query_image else ""
     items = "\n".join(_item(hit) for hit in hits)
@@ -62,7 +80,7 @@ def _item(hit: Hit) -> str:
 
 
 def _picture(file: Path, described: str) -> str:
-    """The thumbnail within the page, or why there is none."""
+    """The thumbnail, or the reason why there is none."""
     try:
         image = images.decode(file)
     except images.ImageError as error:

@@ -1,4 +1,4 @@
-"""A table before it is LaTeX or Markdown: what stands where, what is bold, what carries a footnote."""
+"""A table before it becomes LaTeX or Markdown: cells, bold, footnotes, notes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Cell:
     """One cell. All text is plain; the renderers escape it.
 
     Attributes:
-        text: what is printed.
-        spread: the part after ±, '' for none.
-        bold: the colour it is set bold in, None for not bold.
-        marks: the footnote marks it carries, each a key of the table's notes.
+        text: What is printed.
+        spread: The part after ±, "" for none.
+        bold: The colour it is set bold in, None for not bold.
+        marks: The footnote marks it carries, each a key of the panel's notes.
     """
 
     text: str = ""
@@ -29,7 +29,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its heading, the headings that span it (outermost first), and how it is aligned."""
+    """One column.
+
+    Attributes:
+        heading: Its own heading.
+        above: The headings that span it and its neighbours, outermost first.
+        align: l, r or c for left, right or centred.
+    """
 
     heading: str
     above: tuple[str, ...] = ()
@@ -37,9 +43,13 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
-    """Cells, one for each column, and the names of the systems in `metrics.json` that the numbers come
-    from."""
+class TableRow:
+    """One row.
+
+    Attributes:
+        cells: One for each column.
+        sources: The systems in `results/metrics.json` that its numbers come from.
+    """
 
     cells: tuple[Cell, ...]
     sources: tuple[str, ...] = ()
@@ -47,16 +57,25 @@ class Row:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows that belong together; a titled group begins a section with a rule, an untitled one is only set
-    apart by space."""
+    """Rows that belong together.
 
-    rows: tuple[Row, ...]
+    Attributes:
+        rows: The rows.
+        title: A heading; the group then begins a section with a rule. "" for a group that is only set apart by space.
+    """
+
+    rows: tuple[TableRow, ...]
     title: str = ""
 
 
 @dataclass(frozen=True)
 class Note:
-    """A line below a panel; `mark` is '' for a remark on the whole of it."""
+    """A line below a panel.
+
+    Attributes:
+        text: What it says.
+        mark: The mark of the cells that it explains, "" for a remark on the whole panel.
+    """
 
     text: str
     mark: str = ""
@@ -64,10 +83,17 @@ class Note:
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid with its own columns: a table has several when its numbers may not share headings.
+    """A grid with its own columns. A table has several where its numbers must not share headings.
 
-    Raises `ValueError` when a row has not as many cells as there are columns, when a cell's mark has no note,
-    or when two notes share a mark: a table with such a fault would mislead, whatever renders it.
+    Attributes:
+        columns: The columns, from left to right.
+        groups: The rows, from top to bottom.
+        title: Its heading, "" for the first panel of a table.
+        notes: The lines below it.
+
+    Raises:
+        ValueError: If a row has not as many cells as there are columns, if a cell's mark has no note, or if two notes
+            share a mark.
     """
 
     columns: tuple[Column, ...]
@@ -86,8 +112,11 @@ class Panel:
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
-        """The rows of spanning headings, outermost first: (heading, number of columns), '' where a column has
-        none."""
+        """The rows of spanning headings, outermost first.
+
+        Yields:
+            For each level (heading, number of columns that it spans) pairs; the heading is "" over columns without one.
+        """
         for level in range(max(len(column.above) for column in self.columns)):
             spans = groupby(self.columns, key=lambda column: column.above[: level + 1])
             yield [
@@ -98,7 +127,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole table: the paper's panel first, then one for each other test set."""
+    """A whole table.
+
+    Attributes:
+        name: Its key in `pipeline.report.tables.TABLES`.
+        caption: What it shows.
+        panels: The panel with the paper's test sets first, then one for each other test set.
+    """
 
     name: str
     caption: str

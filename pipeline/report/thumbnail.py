@@ -1,4 +1,4 @@
-"""A photograph made small enough to stand within an HTML page."""
+"""Thumbnails inside HTML pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ import io
 
 from PIL import Image
 
-QUALITY = 70  # of WebP: some 4 kB at 128 pixels
+QUALITY = 70  # of WebP: about 4 kB at 128 pixels
 
 
 def data_uri(image: Image.Image, side: int) -> str:
-    """The whole photograph, its longer side at most `side` pixels, as a `data:` address. `image` is left as it is."""
+    """Scale a photograph down and encode it for an HTML page.
+
+    Args:
+        image: The photograph; it is not changed.
+        side: The longer side of the thumbnail, in pixels. Smaller photographs are not enlarged.
+
+    Returns:
+        A `data:` address of a WebP image.
+    """
     small, file = image.copy(), io.BytesIO()
     small.thumbnail((side, side), Image.Resampling.LANCZOS)
     small.save(file, "WEBP", quality=QUALITY)

@@ -103,7 +103,7 @@ def test_searching_and_opening_a_query(open_page: Callable[..., Any]) -> None:
     page.locator("#found button").first.click()
     assert page.inner_text("#detail-title") in titles[0]
     assert page.locator("#answer ol.images").count() == 3
-    assert page.inner_text("#said").startswith("Shown: caption number")
+    assert page.inner_text("#announcement").startswith("Shown: caption number")
     assert page.locator("#found button[aria-current=true]").count() == 1
     page.fill("#words", "no caption holds this")
     assert "No query fits" in page.inner_text("#count")

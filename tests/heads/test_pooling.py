@@ -214,6 +214,14 @@ def test_bad_input_is_refused(variant: str, items: Tensor, counts: Tensor) -> No
         make(variant)(items, counts)
 
 
+@pytest.mark.parametrize("name", POOLINGS)
+def test_a_pooling_has_a_title_and_a_source(name: str) -> None:
+    pooling = POOLINGS[name]
+    assert pooling.title
+    assert pooling.paper
+    assert [each.title for each in POOLINGS.values()].count(pooling.title) == 1
+
+
 def test_adpool_starts_between_mean_and_softpool_and_can_learn() -> None:
     items, counts = random_items(2, 5), torch.tensor([5, 3])
     pooling = build("adpool", DIM)

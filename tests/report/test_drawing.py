@@ -30,12 +30,12 @@ from pipeline.retrieval import as_similarity
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
     items = {"region": 36, "grid": 64, "patch": 197}
-    return figures.draw(name, figures.Evidence("Invented", read_heads(folder), items, **more))
+    return figures.draw(name, figures.FigureInputs("Invented", read_heads(folder), items, **more))
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_a_figure_without_inputs_says_what_it_needs(name: str, tmp_path: Path) -> None:
-    with pytest.raises(figures.Lacking, match=r"train|pipeline"):
+    with pytest.raises(figures.MissingInputs, match=r"train|pipeline"):
         draw(name, tmp_path)
 
 
@@ -48,7 +48,7 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     head(tmp_path, "a0", [10, 20], objective=ADOPT, seed=0)
     head(tmp_path, "a1", [20, 40], objective=ADOPT, seed=1)
     head(tmp_path, "other-pooling", [5, 6], objective=TRIPLET, image={"name": "mean"})
-    with pytest.raises(figures.Lacking):
+    with pytest.raises(figures.MissingInputs):
         draw("training_curve", tmp_path)
     head(tmp_path, "t0", [7, 8], objective=TRIPLET, recipe="vse2ad-noadopt")
     head(tmp_path, "unfinished", [1], objective=TRIPLET, epochs=2)
@@ -107,14 +107,14 @@ def test_a_published_checkpoint_shows_its_coefficients_and_has_no_curve(tmp_path
     assert set(draw("pooling_coefficients", tmp_path).numbers["head"]) == {"published"}
     assert charts.curves(read_heads(tmp_path)) == []
     for name in ("training_curve", "negatives", "kmax_grid"):
-        with pytest.raises(figures.Lacking):
+        with pytest.raises(figures.MissingInputs):
             draw(name, tmp_path)
 
 
 def test_data_dependent_coefficients_are_not_drawn(tmp_path: Path) -> None:
     gpo = {"name": "gpo", "data_dependent": True}
     head(tmp_path, "gpo", [1], image=gpo, text=gpo)
-    with pytest.raises(figures.Lacking):
+    with pytest.raises(figures.MissingInputs):
         draw("pooling_coefficients", tmp_path)
 
 
@@ -126,7 +126,7 @@ def test_kmax_grid_places_heads_by_their_settings(tmp_path: Path) -> None:
     for number, ((image, text), rsum) in enumerate(values.items()):
         head(tmp_path, f"h{number}", [rsum, 1], image=kmax(image), text=kmax(text))
     head(tmp_path, "patch", [9.0], feature="patch", image=kmax(5), text=kmax(5))
-    with pytest.raises(figures.Lacking):
+    with pytest.raises(figures.MissingInputs):
         draw("kmax_grid", tmp_path)
     head(tmp_path, "mean", [30.0, 2], image={"name": "mean"}, text={"name": "max"})
     drawing = draw("kmax_grid", tmp_path)
@@ -192,7 +192,7 @@ def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> No
     second = np.array([[1, 2], [2, 1]], np.float32)
     small = Gallery("small", as_similarity(second), np.array([0, 1]), ["a", "b"], ["x", "y"], gallery().open)
     for name in ("retrieved_images", "retrieved_captions"):
-        with pytest.raises(figures.Lacking, match="score a larger split"):
+        with pytest.raises(figures.MissingInputs, match="score a larger split"):
             draw(name, tmp_path, gallery=small)
 
 

@@ -14,7 +14,7 @@ from pylatexenc.latexwalker import LatexWalker
 from pipeline.report import tables
 from pipeline.report.latex import preview, to_latex
 from pipeline.report.latex_text import escape
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
 AWKWARD = [
     "100% & more_of #1 $x$ {a} ~b ^c \\input{/etc/passwd}",
@@ -49,7 +49,7 @@ def widths(source: str) -> set[int]:
 
 
 def awkward(text: str) -> Table:
-    rows = (Row((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
+    rows = (TableRow((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
     groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
     columns = (Column(text, align="l"), Column(text, (text,)))
     panels = (
@@ -88,10 +88,23 @@ def test_every_table_parses(name: str, delta: bool) -> None:
         ("ü", r"\"{u}"),
         ("中", "{[}U+4E2D{]}"),
         ("one\n\ntwo", "one two"),
+        ("*", "{*}"),
+        ("[2pt]", "{[}2pt{]}"),
     ],
 )
 def test_escape(text: str, escaped: str) -> None:
     assert escape(text) == escaped
+
+
+@pytest.mark.parametrize("text", ["*", "* two models", "[2pt]", " *", "\n*[1em]"])
+def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before_it(text: str) -> None:
+    r"""TeX reads a * or a [length] after \\ as an argument, also on the next line: the character would be lost."""
+    rows = tuple(TableRow((Cell(text), Cell("1.0")), ("source",) * second) for second in (False, True))
+    groups = (RowGroup(rows, text), RowGroup(rows))
+    panel = Panel((Column(text, align="l"), Column("R@1")), groups, notes=(Note(text), Note(text)))
+    source = to_latex(Table("t", text, (panel,)))
+    assert not re.findall(r"\\\\(?: %.*)?\s*[*\[]", source)
+    assert source.count("{*}" if "*" in text else "{[}") == 9  # caption, heading, title, 4 rows, 2 notes
 
 
 def test_bold_has_its_colour() -> None:

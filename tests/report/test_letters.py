@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.report.figures.drawing import Drawing, columns, count_unshown, cut, fonts, look, printable
+from pipeline.report.figures.drawing import (
+    Drawing,
+    fonts,
+    note_unprintable,
+    paper_style,
+    printable,
+    shorten,
+    text_width,
+)
 
 
 @pytest.mark.parametrize(("text", "shown"), [
@@ -23,7 +31,7 @@ def test_printable(text: str, shown: str) -> None:
 
 def test_letters_of_a_further_font_are_drawn_in_it() -> None:
     assert fonts()[:2] == ["DejaVu Sans", "STIXGeneral"]
-    with look(), warnings.catch_warnings():
+    with paper_style(), warnings.catch_warnings():
         warnings.simplefilter("error")  # it warns of a letter that no font has
         figure = Figure()
         figure.text(0, 0, "\u1d81")
@@ -35,15 +43,15 @@ def test_letters_of_a_further_font_are_drawn_in_it() -> None:
     ("a bcdefghijklmnop", "a bcdefg …"), ("中文中文中文", "中文中文 …"),
 ])
 def test_cut(text: str, shown: str) -> None:
-    assert cut(text, 10) == shown
-    assert columns(shown) <= 10
+    assert shorten(text, 10) == shown
+    assert text_width(shown) <= 10
 
 
 def test_a_caption_counts_what_could_not_be_drawn() -> None:
     figure = Figure()
     figure.text(0, 0, printable("\ue000\ue000 b"))
     figure.subplots().set_title(printable("\ue001"))
-    told = count_unshown(Drawing(figure, "A figure.", pd.DataFrame()))
+    told = note_unprintable(Drawing(figure, "A figure.", pd.DataFrame()))
     assert told.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
     plain = Drawing(Figure(), "A figure.", pd.DataFrame())
-    assert count_unshown(plain) is plain
+    assert note_unprintable(plain) is plain

@@ -9,7 +9,7 @@ from invented import everything
 
 from pipeline.report import tables
 from pipeline.report.markdown import escape, to_markdown
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
 NOTES = (Note("In doubt.", "a"), Note("Stand-in.", "†"), Note("A remark."))
 
@@ -39,7 +39,7 @@ def test_every_row_has_every_column(name: str) -> None:
 
 
 def test_cells() -> None:
-    row = Row((Cell("VSE+2AD"), Cell("79.7", "0.3", "red", ("a", "†"))))
+    row = TableRow((Cell("VSE+2AD"), Cell("79.7", "0.3", "red", ("a", "†"))))
     columns = (Column("Method", align="l"), Column("R@1", ("COCO", "Image")))
     panel = Panel(columns, (RowGroup((row,), "Section"),), "Title", notes=NOTES)
     assert to_markdown(Table("t", "Caption", (panel,))).splitlines() == [
@@ -59,6 +59,6 @@ def test_cells() -> None:
 
 
 def test_a_panel_without_notes_ends_with_its_table() -> None:
-    panel = Panel((Column("Method"),), (RowGroup((Row((Cell("a"),)),)),))
+    panel = Panel((Column("Method"),), (RowGroup((TableRow((Cell("a"),)),)),))
     assert to_markdown(Table("t", "Caption", (panel, panel))).splitlines() == [
         "Caption", "", *(["| Method |", "| --: |", "| a |", ""] * 2)][:-1]

@@ -10,8 +10,11 @@ from invented import BERT, system
 from pipeline.errors import InputError
 from pipeline.extractors import ENGINES
 from pipeline.files.weights import checkpoints
-from pipeline.report.measured import elsewhere, read
+from pipeline.report import tables
+from pipeline.report.measured import outside_benchmarks
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
+from pipeline.report.page.headline import headlines
+from pipeline.report.read_metrics import read_metrics
 from pipeline.training.source import RELEASED
 
 
@@ -21,7 +24,7 @@ def only(measured: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_seeds_of_one_system_are_one_measurement() -> None:
-    (found,) = read(system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0))
+    (found,) = read_metrics(system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0))
     assert found.systems == ("vse2ad-R-bigru-s0 sample", "vse2ad-R-bigru-s1 sample")
     assert found.values["i2t_r1"] == (13.0, 10.0)
     assert found.mean("rsum") == pytest.approx(6 * 11.5 + 30)
@@ -29,12 +32,12 @@ def test_seeds_of_one_system_are_one_measurement() -> None:
 
 
 def test_one_seed_has_no_spread() -> None:
-    assert read(system("sample", "all"))[0].spread("rsum") is None
+    assert read_metrics(system("sample", "all"))[0].spread("rsum") is None
 
 
 @pytest.mark.parametrize("change", [{"manifest": "other"}, {"split": "val"}, {"text": "bert"}, {"images": 9}])
 def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
-    assert len(read(system("sample", "all") | system("sample", "all", seed=1, **change))) == 2
+    assert len(read_metrics(system("sample", "all") | system("sample", "all", seed=1, **change))) == 2
 
 
 @pytest.mark.parametrize(("change", "told"), [
@@ -48,7 +51,40 @@ def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[s
     other = system("sample", "all", seed=1, settings=change.get("settings"))
     only(other)["made_from"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
     with pytest.raises(InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"):
-        read(system("sample", "all") | other)
+        read_metrics(system("sample", "all") | other)
+
+
+def reranked(k: int, **options: Any) -> dict[str, Any]:
+    """An ensemble on COCO 5K, its first `k` candidates reranked."""
+    entry = system("coco", "coco_5k", **options)
+    only(entry)["made_from"]["steps"] = [{"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}]
+    return {f"reranked {k} {name}": value for name, value in entry.items()}
+
+
+def test_a_step_after_the_ensemble_makes_another_system() -> None:
+    plain, first, second = read_metrics(system("coco", "coco_5k") | reranked(20) | reranked(50))
+    assert plain.origin.steps == ()
+    assert first.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 20)",)
+    assert second.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 50)",)
+    (seeds,) = read_metrics(reranked(20) | {"other seed": only(reranked(20, seed=1))})
+    assert len(seeds.systems) == 2
+
+
+def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> None:
+    measured = system("coco", "coco_5k") | reranked(20)
+    (panel,) = tables.build("vse2ad_table3", measured, delta=True).panels
+    rows = [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows if row.sources]
+    labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
+    assert [row[0] for row in rows] == labels
+    assert [bool(row[-1]) for row in rows] == [True, False]
+    (headline,) = headlines(measured)
+    assert [row.method for row in headline.rows] == labels
+
+
+@pytest.mark.parametrize("steps", [3, "rerank", ["rerank"], [{"k": 20}], None])
+def test_steps_that_cannot_be_read_are_refused(steps: Any) -> None:
+    with pytest.raises(InputError, match="run `pipeline evaluate` again"):
+        read_metrics(broken(steps=steps))
 
 
 @pytest.mark.parametrize(
@@ -65,15 +101,15 @@ def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[s
 def test_only_the_benchmarks_own_test_sets_repeat_it(
     dataset: str, protocol: str, split: str, benchmark: str | None
 ) -> None:
-    (found,) = read(system(dataset, protocol, split=split))
+    (found,) = read_metrics(system(dataset, protocol, split=split))
     assert found.origin.benchmark == benchmark
-    assert bool(elsewhere([found])) == (benchmark is None)
+    assert bool(outside_benchmarks([found])) == (benchmark is None)
 
 
 def test_plain_protocol_is_preferred() -> None:
     measured = system("sample", "all")
     only(measured)["first_half"] = only(system("sample", "first_half", images=500))["first_half"]
-    ((chosen,),) = elsewhere(read(dict(measured)))
+    ((chosen,),) = outside_benchmarks(read_metrics(dict(measured)))
     assert chosen.origin.protocol == "all"
 
 
@@ -84,10 +120,10 @@ BUTD = {"engine": "butd-36", "weights": "butd-36"}
 
 def test_networks_go_by_the_papers_names() -> None:
     names = {"region": "butd-10-100", "grid": "grid16-resnext101_32x8d.fb_wsl_ig1b_ft_in1k"}
-    (found,) = read(system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL}))
+    (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL}))
     assert backbone(found) == "BUTD+WSL"
     assert stand_ins(found) == []
-    (found,) = read(system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"]))
+    (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"]))
     assert backbone(found) == "other"
     assert stand_ins(found) == [f"grid ({names['grid']}, untrained)"]
 
@@ -137,9 +173,10 @@ def test_every_known_network_has_weights_that_a_user_can_name() -> None:
 
 def test_windows_over_a_papers_grid_network_are_no_papers_regions() -> None:
     image = {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}
-    (found,) = read(system("coco", "coco_5k", features={"region": "pyramid36-resnet152"}, networks={"region": image}))
+    windows = {"region": "pyramid36-resnet152"}
+    (found,) = read_metrics(system("coco", "coco_5k", features=windows, networks={"region": image}))
     assert stand_ins(found) == ["region (pyramid36-resnet152)"]
-    (found,) = read(system("coco", "coco_5k", networks={"region": {"engine": "butd-36", "file": "mine.pth"}}))
+    (found,) = read_metrics(system("coco", "coco_5k", networks={"region": {"engine": "butd-36", "file": "mine.pth"}}))
     assert stand_ins(found) == ["region (butd-36, weights of mine.pth)"]
 
 
@@ -160,7 +197,7 @@ KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
     ({"kind": "bert"}, "text (bert, checkpoint not recorded)"),
 ])
 def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
-    (found,) = read(system("coco", "coco_5k", text="bert", bert=bert))
+    (found,) = read_metrics(system("coco", "coco_5k", text="bert", bert=bert))
     assert stand_ins(found) == [told] * bool(told)
 
 
@@ -209,5 +246,5 @@ def with_value(value: Any) -> dict[str, Any]:
 )
 def test_bad_metrics_are_refused_in_one_line(measured: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
-        read(measured)
+        read_metrics(measured)
     assert "\n" not in str(refusal.value)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, TableRow
 
 TWO = (Column("a"), Column("b"))
 
 
 def panel(cells: tuple[Cell, ...], notes: tuple[Note, ...] = ()) -> Panel:
-    return Panel(TWO, (RowGroup((Row(cells),)),), notes=notes)
+    return Panel(TWO, (RowGroup((TableRow(cells),)),), notes=notes)
 
 
 def test_rows_have_a_cell_for_each_column() -> None:

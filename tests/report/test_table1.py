@@ -7,18 +7,18 @@ from typing import Any
 from invented import system
 
 from pipeline.report import tables
-from pipeline.report.table import Cell, Panel, Row
+from pipeline.report.table import Cell, Panel, TableRow
 
 
-def rows(panel: Panel) -> list[Row]:
+def rows(panel: Panel) -> list[TableRow]:
     return [row for group in panel.groups for row in group.rows]
 
 
-def texts(row: Row) -> list[str]:
+def texts(row: TableRow) -> list[str]:
     return [cell.text for cell in row.cells]
 
 
-def find(panel: Panel, *labels: str, after: str = "") -> Row:
+def find(panel: Panel, *labels: str, after: str = "") -> TableRow:
     """The first row with these labels in or after the section titled `after`."""
     started = not after
     for group in panel.groups:

@@ -19,6 +19,9 @@ class AdaPool(Pooling):
     half, where the original clamps to 0..1 (a clamp that is hit learns no more).
     """
 
+    title = "AdaPool"
+    paper = "Stergiou and Poppe 2021"
+
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.beta_logit = nn.Parameter(torch.zeros(()))

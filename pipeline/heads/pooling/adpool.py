@@ -35,6 +35,9 @@ class AdPool(Pooling):
         InputError: if both levels are left out, the balance is none of these, or there is one level alone to balance.
     """
 
+    title = "AdPool"
+    paper = "VSE+2AD, equations 3 to 5"
+
     token_weight: Tensor
 
     def __init__(

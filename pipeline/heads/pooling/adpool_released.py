@@ -20,6 +20,9 @@ class ReleasedAdPool(Pooling):
     here; it does not depend on the values in them.
     """
 
+    title = "AdPool (released code)"
+    paper = "VSE+2AD, released code"
+
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.linear = nn.Linear(dim, dim)

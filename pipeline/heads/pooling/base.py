@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -18,7 +20,15 @@ class Pooling(nn.Module):
     A subclass writes `pool`. By then the input is checked, padding holds zeros that pass no gradient back,
     and items have the dtype of the parameters (without any: float32, or float64 if they came so). Parameters
     in half precision are seen as float32.
+
+    Attributes:
+        title: What the papers call it; tables and figures print this.
+        paper: Its source.
+        dim: D, the dimension of the items and of the result.
     """
+
+    title: ClassVar[str]
+    paper: ClassVar[str]
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -25,6 +25,9 @@ class FSPool(Pooling):
         InputError: if there is no piece.
     """
 
+    title = "FSPool"
+    paper = "Zhang et al. 2020"
+
     def __init__(self, dim: int, pieces: int = 20) -> None:
         super().__init__(dim)
         if pieces < 1:

@@ -27,6 +27,9 @@ class GCNPool(Pooling):
         InputError: for no layers, or an unknown readout.
     """
 
+    title = "GCN"
+    paper = "Li et al. 2019"
+
     def __init__(self, dim: int, layers: int = 1, readout: str = "mean") -> None:
         super().__init__(dim)
         if layers < 1:

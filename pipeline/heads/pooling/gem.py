@@ -28,6 +28,9 @@ class GeMPool(Pooling):
         InputError: if p or floor is not positive.
     """
 
+    title = "GeM"
+    paper = "Radenović et al. 2019"
+
     def __init__(self, dim: int, p: float = 3.0, floor: float = 1e-6) -> None:
         super().__init__(dim)
         if not (p > 0 and floor > 0):

@@ -33,6 +33,9 @@ class GPO(Pooling):
             interpolated generator that is to read positions or items (it reads nothing).
     """
 
+    title = "GPO"
+    paper = "VSE∞, sections 3.2 and 3.3"
+
     def __init__(
         self,
         dim: int,

@@ -20,6 +20,9 @@ class KMaxPool(Pooling):
         InputError: if k is below 1.
     """
 
+    title = "K-MaxPool"
+    paper = "Kalchbrenner et al. 2014"
+
     def __init__(self, dim: int, k: int = 5) -> None:
         super().__init__(dim)
         if k < 1:

@@ -21,6 +21,9 @@ class LIPPool(Pooling):
         amplification: the greatest importance; Gao et al. use 12.
     """
 
+    title = "LIP"
+    paper = "Gao et al. 2019"
+
     def __init__(self, dim: int, amplification: float = 12.0) -> None:
         super().__init__(dim)
         self.project = nn.Linear(dim, dim, bias=False)

@@ -10,5 +10,8 @@ from pipeline.heads.pooling.base import Pooling
 class MaxPool(Pooling):
     """The greatest value of each dimension over the items. No parameters."""
 
+    title = "MaxPool"
+    paper = "VSE∞, section 3.2"
+
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items.masked_fill(~valid.unsqueeze(2), float("-inf")).max(1).values

@@ -10,6 +10,9 @@ from pipeline.heads.pooling.base import Pooling
 class MeanPool(Pooling):
     """The mean of each dimension over the items. No parameters."""
 
+    title = "MeanPool"
+    paper = "VSE+2AD, section 3.2.1"
+
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return mean_over_items(items, valid)
 

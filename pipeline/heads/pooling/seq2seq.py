@@ -14,6 +14,9 @@ class Seq2SeqPool(Pooling):
     One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1 gives.
     """
 
+    title = "Seq2Seq"
+    paper = "VSE∞, Table 1"
+
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.gru = nn.GRU(dim, dim, batch_first=True)

@@ -10,6 +10,9 @@ from pipeline.heads.pooling.base import Pooling, masked_softmax
 class SoftPool(Pooling):
     """Per dimension, the items' values weighted by their softmax over the items. No parameters."""
 
+    title = "SoftPool"
+    paper = "Stergiou et al. 2021"
+
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return soft_maximum(items, valid)
 

@@ -1,4 +1,4 @@
-"""One file a figure. A new figure is a new file with a `draw`, and a line in `FIGURES`."""
+"""The papers' figures. A new figure is a file with a `draw`, and a line in `FIGURES`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.report.figures import (
     retrieved_images,
     training_curve,
 )
-from pipeline.report.figures.drawing import Drawing, Lacking, count_unshown, look, save
-from pipeline.report.figures.evidence import Evidence
+from pipeline.report.figures.drawing import Drawing, MissingInputs, note_unprintable, paper_style, save
+from pipeline.report.figures.figure_inputs import FigureInputs
 
-__all__ = ["FIGURES", "Drawing", "Evidence", "Lacking", "draw", "index", "save", "section"]
+__all__ = ["FIGURES", "Drawing", "FigureInputs", "MissingInputs", "draw", "index", "save", "section"]
 
-FIGURES: dict[str, Callable[[Evidence], Drawing]] = {
+FIGURES: dict[str, Callable[[FigureInputs], Drawing]] = {
     "training_curve": training_curve.draw,
     "negatives": negatives.draw,
     "pooling_coefficients": pooling_coefficients.draw,
@@ -31,24 +31,49 @@ FIGURES: dict[str, Callable[[Evidence], Drawing]] = {
 }
 
 
-def draw(name: str, evidence: Evidence) -> Drawing:
-    """The figure `name`.
+def draw(name: str, inputs: FigureInputs) -> Drawing:
+    """Draw one figure.
 
-    Raises InputError for an unknown name, Lacking where its inputs are not there.
+    Args:
+        name: A key of `FIGURES`.
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: If there is no such figure.
+        MissingInputs: If its inputs are missing.
     """
     if name not in FIGURES:
         raise InputError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}")
-    with look():
-        return count_unshown(FIGURES[name](evidence))
+    with paper_style():
+        return note_unprintable(FIGURES[name](inputs))
 
 
 def section(name: str, drawing: Drawing) -> str:
-    """A figure in Markdown: NAME.md, beside its files."""
+    """A figure in Markdown, for a file beside those of the figure.
+
+    Args:
+        name: The figure's name.
+        drawing: The figure.
+
+    Returns:
+        A heading, the picture, the caption and links to the files.
+    """
     return (f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
             f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n")
 
 
-def index(sections: Iterable[str], lacking: Mapping[str, str]) -> str:
-    """A Markdown page of figures, and of what others lack."""
-    left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(lack)}" for name, lack in lacking.items()]
+def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
+    """A Markdown page of all figures.
+
+    Args:
+        sections: What `section` returned for each figure.
+        missing: Name of a figure that was left out -> what it needs.
+
+    Returns:
+        The page.
+    """
+    left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(needed)}" for name, needed in missing.items()]
     return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])

@@ -1,7 +1,7 @@
-"""What all figures share: their look, their sizes, their files.
+"""What all figures share: style, sizes, fonts, files.
 
-Made for a printed column: 8-point type, lines that differ in dash and marker as well as in colour, so that they
-can be told apart in grey, and colours that can be told apart without red or green (Okabe and Ito, 2008).
+Figures are made for a printed column: 8-point type; lines that differ in dash and marker as well as in colour, so that
+they differ in grey too; colours that differ for the colour-blind (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
-COLUMN, PAGE = 3.3, 6.9  # inches: a column and a page of a two-column paper
+COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "marker": "o"},
@@ -29,7 +29,7 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
-LOOK: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7.5,
     "xtick.labelsize": 7.5, "ytick.labelsize": 7.5,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
@@ -39,23 +39,27 @@ LOOK: dict[Any, Any] = {
     "svg.hashsalt": "vse-pipeline",
 }
 FONT = "DejaVu Sans"
-"""It comes with matplotlib, so that every machine draws the same, but for letters that only the next ones have."""
+"""It comes with matplotlib, so that figures are the same on every machine."""
 FURTHER_FONTS = (
     "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Telugu",
     "Noto Sans Thai", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
 )
-"""Those of them that are installed; the last have outlines for which some PDF readers print a warning."""
-UNSHOWN = "�"
+"""If installed, asked in this order for letters that `FONT` lacks. Some PDF readers warn about the last ones."""
+REPLACEMENT = "�"
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-"""Bidirectional classes of controls: one can turn all that follows it in a figure around."""
+"""Bidirectional classes of control characters that reverse the text after them."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows in words, and the numbers that it is drawn from.
+    """A figure with its caption and numbers.
 
-    wide: it spans both columns of a page.
+    Attributes:
+        figure: The figure.
+        caption: What it shows, plain text.
+        numbers: The numbers that it is drawn from.
+        wide: Whether it spans both columns of a page.
     """
 
     figure: Figure
@@ -64,34 +68,56 @@ class Drawing:
     wide: bool = False
 
 
-class Lacking(Exception):
-    """A figure's inputs are not there; the message says which, and how to make them."""
+class MissingInputs(Exception):
+    """A figure's inputs are missing; the message says which, and how to make them."""
 
 
 @contextmanager
-def look() -> Iterator[None]:
-    """Everything drawn and saved inside has the papers' look."""
-    with mpl.rc_context({**LOOK, "font.family": fonts()}):
+def paper_style() -> Iterator[None]:
+    """Draw and save in the style of the papers.
+
+    Yields:
+        Nothing.
+    """
+    with mpl.rc_context({**STYLE, "font.family": fonts()}):
         yield
 
 
 def legend_above(axes: Axes) -> None:
-    """One row above the plot, where no line can run through it."""
+    """Put the legend in one row above the plot, where no line crosses it.
+
+    Args:
+        axes: The plot.
+    """
     entries = len(axes.get_legend_handles_labels()[1])
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=entries, columnspacing=1.2, handletextpad=0.5,
                 borderaxespad=0.2)
 
 
-def blank(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches."""
+def empty_figure(width: float, height: float) -> Figure:
+    """An empty figure.
+
+    Args:
+        width: In inches.
+        height: In inches.
+
+    Returns:
+        A figure with constrained layout.
+    """
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(drawing: Drawing, folder: Path, name: str) -> None:
-    """Write NAME.pdf, .svg, .png (300 dots an inch) and .csv (its numbers); the same drawing gives the same bytes."""
+    """Write NAME.pdf, .svg, .png (300 dots an inch) and .csv (its numbers). The same drawing gives the same bytes.
+
+    Args:
+        drawing: The figure.
+        folder: Where the files are written.
+        name: Their name without ending.
+    """
     dateless: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Title": name}, "svg": {"Date": None, "Title": name}, "png": {"Title": name}}
-    with look():
+    with paper_style():
         for kind, metadata in dateless.items():
             drawing.figure.savefig(folder / f"{name}.{kind}", dpi=300, metadata=metadata)
     drawing.numbers.to_csv(folder / f"{name}.csv", index=False)
@@ -99,7 +125,11 @@ def save(drawing: Drawing, folder: Path, name: str) -> None:
 
 @cache
 def fonts() -> list[str]:
-    """The first has most letters; each of the others is asked for what those before it lack."""
+    """The installed fonts.
+
+    Returns:
+        Names of fonts; each is asked for the letters that those before it lack.
+    """
     installed = set(fontManager.get_font_names())
     return [FONT, *(name for name in FURTHER_FONTS if name in installed)]
 
@@ -111,30 +141,60 @@ def _letters() -> frozenset[int]:
 
 
 def printable(text: str) -> str:
-    """`text` on one line, `UNSHOWN` for what no font has and for controls that reorder; "(empty)" for none."""
-    shown = (letter if ord(letter) in _letters() and unicodedata.bidirectional(letter) not in REORDERING else UNSHOWN
-             for letter in " ".join(text.split()))
+    """Make a text printable in a figure.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        One line, with `REPLACEMENT` for letters that no font has and for controls that reorder text; "(empty)" if
+        nothing is left.
+    """
+    shown = (letter if ord(letter) in _letters() and unicodedata.bidirectional(letter) not in REORDERING
+             else REPLACEMENT for letter in " ".join(text.split()))
     return "".join(shown) or "(empty)"
 
 
-def count_unshown(drawing: Drawing) -> Drawing:
-    """With a sentence in its caption, if there are any, on how many characters could not be drawn."""
-    lost = sum(text.get_text().count(UNSHOWN) for text in drawing.figure.findobj(Text))
-    said = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
-    return replace(drawing, caption=drawing.caption + said) if lost else drawing
+def note_unprintable(drawing: Drawing) -> Drawing:
+    """Say in the caption how many characters could not be drawn.
+
+    Args:
+        drawing: A figure.
+
+    Returns:
+        The figure, with one more sentence in its caption if a character could not be drawn.
+    """
+    lost = sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text))
+    sentence = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
+    return replace(drawing, caption=drawing.caption + sentence) if lost else drawing
 
 
-def columns(text: str) -> int:
-    """How wide `text` is, in letters; Chinese, Japanese and Korean ones count two."""
+def text_width(text: str) -> int:
+    """The width of a text.
+
+    Args:
+        text: One line.
+
+    Returns:
+        Its width in letters; Chinese, Japanese and Korean ones count two.
+    """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def cut(text: str, most: int) -> str:
-    """`text`, or so much of it as is `most` letters wide with the dots; between words, if it has words."""
-    if columns(text) <= most:
+def shorten(text: str, most: int) -> str:
+    """Shorten a text, between words if possible.
+
+    Args:
+        text: One line.
+        most: The largest width, see `text_width`.
+
+    Returns:
+        The text, or its beginning with dots, at most that wide.
+    """
+    if text_width(text) <= most:
         return text
     kept = text[:most]
-    while columns(kept) > most - 2:
+    while text_width(kept) > most - 2:
         kept = kept[:-1]
     words = kept.rpartition(" ")[0]
     return (words if 2 * len(words) >= len(kept) else kept).rstrip() + " …"

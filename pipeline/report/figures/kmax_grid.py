@@ -13,26 +13,36 @@ from matplotlib.patches import Rectangle
 
 from pipeline.heads.pooling.kmax import KMaxPool
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence, not_the_papers
-from pipeline.report.heads import TrainedHead, one_a_seed
+from pipeline.report.figures.drawing import COLUMN_WIDTH, Drawing, MissingInputs, empty_figure
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+from pipeline.report.heads import TrainedHead, one_per_seed
 
-LEAST = 4  # places that make a grid
+LEAST = 4  # cells that make a grid
 
 
-def draw(evidence: Evidence) -> Drawing:
+def draw(inputs: FigureInputs) -> Drawing:
     """A heat map of RSUM on val by K of images and K of captions, the mean over seeds; the best is framed.
 
-    A head's place follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all).
-    Raises Lacking without four heads that differ in nothing else.
+    A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all items).
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If there are not four heads that differ in K alone.
+
+    Source: VSE∞, Figure 6.
     """
-    heads = _chosen(evidence)
+    heads = _chosen(inputs)
     rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
         "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
     table = pd.DataFrame(rows)
     grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
         axis=0).sort_index(axis=1)
-    figure = blank(COLUMN, 0.9 + 0.32 * len(grid))
+    figure = empty_figure(COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     axes = figure.subplots()
     values = np.ma.masked_invalid(grid.to_numpy())
     image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
@@ -44,37 +54,37 @@ def draw(evidence: Evidence) -> Drawing:
     _write_values(axes, values)
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
     first = heads[0]
-    caption = (f"RSUM on the val split of {evidence.title} with k-max pooling, by K of either side, after Figure 6 of "
+    caption = (f"RSUM on the val split of {inputs.title} with k-max pooling, by K of either side, after Figure 6 of "
                f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
                f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
                f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
-               f"{first.setting('objective')['name']}.{not_the_papers(head.member for head in heads)}")
+               f"{first.setting('objective')['name']}.{stand_in_sentence(head.member for head in heads)}")
     return Drawing(figure, caption, table.replace({math.inf: "all"}))
 
 
-def _chosen(evidence: Evidence) -> list[TrainedHead]:
-    """The largest set of heads that differ in K alone, of those with a head of the run if there are such; of each
-    place in the grid one head a seed."""
+def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
+    """The largest set of heads that differ in K alone, one head for each cell and seed; sets with a head of the run are
+    preferred."""
     sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
-    for head in evidence.by_choice(evidence.trained, "vse_infty"):
+    for head in inputs.preferred_first(inputs.trained, "vse_infty"):
         k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
         if k_image is not None and k_text is not None:
-            places = sets.setdefault(head.alike("image_pooling", "text_pooling"), {})
-            places.setdefault((k_image, k_text), []).append(head)
-    large = [{place: one_a_seed(heads) for place, heads in places.items()}
-             for places in sets.values() if len(places) >= LEAST]
+            cells = sets.setdefault(head.settings_key("image_pooling", "text_pooling"), {})
+            cells.setdefault((k_image, k_text), []).append(head)
+    large = [{cell: one_per_seed(heads) for cell, heads in cells.items()}
+             for cells in sets.values() if len(cells) >= LEAST]
     if not large:
-        raise Lacking("four or more heads that differ in K of their k-max poolings alone: train vse_infty-max_max, "
-                      "vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one feature, or such recipes "
-                      "with image_pooling {name: kmax, k: I} and text_pooling {name: kmax, k: T}")
-    of_run = [places for places in large if any(head.system in evidence.run for heads in places.values()
-                                                for head in heads)]
-    largest = max(of_run or large, key=lambda places: sum(map(len, places.values())))
+        raise MissingInputs("four or more heads that differ in K of their k-max poolings alone: train "
+                            "vse_infty-max_max, vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one "
+                            "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
+                            "{name: kmax, k: T}")
+    of_run = [cells for cells in large if any(head.system in inputs.run for heads in cells.values() for head in heads)]
+    largest = max(of_run or large, key=lambda cells: sum(map(len, cells.values())))
     return [head for heads in largest.values() for head in heads]
 
 
 def _k(pooling: Mapping[str, Any]) -> float | None:
-    """K of a pooling: 1 for max, infinity for mean; None for any but these and kmax."""
+    """K of a pooling: 1 for max, infinity for mean; None for poolings other than these and kmax."""
     match pooling:
         case {"name": "kmax", **options}:
             return float(KMaxPool(1, **options).k)
@@ -88,7 +98,7 @@ def _shown(k: float) -> str:
 
 
 def _write_values(axes: Axes, values: np.ma.MaskedArray) -> None:
-    """Every cell's value, light on dark and dark on light; a frame around the best."""
+    """Write every cell's value, white on dark and black on light cells, and frame the best."""
     dark_below = (values.min() + values.max()) / 2
     for (row, column), value in np.ndenumerate(values):
         if value is np.ma.masked or np.isnan(value):

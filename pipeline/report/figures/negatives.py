@@ -7,22 +7,39 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN, GREY, LINES, Drawing, Lacking, blank, legend_above
-from pipeline.report.figures.evidence import Evidence, not_the_papers
+from pipeline.report.figures.drawing import (
+    COLUMN_WIDTH,
+    GREY,
+    LINES,
+    Drawing,
+    MissingInputs,
+    empty_figure,
+    legend_above,
+)
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 from pipeline.report.heads import TrainedHead
 
 WINDOWS = 20
-"""A line is as smooth as if training had so many points: legible in a column, and a fall within an epoch still seen."""
+"""The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows."""
 
 
-def draw(evidence: Evidence) -> Drawing:
-    """One line a feature: the running mean of K over the training steps, with each step's own K faint behind it.
+def draw(inputs: FigureInputs) -> Drawing:
+    """One line for each feature: the running mean of K over the training steps; each step's own K is faint.
 
-    Raises Lacking without a head that was trained with AdOpt and says so step by step.
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no head was trained with AdOpt and recorded K at each step.
+
+    Source: VSE+2AD, equation 6 and Figure C-2.
     """
-    heads = _chosen(evidence)
+    heads = _chosen(inputs)
     window = _window(max(len(head.steps) for head in heads))
-    figure = blank(COLUMN, 2.3)
+    figure = empty_figure(COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     rows = []
     for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
@@ -37,19 +54,19 @@ def draw(evidence: Evidence) -> Drawing:
     least = min(head.steps["negatives"].min() for head in heads)
     _frame(axes, least, heads[0].description["training"]["batch_size"] - 1)
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2, on "
-               f"{evidence.title}. Lines: mean over the {window} steps around each; faint: every step. "
+               f"{inputs.title}. Lines: mean over the {window} steps around each; faint: every step. "
                f"{names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + not_the_papers(head.member for head in heads))
+               + stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
 
 
-def _chosen(evidence: Evidence) -> list[TrainedHead]:
-    """A head of each feature, all of one recipe, text encoder and seed."""
-    adaptive = [head for head in evidence.trained
+def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
+    """Heads of one recipe, text encoder and seed, one for each feature."""
+    adaptive = [head for head in inputs.trained
                 if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps]
     if not adaptive:
-        raise Lacking("a head that was trained with the objective adopt: train vse2ad")
-    return evidence.system(adaptive, "vse2ad")
+        raise MissingInputs("a head that was trained with the objective adopt: train vse2ad")
+    return inputs.preferred_system(adaptive, "vse2ad")
 
 
 def _window(steps: int) -> int:
@@ -59,8 +76,9 @@ def _window(steps: int) -> int:
 
 
 def _frame(axes: Axes, least: float, most: int) -> None:
-    """The axes, and as a dotted line how many negatives a batch has. K may stay close to it: the axis begins below
-    the least K, not at 0.
+    """Set up the axes, with a dotted line at the number of negatives in a batch.
+
+    K often stays close to that line, so the axis begins just below the least K, not at 0.
     """
     axes.axhline(most, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.annotate(f"all {most} of the batch", (1, most), xytext=(0, 2), textcoords="offset points", va="bottom",

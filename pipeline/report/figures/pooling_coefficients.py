@@ -10,25 +10,34 @@ from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO
 from pipeline.report import names
-from pipeline.report.figures.drawing import LINES, PAGE, Drawing, Lacking, blank
-from pipeline.report.figures.evidence import Evidence, not_the_papers
+from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, MissingInputs, empty_figure
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 from pipeline.report.heads import TrainedHead
 from pipeline.training.checkpoint import load_tensors
 
 CAPTION_TOKENS = 15
 
 
-def draw(evidence: Evidence) -> Drawing:
-    """Left the images' coefficients by position, right the captions'; one line for each feature's head.
+def draw(inputs: FigureInputs) -> Drawing:
+    """Coefficients by position, of images on the left and captions on the right; one line for each feature.
 
-    Raises Lacking without a head with GPO on either side.
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no head has GPO on both sides.
+
+    Source: VSE∞, Figure 5.
     """
-    heads = _chosen(evidence)
-    figure = blank(PAGE, 2.2)
+    heads = _chosen(inputs)
+    figure = empty_figure(PAGE_WIDTH, 2.2)
     panels = figure.subplots(1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
-        for axes, side, size in zip(panels, ("image", "text"), (evidence.items[head.feature], CAPTION_TOKENS),
+        for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.feature], CAPTION_TOKENS),
                                     strict=True):
             theta = coefficients(head, f"{side}_pooling", size)
             label = f"{head.feature}, N = {size}" if side == "image" else f"beside {head.feature}, N = {size}"
@@ -39,25 +48,25 @@ def draw(evidence: Evidence) -> Drawing:
     for axes, title in zip(panels, ("images", "captions"), strict=True):
         axes.set(title=title, xlabel="position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
         axes.legend()
-    caption = (f"Pooling coefficients that GPO learned on {evidence.title}, after Figure 5 of VSE∞: the weight of the "
+    caption = (f"Pooling coefficients that GPO learned on {inputs.title}, after Figure 5 of VSE∞: the weight of the "
                f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
                f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + not_the_papers(head.member for head in heads))
+               + stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
 
 
-def _chosen(evidence: Evidence) -> list[TrainedHead]:
-    """The heads of one recipe, text encoder and seed with GPO on both sides."""
-    heads = [head for head in evidence.heads
+def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
+    """Heads of one recipe, text encoder and seed with GPO on both sides."""
+    heads = [head for head in inputs.heads
              if all(_is_plain_gpo(head.setting(f"{side}_pooling")) for side in ("image", "text"))]
     if not heads:
-        raise Lacking("a head with gpo for images and captions, not data dependent and not per dimension: "
+        raise MissingInputs("a head with gpo for images and captions, not data dependent and not per dimension: "
                       "train vse_infty")
-    return evidence.system(heads, "vse_infty")
+    return inputs.preferred_system(heads, "vse_infty")
 
 
 def _is_plain_gpo(setting: object) -> bool:
-    """Its coefficients depend on the size alone and are one curve."""
+    """Whether the coefficients depend on the number of items alone, and are the same for every dimension."""
     match setting:
         case {"name": "gpo", **options}:
             return not (options.get("data_dependent") or options.get("per_dimension"))
@@ -66,7 +75,19 @@ def _is_plain_gpo(setting: object) -> bool:
 
 @torch.inference_mode()
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
-    """θ [size] float32 of a head's GPO, from its checkpoint; `side` is image_pooling or text_pooling."""
+    """The pooling coefficients of a head's GPO, from its checkpoint.
+
+    Args:
+        head: A head with GPO.
+        side: image_pooling or text_pooling.
+        size: N, the number of items.
+
+    Returns:
+        θ, float32 [N], the weight of the k-th greatest value at position k - 1.
+
+    Raises:
+        InputError: If the checkpoint does not fit the head's settings.
+    """
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.description["training"]["dimension"], **options)
     tensors, _ = load_tensors(head.folder / "best.safetensors")

@@ -9,20 +9,29 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN, LINES, Drawing, Lacking, blank, legend_above
-from pipeline.report.figures.evidence import Evidence, not_the_papers
-from pipeline.report.heads import TrainedHead, one_a_seed
+from pipeline.report.figures.drawing import COLUMN_WIDTH, LINES, Drawing, MissingInputs, empty_figure, legend_above
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+from pipeline.report.heads import TrainedHead, one_per_seed
 
 OBJECTIVES = {"adopt": "with AdOpt", "triplet": "without AdOpt (hard triplet)"}
 
 
-def draw(evidence: Evidence) -> Drawing:
-    """One line an objective: the mean over the seeds, and the range from the lowest to the highest.
+def draw(inputs: FigureInputs) -> Drawing:
+    """One line for each objective: the mean over the seeds, and a band from the lowest to the highest.
 
-    Raises Lacking unless heads of both are there that differ in nothing but objective and seed.
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no two heads differ in nothing but the objective.
+
+    Source: VSE+2AD, Figure A.2-1.
     """
-    pair = _pair(evidence.by_choice(evidence.trained, "vse2ad"))
-    figure = blank(COLUMN, 2.2)
+    pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
+    figure = empty_figure(COLUMN_WIDTH, 2.2)
     axes = figure.subplots()
     for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
         _plot(axes, heads, OBJECTIVES[objective], line)
@@ -32,23 +41,23 @@ def draw(evidence: Evidence) -> Drawing:
     first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
     seeds = max(map(len, pair.values()))
     spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
-    caption = (f"RSUM on the val split of {evidence.title} over the epochs, with AdOpt and with the hard triplet loss "
+    caption = (f"RSUM on the val split of {inputs.title} over the epochs, with AdOpt and with the hard triplet loss "
                f"in its place, after Figure A.2-1 of VSE+2AD. {names.method(first.recipe)}, {first.feature} features, "
-               f"{names.encoder(first.text)}.{spread}{not_the_papers(head.member for head in shown)}")
+               f"{names.encoder(first.text)}.{spread}{stand_in_sentence(head.member for head in shown)}")
     rows = [{"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
              "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
-    """Heads by objective, one a seed, all else but the seed being equal; the first of such pairs."""
+    """Objective -> heads, one for each seed, that differ in nothing else; the first such pair."""
     for anchor in heads:
-        alike = [head for head in heads if head.alike("objective") == anchor.alike("objective")]
-        by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(alike)}
+        equal = [head for head in heads if head.settings_key("objective") == anchor.settings_key("objective")]
+        by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(equal)}
         if by_name.keys() >= OBJECTIVES.keys():
-            return {name: one_a_seed(head for head in alike if head.setting("objective") == by_name[name])
+            return {name: one_per_seed(head for head in equal if head.setting("objective") == by_name[name])
                     for name in OBJECTIVES}
-    raise Lacking("two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
+    raise MissingInputs("two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
                   "vse2ad-noadopt on one feature")
 
 

@@ -1,6 +1,5 @@
-"""results/report.html: one page that a reader opens from disk. What it holds, and how it becomes HTML."""
+"""results/report.html: one page that opens from disk, without network."""
 
-from pipeline.report.page.contents import Contents
-from pipeline.report.page.render import render
+from pipeline.report.page.render import Contents, render
 
 __all__ = ["Contents", "render"]

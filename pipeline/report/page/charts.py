@@ -1,4 +1,4 @@
-"""Learning curves as geometry: the template draws them as SVG, so that they follow the page's colours."""
+"""Learning curves as coordinates; the template draws them as SVG in the page's colours."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
 
 @dataclass(frozen=True)
 class Line:
-    """One head's curve. kind: its feature, which decides colour, dash and marker. points: (x, y) on the drawing;
-    values: (epochs trained, RSUM)."""
+    """One head's curve.
+
+    Attributes:
+        label: Its feature and seed.
+        kind: Its feature, which decides colour, dash and marker.
+        points: (x, y) in the drawing's units.
+        values: (epochs trained, RSUM on val), one for each point.
+        best: Position of the epoch that was kept.
+    """
 
     label: str
     kind: str
@@ -28,15 +35,33 @@ class Line:
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis, and where it stands."""
+    """A label on an axis.
 
-    place: float
+    Attributes:
+        position: Its coordinate along the axis, in the drawing's units.
+        text: The label.
+    """
+
+    position: float
     text: str
 
 
 @dataclass(frozen=True)
 class Chart:
-    """RSUM on val over the epochs, one line for each head of a recipe and text encoder."""
+    """RSUM on val over the epochs, one line for each head of a recipe and text encoder.
+
+    Attributes:
+        title: Recipe and text encoder.
+        lines: The curves.
+        x_ticks: Labels of the epochs.
+        y_ticks: Labels of RSUM.
+        width: Of the drawing, in its units.
+        height: Of the drawing.
+        left: The plot's left edge.
+        right: The plot's right edge.
+        top: The plot's upper edge.
+        bottom: The plot's lower edge.
+    """
 
     title: str
     lines: Sequence[Line]
@@ -51,12 +76,19 @@ class Chart:
 
     @property
     def kinds(self) -> list[str]:
-        """The features in it, for its key."""
+        """The features in it, for the legend."""
         return [feature for feature in FEATURES if any(line.kind == feature for line in self.lines)]
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
-    """One chart for each recipe and text encoder, in the order of the heads; of those that were trained here."""
+    """Chart the heads that were trained here.
+
+    Args:
+        heads: Heads; those without a history are left out.
+
+    Returns:
+        One chart for each recipe and text encoder, in the order of the heads.
+    """
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
     for head in (head for head in heads if head.history):
         groups.setdefault((head.recipe, head.text), []).append(head)
@@ -88,7 +120,16 @@ def _chart(title: str, heads: Sequence[TrainedHead]) -> Chart:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """At most `most` + 1 round numbers, 1, 2 or 5 times a power of ten apart, from below `low` to above `high`."""
+    """Round numbers for an axis, 1, 2 or 5 times a power of ten apart.
+
+    Args:
+        low: The smallest value shown.
+        high: The largest value shown.
+        most: The most intervals.
+
+    Returns:
+        At most `most` + 1 numbers, from at most `low` to at least `high`.
+    """
     rough = max(high - low, 1e-9) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))

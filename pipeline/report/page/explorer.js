@@ -23,7 +23,7 @@
     delete FILTERS.lost;
   }
 
-  // Each query once: its number, its ground truth, and the words it is found by.
+  // Each query once: its number, its ground truth, and the words that find it.
   const queries = {
     t2i: data.t2i.map((query, number) => ({
       ...query,
@@ -111,14 +111,14 @@
     stop(buttons.find((button) => button.hasAttribute("aria-current")) ?? buttons[0]);
   }
 
-  // The list is one stop of the Tab key: at the button where its reader is, or at the query that is shown.
+  // The whole list is one stop of the Tab key: the button with the focus, or the query that is shown.
   function stop(at) {
     for (const button of listed()) button.tabIndex = button === at ? 0 : -1;
   }
 
   function open(query) {
     show(query);
-    at("said").textContent = `Shown: ${query.title}. Rank of the ground truth: ${ranks(query)}.`;
+    at("announcement").textContent = `Shown: ${query.title}. Rank of the ground truth: ${ranks(query)}.`;
     try {
       history.replaceState(null, "", `#query=${state.way}-${query.number}`);
     } catch { /* some browsers allow no addresses within a file */ }
@@ -162,7 +162,7 @@
       make("ol", { class: state.way === "t2i" ? "images" : "texts" }, ...entries));
   }
 
-  // Arrow keys walk the list; Enter and space open, as on any button.
+  // Arrow keys move along the list; Enter and space open a query.
   at("found").addEventListener("keydown", (event) => {
     const buttons = listed();
     const here = buttons.indexOf(document.activeElement);

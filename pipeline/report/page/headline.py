@@ -1,4 +1,4 @@
-"""The table of results: each system's recalls and RSUM, with intervals or the spread over seeds."""
+"""The table of results: each system's recalls and RSUM, with intervals or the deviation over seeds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.report import names
-from pipeline.report.measured import Measured, read
+from pipeline.report import emphasis, names
+from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import stand_ins
 from pipeline.report.numerals import rounded
 from pipeline.report.published import COLUMNS
+from pipeline.report.read_metrics import read_metrics
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number as it is shown, and what follows it: [low, high] in `low` and `high`, or a `spread` over seeds."""
+class HeadlineNumber:
+    """A number as printed, with its interval or its deviation over seeds.
+
+    Attributes:
+        text: The number.
+        low: Lower end of the 95 % interval, "" for none.
+        high: Upper end of it.
+        spread: Standard deviation over seeds, "" for a single seed.
+    """
 
     text: str
     low: str = ""
@@ -25,7 +33,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Span:
-    """Where a row's RSUM and its interval lie between the table's least and greatest, in percent of the width."""
+    """A row's RSUM on the table's scale, in percent of its width.
+
+    Attributes:
+        value: RSUM.
+        low: Lower end of its interval, or of the range over seeds.
+        high: Upper end of it.
+    """
 
     value: float
     low: float
@@ -33,15 +47,27 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One system over its seeds. numbers: by column, i2t_r1 … rsum; stand_ins: networks that are not the papers'."""
+class HeadlineRow:
+    """One system over its seeds.
+
+    Attributes:
+        method: Its method, and the steps after its ensemble.
+        text: Its text encoder.
+        visual: Its visual features.
+        seeds: The number of seeds.
+        systems: Its names in `results/metrics.json`.
+        numbers: Column, i2t_r1 … rsum -> number.
+        stand_ins: Networks that are not the papers'.
+        best: The columns in which it is the best of the table.
+        span: RSUM as it is drawn.
+    """
 
     method: str
     text: str
     visual: str
     seeds: int
     systems: Sequence[str]
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, HeadlineNumber]
     stand_ins: Sequence[str]
     best: frozenset[str]
     span: Span
@@ -54,14 +80,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Headline:
-    """One test set by one protocol."""
+    """The results on one test set by one protocol.
+
+    Attributes:
+        dataset: The data set's name here.
+        split: The split that was ranked.
+        protocol: The evaluation protocol.
+        images: Number of images.
+        captions: Number of captions.
+        rows: The systems.
+    """
 
     dataset: str
     split: str
     protocol: str
     images: int
     captions: int
-    rows: Sequence[Row]
+    rows: Sequence[HeadlineRow]
 
     @property
     def data(self) -> str:
@@ -70,52 +105,64 @@ class Headline:
 
     @property
     def stand_ins(self) -> list[str]:
-        """What made features in the place of the papers' networks."""
-        return sorted({told for row in self.rows for told in row.stand_ins})
+        """The stand-ins of all rows."""
+        return sorted({stand_in for row in self.rows for stand_in in row.stand_ins})
 
 
 def headlines(metrics: Mapping[str, Any]) -> list[Headline]:
-    """The tables of the parsed `results/metrics.json`. Raises InputError where it cannot be read."""
-    tables: dict[tuple[str, str, str, int, int], list[Measured]] = {}
-    for system in read(metrics):
+    """The tables of results.
+
+    Args:
+        metrics: The parsed `results/metrics.json`.
+
+    Returns:
+        One table for each test set and protocol.
+
+    Raises:
+        InputError: If the metrics cannot be read.
+    """
+    tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
+    for system in read_metrics(metrics):
         o = system.origin
         tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
     return [Headline(dataset, split, protocol, images, captions, _rows(systems, metrics))
             for (dataset, split, protocol, images, captions), systems in tables.items()]
 
 
-def _rows(systems: Sequence[Measured], metrics: Mapping[str, Any]) -> list[Row]:
+def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list[HeadlineRow]:
     numbers = [{column: _number(system, column, metrics) for column in COLUMNS} for system in systems]
-    best = {column: max(rounded(system.mean(column)) for system in systems) for column in COLUMNS}
+    best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in enumerate(systems)})
+            for column in COLUMNS}
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = (most - least) or 1.0
     rows = []
-    for system, shown, (low, high) in zip(systems, numbers, ends, strict=True):
+    for index, (system, shown, (low, high)) in enumerate(zip(systems, numbers, ends, strict=True)):
         o = system.origin
         span = Span(*(100 * (value - least) / width for value in (system.mean("rsum"), low, high)))
-        winners = frozenset(column for column in COLUMNS if rounded(system.mean(column)) == best[column])
-        rows.append(Row(names.method(o.recipe, o.visual), names.encoder(o.text), names.features(o.visual),
-                        len(system.systems), system.systems, shown, stand_ins(system), winners, span))
+        winners = frozenset(column for column in COLUMNS if index in best[column])
+        method = ", ".join((names.method(o.recipe, o.visual), *o.steps))
+        rows.append(HeadlineRow(method, names.encoder(o.text), names.features(o.visual), len(system.systems),
+                                system.systems, shown, stand_ins(system), winners, span))
     return rows
 
 
-def _number(system: Measured, column: str, metrics: Mapping[str, Any]) -> Number:
+def _number(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> HeadlineNumber:
     text, spread = str(rounded(system.mean(column))), system.spread(column)
     if spread is not None:
-        return Number(text, spread=str(rounded(spread)))
+        return HeadlineNumber(text, spread=str(rounded(spread)))
     interval = _interval(system, column, metrics)
-    return Number(text, *(str(rounded(end)) for end in interval)) if interval else Number(text)
+    return HeadlineNumber(text, *(str(rounded(end)) for end in interval)) if interval else HeadlineNumber(text)
 
 
-def _ends(system: Measured, metrics: Mapping[str, Any]) -> tuple[float, float]:
-    """RSUM's interval; over several seeds the lowest and highest."""
+def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:
+    """The interval of RSUM; over several seeds, or without an interval, the lowest and highest."""
     interval = _interval(system, "rsum", metrics)
     return interval if interval and len(system.systems) == 1 else (min(system.values["rsum"]),
                                                                      max(system.values["rsum"]))
 
 
-def _interval(system: Measured, column: str, metrics: Mapping[str, Any]) -> tuple[float, float] | None:
+def _interval(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> tuple[float, float] | None:
     """The interval that `pipeline evaluate` wrote for one run; None where it wrote none."""
     interval = metrics[system.systems[0]][system.origin.protocol].get("interval")
     if not interval:

@@ -1,4 +1,4 @@
-"""What each member adds to an ensemble: the ensemble against itself without that member, on the same queries."""
+"""What each member adds to an ensemble: the ensemble with and without it, on the same queries."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ from pipeline.settings import Evaluate
 
 @dataclass(frozen=True)
 class Part:
-    """One member. alone, without: RSUM of the member by itself, and of the others; effect: what it adds, with its
-    95 % interval, p of the paired randomisation test, and this p corrected for all members of all ensembles."""
+    """What one member adds.
+
+    Attributes:
+        name: The member's feature.
+        alone: RSUM of the member by itself.
+        without: RSUM of the mean of the other members.
+        effect: RSUM of the ensemble minus `without`.
+        low: Lower end of the effect's 95 % interval.
+        high: Upper end of it.
+        p: Two-sided p of the paired randomisation test.
+        holm: This p, corrected for all members of all ensembles.
+    """
 
     name: str
     alone: float
@@ -28,7 +38,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Effect:
-    """One ensemble by its mean: RSUM with all members, and each member's part."""
+    """One ensemble, the mean of its members.
+
+    Attributes:
+        name: Its title.
+        protocol: The evaluation protocol.
+        rsum: RSUM with all members.
+        parts: What each member adds.
+    """
 
     name: str
     protocol: str
@@ -37,15 +54,25 @@ class Effect:
 
     @property
     def largest(self) -> float:
-        """The largest end of an interval, by size: the scale of the drawing."""
+        """The largest absolute end of an interval, which is the scale of the drawing."""
         return max(max(abs(part.low), abs(part.high), abs(part.effect)) for part in self.parts) or 1.0
 
 
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings: Evaluate,
             progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
-    """The effects in ensembles of two or more members; each maps a member's name to its similarity store.
+    """Measure what each member adds to ensembles of two or more members.
 
-    Every subset is measured once; `progress` is told which. Raises InputError where members do not fit together.
+    Args:
+        ensembles: Title -> member's name -> its similarity store.
+        protocol: The evaluation protocol.
+        settings: Number of resamples, seed and block size.
+        progress: Called with the name of each subset before it is measured; every subset is measured once.
+
+    Returns:
+        One entry for each ensemble.
+
+    Raises:
+        InputError: If the members are not of the same images and captions.
     """
     stores = {path: SimilarityStore.open(path) for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}

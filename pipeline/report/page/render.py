@@ -1,10 +1,12 @@
-"""The page as HTML: every text escaped, nothing fetched, scripts and styles allowed by their digest alone."""
+"""What the page holds, and the page as HTML: text escaped, nothing fetched, scripts and styles allowed by digest."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -12,15 +14,57 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.report.networks import STAND_IN
-from pipeline.report.page.contents import Contents
+from pipeline.report.page.charts import Chart
+from pipeline.report.page.headline import Headline
+from pipeline.report.page.members import Effect
+from pipeline.report.page.stores import Failure
 
-# Characters that HTML does not know: controls, and code points that are no characters.
+# Characters that HTML does not allow: controls, and code points that are no characters.
 UNKNOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What the page holds. A section without content says so.
+
+    Attributes:
+        title: The data set's name.
+        about: What the data set is; `code` in backticks.
+        licence: The data set's licence.
+        headlines: One table of results for each protocol.
+        curves: Learning curves of the run's heads, a chart for each recipe and text encoder.
+        further_curves: Learning curves of other heads.
+        effects: Ensembles, with what each member adds.
+        explorer: What explorer.js reads, see `explorer.gather`; {} where nothing is scored.
+        run: The run in words.
+        failures: Images without features.
+        stores: The feature stores that were looked at.
+        provenance: Heading -> settings, digests and versions.
+    """
+
+    title: str
+    about: str
+    licence: str
+    headlines: Sequence[Headline] = ()
+    curves: Sequence[Chart] = ()
+    further_curves: Sequence[Chart] = ()
+    effects: Sequence[Effect] = ()
+    explorer: Mapping[str, Any] = field(default_factory=dict)
+    run: str = ""
+    failures: Sequence[Failure] = ()
+    stores: Sequence[str] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
 def render(contents: Contents) -> str:
-    """The whole page. It holds its style, its script and its data, and forbids everything else (a Content-Security-
-    Policy), so that no text in it can run or load anything, whatever it holds."""
+    """Render the page. It holds its style, script and data; a Content-Security-Policy forbids everything else.
+
+    Args:
+        contents: What the page holds.
+
+    Returns:
+        An HTML document in which no text from data can run or load anything.
+    """
     environment = Environment(loader=PackageLoader("pipeline.report", "page"), autoescape=True, trim_blocks=True,
                               lstrip_blocks=True, undefined=StrictUndefined, finalize=_known)
     folder = files("pipeline.report.page")
@@ -33,7 +77,7 @@ def render(contents: Contents) -> str:
 
 
 def _known(value: Any) -> Any:
-    """Texts without what HTML cannot hold, also those within; all else, and what is HTML already, as it is."""
+    """Replace characters that HTML does not know in a text, or in the texts of a list or mapping. `Markup` is kept."""
     if isinstance(value, dict):
         return {key: _known(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the feature stores say of themselves: what made them, and which images failed."""
+"""What made the feature stores, and which images failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from pipeline.store.layout import describe
 
 @dataclass(frozen=True)
 class Failure:
-    """An image without features in one store: its row, file name, and why."""
+    """An image without features.
+
+    Attributes:
+        store: The feature.
+        row: Its row in the store.
+        file: Its file name.
+        reason: Why it has no features.
+    """
 
     store: str
     row: int
@@ -24,7 +31,17 @@ class Failure:
 
 
 def failures(stores: Mapping[str, Path]) -> list[Failure]:
-    """The rows of every store's failures.csv. Raises InputError where one cannot be read."""
+    """Read which images failed.
+
+    Args:
+        stores: Feature -> its store.
+
+    Returns:
+        The rows of every store's failures.csv.
+
+    Raises:
+        InputError: If such a file cannot be read.
+    """
     found = []
     for name, path in stores.items():
         try:
@@ -38,8 +55,18 @@ def failures(stores: Mapping[str, Path]) -> list[Failure]:
 
 
 def made_from(path: Path) -> dict[str, Any]:
-    """A store's fingerprint, its digest, sizes, and the versions of the libraries that made it."""
-    describe(path)  # refuses what is no store, and fingerprints that were edited
+    """What made a store.
+
+    Args:
+        path: The store.
+
+    Returns:
+        Its fingerprint, the fingerprint's digest, sizes, and the versions of the libraries that made it.
+
+    Raises:
+        StoreError: If there is no store, or its fingerprint was edited.
+    """
+    describe(path)
     attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
     return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
             if key in attributes}

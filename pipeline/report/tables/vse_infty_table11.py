@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.report import published
+from pipeline.report import emphasis, published
 from pipeline.report.measured import Results
 from pipeline.report.numerals import rounded, signed
-from pipeline.report.table import Cell, Column, Note, Panel, Row, RowGroup, Table
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
 PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
 SIZES = ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger")
@@ -27,8 +27,18 @@ Errors = dict[tuple[str, str], Decimal]
 
 
 def build(results: Results, delta: bool) -> Table:
-    """Published rows, and those of `results.synthetic`; the difference is in the mean of a row's 15
-    errors."""
+    """Build the table.
+
+    Args:
+        results: What was measured; the table reads `results.synthetic`.
+        delta: Whether a last column shows the difference, measured minus published, in the mean of a row's 15 errors.
+
+    Returns:
+        The published rows, and below them the measured ones.
+
+    Raises:
+        InputError: If the errors are incomplete or no numbers.
+    """
     printed = _by_design(row.cells for row in published.load("vse_infty_table11"))
     measured = _by_design(results.synthetic)
     groups = [_group(printed, "", {} if delta else None)]
@@ -73,14 +83,15 @@ def _by_design(rows: Iterable[Mapping[str, Any]]) -> dict[Design, Errors]:
 
 
 def _group(designs: Mapping[Design, Errors], title: str, bases: Mapping[Design, Errors] | None) -> RowGroup:
-    best = {cell: min(errors[cell] for errors in designs.values()) for cell in CELLS}
+    best = {cell: emphasis.best({index: errors[cell] for index, errors in enumerate(designs.values())},
+                                less_is_better=True) for cell in CELLS}
     rows = []
-    for design, errors in designs.items():
+    for index, (design, errors) in enumerate(designs.items()):
         cells = [*map(Cell, design)]
-        cells += [Cell(_shown(errors[c]), bold="black" if errors[c] == best[c] else None) for c in CELLS]
+        cells += [Cell(_shown(errors[c]), bold="black" if index in best[c] else None) for c in CELLS]
         if bases is not None:
             cells.append(Cell(_difference(errors, bases.get(design))))
-        rows.append(Row(tuple(cells)))
+        rows.append(TableRow(tuple(cells)))
     return RowGroup(tuple(rows), title)
 
 

@@ -1,4 +1,4 @@
-"""VSE∞ Tables 1, 6, 7, 8, 12 and 13: one part of the method varied, COCO 5-fold 1K. A line in `ABLATIONS` each."""
+"""VSE∞ Tables 1, 6, 7, 8, 12 and 13: one part of the method varied, COCO 5-fold 1K. An entry in `ABLATIONS` each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.report import emphasis, names, published
-from pipeline.report.compose import Draft, compose
-from pipeline.report.entries import Place, published_entries
-from pipeline.report.layout import Layout
-from pipeline.report.measured import Measured, Results
+from pipeline.report import emphasis, names
+from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
-from pipeline.report.table import Table
-from pipeline.report.tables.vse_infty_main import DIRECTIONS
+from pipeline.report.result_rows import RowHeader
+from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.table_columns import TableColumns
+from pipeline.report.tables.vse_infty_tables_2_10 import DIRECTIONS
 
 BEST = "Best Pooling Function"
 """Section 3.1: max pooling of regions, 20-max of grids."""
@@ -25,14 +24,15 @@ SETTING = (
 
 @dataclass(frozen=True)
 class Ablation:
-    """A table.
+    """One of the tables.
 
     Attributes:
-        caption: what is varied. headings: of the label columns that say how.
-        columns: where the published row says it.
-        recipes: how each recipe stands there; with a visual feature behind a slash, on that feature alone.
-        text: the text encoder of published rows that name none.
-        ranks: the K of R@K that the paper prints.
+        caption: What is varied.
+        headings: The headings of the label columns that say how.
+        columns: The columns of the published file that hold these labels.
+        recipes: Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
+        text: The text encoder of published rows that name none.
+        metrics: The metrics of each direction that the paper prints.
     """
 
     caption: str
@@ -40,7 +40,7 @@ class Ablation:
     columns: tuple[str, ...]
     recipes: Mapping[str, tuple[str, ...]]
     text: str = ""
-    ranks: tuple[int, ...] = (1, 5)
+    metrics: tuple[str, ...] = ("r1", "r5")
 
 
 ABLATIONS = {
@@ -49,7 +49,7 @@ ABLATIONS = {
         {"vse_pp": ("AvgPool",), "vse_pp-seq2seq": ("Seq2Seq",), "vse_pp-selfattn": ("SelfAttn",),
          "vse_pp-gcn_mean": ("GCN+AvgPool",), "vse_pp-gcn_seq2seq": ("GCN+Seq2Seq",),
          "vse_pp-max/R": (BEST,), "vse_pp-max": ("MaxPool",),
-         "vse_pp-kmax20/G": (BEST,), "vse_pp-kmax20": ("20-MaxPool",)}, text="bigru", ranks=(1,)),
+         "vse_pp-kmax20/G": (BEST,), "vse_pp-kmax20": ("20-MaxPool",)}, text="bigru", metrics=("r1",)),
     "vse_infty_table6": Ablation(
         "Aggregators of image items and of tokens", ("Visual Aggr.", "Text Aggr."), ("visual_aggr", "text_aggr"),
         {"vse_infty-mean_cls": ("AvgPool", "CLS"), "vse_infty-mean_gpo": ("AvgPool", "GPO"),
@@ -71,32 +71,30 @@ ABLATIONS = {
 MARKS = {"1": "✓", "0": "✗"}
 
 
-def build(name: str, results: Results, delta: bool) -> Table:
-    """Published rows, and the measured ones of the table's recipes."""
-    ablation = ABLATIONS[name]
-    layout = Layout(("Features", *ablation.headings), (("coco_1k_5fold", "COCO 5-fold 1K Test"),), DIRECTIONS,
-                    ranks=ablation.ranks, rsum=False)
-    rows, doubts = published_entries(published.load(name), partial(_published, ablation), layout.shown())
-    features = list(dict.fromkeys(entry.place.group for entry in rows))
-    rows.sort(key=lambda entry: features.index(entry.place.group))
+def _table(name: str, ablation: Ablation) -> RetrievalTable:
+    columns = TableColumns(("Features", *ablation.headings), (("coco_1k_5fold", "COCO 5-fold 1K Test"),), DIRECTIONS,
+                           metrics=ablation.metrics, rsum=False)
     caption = f"{ablation.caption}, after Table {name.removeprefix('vse_infty_table')} of VSE∞. {SETTING}"
-    draft = Draft(name, caption, layout, rows, doubts, emphasis.best_of_groups, partial(_measured, ablation))
-    return compose(draft, results.systems, delta)
+    return RetrievalTable(name, caption, columns, partial(_measured, ablation), partial(_published, ablation),
+                          emphasis.best_of_groups)
 
 
-def _published(ablation: Ablation, row: PublishedRow) -> Place:
+def _published(ablation: Ablation, row: PublishedRow) -> RowHeader:
     values = tuple(MARKS.get(row[column], row[column]) for column in ablation.columns)
-    return _place(row["visual_feature"], row["text_encoder"] or ablation.text, values)
+    return _header(row["visual_feature"], row["text_encoder"] or ablation.text, values)
 
 
-def _measured(ablation: Ablation, system: Measured) -> Place | None:
+def _measured(ablation: Ablation, system: MeasuredSystem) -> RowHeader | None:
     origin, recipes = system.origin, ablation.recipes
     if len(origin.visual) > 1:  # an ensemble
         return None
     values = recipes.get(f"{origin.recipe}/{origin.visual}") or recipes.get(origin.recipe)
-    return _place(origin.visual, origin.text, values) if values else None
+    return _header(origin.visual, origin.text, values) if values else None
 
 
-def _place(visual: str, text: str, values: tuple[str, ...]) -> Place:
+def _header(visual: str, text: str, values: tuple[str, ...]) -> RowHeader:
     features = f"{names.features(visual)} + {names.encoder(text)}"
-    return Place((features, *values), group=features, system=(features, *values))
+    return RowHeader((features, *values), group=features, identity=(features, *values))
+
+
+TABLES = {name: _table(name, ablation) for name, ablation in ABLATIONS.items()}

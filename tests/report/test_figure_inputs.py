@@ -24,7 +24,7 @@ GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
 
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
-    return figures.draw(name, figures.Evidence("Invented", read_heads(folder), ITEMS, **more))
+    return figures.draw(name, figures.FigureInputs("Invented", read_heads(folder), ITEMS, **more))
 
 
 def gallery(untrained: list[str]) -> Gallery:

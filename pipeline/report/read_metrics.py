@@ -1,0 +1,147 @@
+"""Reading `results/metrics.json`: checked, and the seeds of one system brought together."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.features import FEATURES, letters
+from pipeline.provenance.head_record import Member, differences
+from pipeline.report.measured import MeasuredSystem, Origin
+from pipeline.report.published import RECALLS
+from pipeline.report.table_columns import METRICS
+
+
+def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
+    """Read the evaluated systems.
+
+    A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept.
+
+    Args:
+        metrics: The parsed `results/metrics.json`.
+
+    Returns:
+        One system for each origin, in file order.
+
+    Raises:
+        InputError: If a system does not say what made it (as in metrics of earlier versions), if a metric is missing or
+            not finite, if one system and seed occurs twice, or if seeds of one name were trained with other settings or
+            on other features.
+    """
+    found: dict[Origin, dict[int, _Run]] = defaultdict(dict)
+    for name, made_from, protocol, scores in _evaluations(metrics):
+        origin, seed = _origin(name, made_from, protocol, scores)
+        lone = made_from.get("ensemble") is None
+        run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from))
+        other = found[origin].get(seed)
+        if other and other.lone == run.lone:
+            raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
+        if other is None or other.lone:
+            found[origin][seed] = run
+    return tuple(_over_seeds(origin, runs) for origin, runs in found.items())
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One seed. lone: a head by itself, not an ensemble. values: by column. members: the heads behind them."""
+
+    name: str
+    lone: bool
+    values: Mapping[str, float]
+    members: tuple[Member, ...]
+
+
+def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
+    """(system, what made it, protocol, scores) for each system and protocol."""
+    if not isinstance(metrics, Mapping):
+        raise InputError("metrics are no mapping of systems to scores; run `pipeline evaluate` again")
+    for name, system in metrics.items():
+        made_from = system.get("made_from") if isinstance(system, Mapping) else None
+        if not isinstance(made_from, Mapping):
+            raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
+        for protocol, scores in system.items():
+            if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
+                yield name, made_from, protocol, scores
+
+
+def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> MeasuredSystem:
+    in_order = [runs[seed] for seed in sorted(runs)]
+    first, *others = in_order
+    for run in others:
+        if why := differences(first.members, run.members):
+            raise InputError(
+                f"metrics of {first.name!r} and {run.name!r} are no seeds of one system: {why}; train and score "
+                "them alike, or leave one's seed out of run.seeds, and evaluate again"
+            )
+    shared = [column for column in first.values if all(column in run.values for run in others)]
+    values = {column: tuple(run.values[column] for run in in_order) for column in shared}
+    return MeasuredSystem(origin, tuple(run.name for run in in_order), values, first.members)
+
+
+def _origin(
+    name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]
+) -> tuple[Origin, int]:
+    try:
+        features = tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"])
+        origin = Origin(
+            dataset=str(made_from["dataset"]),
+            split=str(made_from["split"]),
+            manifest=str(made_from["manifest"]),
+            protocol=protocol,
+            images=int(scores["images"]),
+            captions=int(scores["captions"]),
+            recipe=str(made_from["recipe"]),
+            visual=made_from["ensemble"] or letters(tuple(f for f, _ in features)),
+            text=str(made_from["text"]),
+            features=features,
+            untrained=tuple(sorted(made_from["untrained"])),
+            steps=tuple(_step(step) for step in made_from.get("steps", ())),
+        )
+        if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
+            raise ValueError(f"features {origin.visual!r}")
+        return origin, int(made_from["seed"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
+        ) from None
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    """A step after the ensemble in words: {name: rerank, k: 20} is `rerank (k 20)`."""
+    settings = ", ".join(f"{key} {value}" for key, value in dict(step).items() if key != "name")
+    return f"{step['name']} ({settings})" if settings else str(step["name"])
+
+
+def _members(name: str, made_from: Mapping[str, Any]) -> tuple[Member, ...]:
+    try:
+        members = tuple(Member.of(entry) for entry in made_from["members"])
+        if {member.feature for member in members} != made_from["features"].keys():
+            raise KeyError("members")
+        return members
+    except (KeyError, TypeError):
+        raise InputError(
+            f"metrics of {name!r} do not say which networks and settings made them: they are of an earlier "
+            "version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` again"
+        ) from None
+
+
+def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
+    """The recalls and RSUM, and of the other metrics those that were written."""
+    columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in METRICS]
+    try:
+        values = {column: float(scores[column[:3]][column[4:]]) for column in columns
+                  if column in RECALLS or column[4:] in scores[column[:3]]}
+        values["rsum"] = float(scores["rsum"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"metrics of {where} cannot be read at {error}; run `pipeline evaluate` again"
+        ) from None
+    if bad := [column for column, value in values.items() if not math.isfinite(value)]:
+        raise InputError(
+            f"metrics of {where}: {bad[0]} is not a finite number; run `pipeline evaluate` again"
+        )
+    return values

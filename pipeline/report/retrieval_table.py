@@ -1,0 +1,172 @@
+"""Retrieval tables: a definition, and from it and the measured systems a `Table`.
+
+The first panel has the paper's columns: its own rows, and below them, apart, what was measured here on the same test
+sets. Measurements on other data follow in panels of their own, never under the paper's headings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby
+
+from pipeline.report import names, published
+from pipeline.report.emphasis import Rule, best_of_columns
+from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
+from pipeline.report.numerals import signed
+from pipeline.report.published import PublishedRow
+from pipeline.report.remarks import remarks
+from pipeline.report.result_rows import ResultRow, RowHeader, measured_rows, published_rows
+from pipeline.report.table import Cell, Colour, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table_columns import MetricKey, TableColumns
+from pipeline.report.throughput import Timing, read_timing
+
+
+@dataclass(frozen=True)
+class RetrievalTable:
+    """The definition of a retrieval table: everything but the measured numbers.
+
+    Attributes:
+        name: Its key in `TABLES`; with published rows also the name of their file in `manifests/published`.
+        caption: What it shows.
+        columns: Its columns.
+        measured_header: The header of a measured system, None for one that the table does not show.
+        published_header: The header of a published row; None for a table without published rows.
+        emphasis: The rule that says which numbers are bold.
+        timed: Which rates of `results/throughput.json` the column of ratios shows, "retrieval" or "poolings"; "" for a
+            table without ratios.
+    """
+
+    name: str
+    caption: str
+    columns: TableColumns
+    measured_header: Callable[[MeasuredSystem], RowHeader | None]
+    published_header: Callable[[PublishedRow], RowHeader] | None = None
+    emphasis: Rule = best_of_columns
+    timed: str = ""
+
+    def build(self, results: Results, delta: bool) -> Table:
+        """Fill the table.
+
+        Args:
+            results: What was measured.
+            delta: Whether a column after each test set shows the difference of a measured RSUM to the published row of
+                the same system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the
+                numbers as printed.
+
+        Returns:
+            The published rows and the measured systems that the table shows.
+
+        Raises:
+            InputError: If the published rows or the throughput cannot be read.
+        """
+        printed, doubts = self._published()
+        timing = read_timing(results.throughput, self.timed)
+        systems = [system for system in results.systems if self.measured_header(system)]
+        here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
+        others = (_other_panel(self, members, printed, timing) for members in outside_benchmarks(systems))
+        return Table(self.name, self.caption, (_main_panel(self, here, printed, doubts, timing, delta), *others))
+
+    def _published(self) -> tuple[list[ResultRow], list[Note]]:
+        """The published rows, those of one group together, and the notes on those in doubt."""
+        if self.published_header is None:
+            return [], []
+        rows, doubts = published_rows(published.load(self.name), self.published_header, self.columns.shown())
+        groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
+        return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
+
+
+def _main_panel(table: RetrievalTable, here: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
+                doubts: Sequence[Note], timing: Timing, delta: bool) -> Panel:
+    columns = table.columns
+    bases = {row.header.identity: row for row in printed if row.header.identity}
+    measured = _in_order(measured_rows(here, table.measured_header, timing), printed)
+    above = _groups(printed, table, columns, bases={} if delta else None)
+    below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here")
+    notes = (*doubts, *_bold_in_doubt(above), *remarks(here, columns, timing, delta))
+    return Panel(columns.columns(delta), (*above, *below), notes=notes)
+
+
+def _bold_in_doubt(groups: Sequence[RowGroup]) -> list[Note]:
+    """A note where a cell in doubt is bold."""
+    cells = (cell for group in groups for row in group.rows for cell in row.cells)
+    return [Note("Bold follows the cells as printed.")] if any(cell.bold and cell.marks for cell in cells) else []
+
+
+def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
+                 timing: Timing) -> Panel:
+    origin = systems[0].origin
+    title = (
+        f"Measured here on {names.DATASETS.get(origin.dataset, origin.dataset)}: {origin.split} split, "
+        f"{origin.images:,} images, {origin.captions:,} captions "
+        f"(manifest {origin.manifest[:8]}, protocol {origin.protocol})"
+    )
+    columns = replace(table.columns, blocks=((title, ""),))
+    measured = _in_order(measured_rows(systems, table.measured_header, timing, test_set=title), printed)
+    notes = remarks(systems, columns, timing, delta=False)
+    return Panel(columns.columns(delta=False), tuple(_groups(measured, table, columns, bases=None)), title, notes)
+
+
+def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
+    """Measured rows in the order of the paper's sections, groups and systems; those that the paper lacks come last, in
+    the order measured."""
+    ranks: dict[Hashable, int] = {}
+    for row in (*printed, *measured):
+        for part in _parts(row.header):
+            ranks.setdefault(part, len(ranks))
+    return sorted(measured, key=lambda row: [ranks[part] for part in _parts(row.header)])
+
+
+def _parts(header: RowHeader) -> tuple[Hashable, ...]:
+    return ("section", header.section), ("group", header.group), ("identity", header.identity)
+
+
+def _groups(rows: Sequence[ResultRow], table: RetrievalTable, columns: TableColumns,
+            bases: Mapping[Hashable, ResultRow] | None, lead: str = "") -> list[RowGroup]:
+    """Rows in sections and groups. bases: identity -> published row, for a column of differences; None for none."""
+    bold = table.emphasis(rows, columns.numbers())
+    groups, before = [], None
+    indices = groupby(range(len(rows)), key=lambda index: (rows[index].header.section, rows[index].header.group))
+    for (section, _), members in indices:
+        found = []
+        for index in members:
+            colours = {column.key: bold.get((index, column.key)) for column in columns.numbers()}
+            found.append(TableRow(_cells(rows[index], columns, colours, bases), rows[index].sources))
+        title = " — ".join(filter(None, (lead, section))) if section != before else ""
+        groups.append(RowGroup(tuple(found), title))
+        before = section
+    return groups
+
+
+def _cells(row: ResultRow, columns: TableColumns, colours: Mapping[MetricKey, Colour | None],
+           bases: Mapping[Hashable, ResultRow] | None) -> tuple[Cell, ...]:
+    *labels, last = row.header.labels
+    cells = [*map(Cell, labels), Cell(last, marks=row.marks)]
+    for test_set, _ in columns.blocks:
+        cells += [_cell(row, (test_set, name), colours[test_set, name]) for name in columns.shown()]
+        if bases is not None:
+            base = None if row.marks else bases.get(row.header.identity)  # on stand-ins it is not the same system
+            cells.append(Cell(_difference(row, base, test_set, columns)))
+    return (*cells, *[Cell(row.ratio or "-")] * bool(columns.ratio))
+
+
+def _cell(row: ResultRow, key: MetricKey, bold: Colour | None) -> Cell:
+    number = row.numbers.get(key)
+    if number is None or number.value is None:
+        return Cell("-", marks=number.marks if number else ())
+    return Cell(str(number.value), "" if number.spread is None else str(number.spread), bold, number.marks)
+
+
+def _difference(row: ResultRow, base: ResultRow | None, test_set: str, columns: TableColumns) -> str:
+    if base is None:
+        return ""
+    here, there = _sum(row, test_set, columns), _sum(base, test_set, columns)
+    return "" if here is None or there is None else signed(here - there)
+
+
+def _sum(row: ResultRow, test_set: str, columns: TableColumns) -> Decimal | None:
+    summed = columns.summed()
+    values = [number.value for name in summed if (number := row.numbers.get((test_set, name)))]
+    known = [value for value in values if value is not None]
+    return sum(known, Decimal()) if len(known) == len(summed) else None

@@ -1,0 +1,67 @@
+"""Bold: ties, the second best, columns where less is better, rows without a number."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from pipeline.report import emphasis
+from pipeline.report.numerals import Number
+from pipeline.report.result_rows import ResultRow, RowHeader
+from pipeline.report.table_columns import NumberColumn, TableColumns
+
+RSUM, RANK = NumberColumn(("f", "rsum")), NumberColumn(("f", "i2t_mean_rank"), less_is_better=True)
+
+
+def rows(column: NumberColumn, *values: str, groups: str = "") -> list[ResultRow]:
+    """A row for each value, "-" for none; groups: a letter for each."""
+    numbers = [Number(None if value == "-" else Decimal(value)) for value in values]
+    return [ResultRow(RowHeader((str(index),), group=groups[index:index + 1]), {column.key: number})
+            for index, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize(("values", "best"), [
+    (("500.0", "501.0", "499.9"), {1}),
+    (("501.0", "500.0", "501.0"), {0, 2}),
+    (("-", "10.0", "-"), {1}),
+    (("-", "-"), set()),
+    (("9.9", "10.0"), {1}),  # by value, not by text
+])
+def test_all_rows_that_tie_for_the_best_are_bold(values: tuple[str, ...], best: set[int]) -> None:
+    assert emphasis.best_of_columns(rows(RSUM, *values), [RSUM]) == {(index, RSUM.key): "black" for index in best}
+
+
+@pytest.mark.parametrize(("values", "best"), [(("2.0", "1.5", "10.0"), {1}), (("3.0", "3.0", "4.0"), {0, 1})])
+def test_less_is_better_where_the_column_says_so(values: tuple[str, ...], best: set[int]) -> None:
+    assert emphasis.best_of_columns(rows(RANK, *values), [RANK]).keys() == {(index, RANK.key) for index in best}
+    grouped = emphasis.best_of_groups(rows(RANK, *values), [RANK])
+    assert grouped.keys() == {(index, RANK.key) for index in best}
+
+
+def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
+    competing = rows(RSUM, "500.0", "500.0", "600.0", groups="aab")
+    assert emphasis.best_of_groups(competing, [RSUM]).keys() == {(0, RSUM.key), (1, RSUM.key), (2, RSUM.key)}
+    named = [ResultRow(RowHeader(("x",), group=group), {RSUM.key: Number(Decimal("500.0"))})
+             for group in ("RG", "RG", "RGP", "other")]
+    assert list(emphasis.best_of_groups(named, [RSUM]).values()) == ["blue", "blue", "red", "black"]
+
+
+@pytest.mark.parametrize(("values", "colours"), [
+    (("500.0", "501.0", "499.0"), {0: "black", 1: "red"}),
+    (("501.0", "501.0", "500.0", "499.0"), {0: "red", 1: "red", 2: "black"}),  # a tie for the best leaves the second
+    (("501.0", "500.0", "500.0", "-"), {0: "red", 1: "black", 2: "black"}),
+    (("501.0",), {0: "red"}),
+])
+def test_ties_for_best_and_for_second_best_sum(values: tuple[str, ...], colours: dict[int, str]) -> None:
+    recall = NumberColumn(("f", "i2t_r1"))
+    marked = emphasis.two_best_sums(rows(RSUM, *values), [recall, RSUM])
+    assert marked == {(index, RSUM.key): colour for index, colour in colours.items()}
+
+
+def test_a_metrics_direction_is_a_property_of_its_column() -> None:
+    columns = TableColumns(("Method",), (("f", ""),), (("i2t", "I"),), metrics=("r1", "median_rank", "mean_rank"))
+    found = {column.key[1]: column.less_is_better for column in columns.numbers()}
+    assert found == {"i2t_r1": False, "i2t_median_rank": True, "i2t_mean_rank": True, "rsum": False}
+    assert [column.heading for column in columns.columns(delta=False)] == [
+        "Method", "R@1", "Median rank", "Mean rank", "RSUM"]

@@ -1,0 +1,75 @@
+"""A table of one's own: without published rows, and with columns where less is better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from invented import system
+
+from pipeline.report import latex, markdown, tables
+from pipeline.report.measured import MeasuredSystem
+from pipeline.report.result_rows import RowHeader
+from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.table import Panel
+from pipeline.report.table_columns import TableColumns
+
+COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("r1", "mean_rank"),
+                       rsum=False)
+
+
+def header(system: MeasuredSystem) -> RowHeader:
+    return RowHeader((system.origin.recipe,), identity=system.origin.recipe)
+
+
+def measured(**mean_ranks: float) -> dict[str, Any]:
+    """Recipe -> mean rank; all with the same recalls."""
+    found: dict[str, Any] = {}
+    for recipe, mean_rank in mean_ranks.items():
+        entry = system("flickr30k", "flickr30k_1k", recipe=recipe)
+        for scores in entry.values():
+            scores["flickr30k_1k"]["i2t"] = scores["flickr30k_1k"]["i2t"] | {"mean_rank": mean_rank}
+        found |= entry
+    return found
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that no paper prints."""
+    monkeypatch.setitem(tables.TABLES, "ranks", RetrievalTable("ranks", "Mean ranks.", COLUMNS, header).build)
+
+
+def texts(panel: Panel) -> list[list[str]]:
+    return [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows]
+
+
+@pytest.mark.usefixtures("own")
+def test_a_table_without_published_rows_has_the_measured_ones() -> None:
+    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0), delta=True).panels
+    assert texts(panel) == [["mine", "50.0", "9.5", ""], ["other", "50.0", "10.0", ""]]
+    table = tables.build("ranks", {})
+    assert texts(table.panels[0]) == []
+    assert "tabular" in latex.to_latex(table)
+    assert "Mean rank" in markdown.to_markdown(table)
+
+
+@pytest.mark.usefixtures("own")
+def test_the_smallest_mean_rank_is_bold() -> None:
+    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0, third=9.5)).panels
+    rows = [row for group in panel.groups for row in group.rows]
+    assert [[cell.bold for cell in row.cells[1:]] for row in rows] == [
+        ["black", "black"], ["black", None], ["black", "black"]]
+
+
+@pytest.mark.usefixtures("own")
+def test_a_metric_that_was_not_written_is_left_open() -> None:
+    entry = measured(mine=1.0)
+    for scores in entry.values():
+        del scores["flickr30k_1k"]["i2t"]["mean_rank"]
+    (panel,) = tables.build("ranks", entry).panels
+    assert texts(panel) == [["mine", "50.0", "-"]]
+
+
+def test_differences_are_of_recalls_alone() -> None:
+    assert COLUMNS.summed() == ("i2t_r1",)
+    assert TableColumns(("A",), (("f", ""),), (("i2t", "I"),)).summed() == ("rsum",)
