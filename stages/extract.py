@@ -30,6 +30,8 @@ from stages.layout import Layout
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie.")
 @click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
+@click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
+              help="What computes: openvino is several times as fast on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
@@ -73,7 +75,7 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, store: Pat
     own_options = chosen.options if name == chosen.engine else {}
     extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
                                                   if key in type(settings.extract).model_fields and value is not None})
-    engine = extraction.Engine.of(name, own_options, Runtime(extract.device, extract.precision))
+    engine = extraction.Engine.of(name, own_options, Runtime(extract.device, extract.precision, extract.backend))
     job = extraction.Job(manifest, images or manifest.images_folder, store, engine, extract.batch_size,
                          extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
                          changes["if_changed"], changes["retry_failed"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields
-from itertools import islice
+from dataclasses import fields, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ import torch
 from pipeline import extractors
 from pipeline.errors import InputError
 from pipeline.extraction.job import Description, Engine, OnImages, Task
+from pipeline.extractors import Items
 from pipeline.files import images
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 
-DECODERS = 2  # threads
-AHEAD = 2  # batches decoded while the network runs on one
+DECODERS = 2  # threads; where the CPU only decodes, one for each of its cores
+LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
+AHEAD = 2  # batches decoded beyond those that the network has
 
 _loading = threading.Lock()
 _loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
@@ -30,9 +33,14 @@ _loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
 def load(engine: Engine) -> extractors.Extractor:
     """The engine with its weights, loaded once a process."""
     with _loading:
-        if not _loaded or _loaded[0][0] != engine:
+        if not _loaded or engine not in (_loaded[0][0], _settled(*_loaded[0])):
             _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
         return _loaded[0][1]
+
+
+def _settled(asked: Engine, extractor: extractors.Extractor) -> Engine:
+    """What was asked for, with the backend that it got."""
+    return replace(asked, runtime=replace(asked.runtime, backend=extractor.backend))
 
 
 def describe(engine: Engine) -> Description:
@@ -48,9 +56,9 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None) -> list
     not the manifest's.
     """
     entries: list[ledger.Entry] = []
-    with ThreadPoolExecutor(DECODERS) as decoders, ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as writer:
         writing: Future[ledger.Entry] | None = None
-        for shard in _shards(_ahead(decoders, tasks)):
+        for shard in _shards(_extracted(tasks)):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
             writing = writer.submit(write_shard, *shard)
@@ -66,53 +74,67 @@ def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry
 
 
 Decoded = tuple[Any, tuple[int, int]] | str  # what the engine made of the image, and its size; or why there is nothing
-Batch = tuple[Task, range, list["Future[Decoded]"]]
+Extracted = tuple[Items, tuple[int, int]] | str
+Image = tuple[Task, int]  # its row
 
 
-def _ahead(decoders: ThreadPoolExecutor, tasks: Iterable[Task]) -> Iterator[Batch]:
-    """The tasks' batches with their images on the way, a few batches ahead."""
-    def submitted() -> Iterator[Batch]:
-        for task in tasks:
-            for start in range(0, len(task.rows), task.batch_size):
-                rows = task.rows[start:start + task.batch_size]
-                yield task, rows, [decoders.submit(decode, *task.files[row - task.rows.start], task.engine)
-                                   for row in rows]
-    batches = submitted()
-    waiting = deque(islice(batches, AHEAD))
-    while waiting:
-        waiting.extend(islice(batches, 1))
-        yield waiting.popleft()
+def _extracted(tasks: Iterable[Task]) -> Iterator[tuple[Image, Extracted]]:
+    """The tasks' images in their order, with their features; a batch may hold images of two shards."""
+    images = ((task, row) for task in tasks for row in task.rows)
+    first = next(images, None)
+    if first is None:
+        return
+    engine, size = first[0].engine, first[0].batch_size
+    on_cpu = torch.device(engine.runtime.device).type == "cpu"
+    images = chain([first], images)
+    running: deque[tuple[list[Image], Future[list[Extracted]]]] = deque()
+    with ThreadPoolExecutor(DECODERS if on_cpu else len(os.sched_getaffinity(0))) as decoders, \
+            ThreadPoolExecutor(1 if on_cpu else LANES) as lanes:
+        while batch := list(islice(images, size)):
+            decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for task, row in batch]
+            running.append((batch, lanes.submit(_features, engine, decoded)))
+            if len(running) > AHEAD:
+                yield from _results(*running.popleft())
+        for batch, features in running:
+            yield from _results(batch, features)
 
 
-def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard, str]]:
-    """Run the network batch by batch; yields what `write_shard` takes."""
+def _results(batch: list[Image], features: Future[list[Extracted]]) -> Iterator[tuple[Image, Extracted]]:
+    return zip(batch, features.result(), strict=True)
+
+
+def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted]:
+    """A batch's features, or the reason why an image has none; on a GPU, in a stream of this batch's own."""
+    decoded = [future.result() for future in decoding]
+    good = [image for image in decoded if not isinstance(image, str)]
+    if not good:
+        return [reason for reason in decoded if isinstance(reason, str)]
+    device = torch.get_device_module(engine.runtime.device)
+    try:
+        with device.stream(device.Stream()):
+            items = iter(load(engine).extract([prepared for prepared, _ in good], [size for _, size in good]))
+    except (torch.OutOfMemoryError, MemoryError):
+        raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
+                         "--batch-size and run again to resume") from None
+    return [image if isinstance(image, str) else (next(items), image[1]) for image in decoded]
+
+
+def _shards(images: Iterable[tuple[Image, Extracted]]) -> Iterator[tuple[Path, Any, Shard, str]]:
+    """Gather each shard's images; yields what `write_shard` takes."""
     shard = None
-    for task, rows, futures in batches:
+    for (task, row), extracted in images:
         if shard is None:
             shard = Shard.empty(task.layout, task.shard)
-        _extract(task, shard, rows, [future.result() for future in futures])
-        if rows.stop == task.rows.stop:
-            for row, reason in shard.failed.items():
-                _fail(task, shard, row, reason)
+        if isinstance(extracted, str):
+            _fail(task, shard, row, extracted)
+        else:
+            items, size = extracted
+            shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1])
+        if row == task.rows[-1]:
+            for failed, reason in shard.failed.items():
+                _fail(task, shard, failed, reason)
             yield task.store, task.layout, shard, task.made_from
             shard = None
-
-
-def _extract(task: Task, shard: Shard, rows: range, decoded: list[Decoded]) -> None:
-    extractor = load(task.engine)
-    good = [(row, *image) for row, image in zip(rows, decoded, strict=True) if not isinstance(image, str)]
-    for row, reason in zip(rows, decoded, strict=True):
-        if isinstance(reason, str):
-            _fail(task, shard, row, reason)
-    if not good:
-        return
-    try:
-        items = extractor.extract([prepared for _, prepared, _ in good], [size for _, _, size in good])
-    except (torch.OutOfMemoryError, MemoryError):
-        raise InputError(f"no memory for {len(good)} images at once on {task.engine.runtime.device}; give a smaller "
-                         "--batch-size and run again to resume") from None
-    for (row, _, size), item in zip(good, items, strict=True):
-        shard.fill(row, item.features, size, item.extras, task.files[row - task.rows.start][1])
 
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:

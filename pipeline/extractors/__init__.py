@@ -31,7 +31,7 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     """Load an engine with its weights. Raises InputError for an unknown engine or option, or missing weights."""
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    runtime.check()
+    runtime = runtime.checked()
     module_name, class_name, preset = ENGINES[engine]
     module = import_module(module_name)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +13,7 @@ from PIL import Image
 from timm.data import resolve_model_data_config
 
 from pipeline.errors import InputError
+from pipeline.extractors import backend
 from pipeline.files import images, weights
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -20,16 +21,17 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how a network runs: a torch device and fp32, bf16 or fp16.
+    """Where and how a network runs: a torch device, fp32, bf16 or fp16, and what computes (see `backend.chosen`).
 
     The device is that of the process which loads the network: another than this one, on a cluster.
     """
 
     device: str = "cpu"
     precision: str = "fp32"
+    backend: str = backend.TORCH
 
-    def check(self) -> None:
-        """Raises InputError where the device is not here or the precision unknown."""
+    def checked(self) -> Runtime:
+        """The same with the backend by name and version. Raises InputError for what is not here or not known."""
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError):
@@ -39,6 +41,7 @@ class Runtime:
             raise InputError("device 'meta' computes nothing; there is cpu")
         if self.precision not in PRECISIONS:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+        return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
 
 # Networks that timm does not have: name -> (module, class), with the surface of `Network`.
@@ -62,14 +65,18 @@ class Network:
     """
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
-        self.runtime = runtime
         self.trained = weights_name != weights.UNTRAINED
         self.model = _create(name, weights_name, options).eval().requires_grad_(False)
         self.digest = weights.digest(self.model)
         config = resolve_model_data_config(self.model)
         self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
         self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
+        self._place(runtime)
+
+    def _place(self, runtime: Runtime) -> None:
+        self.runtime = runtime
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
+        self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to size x size, the aspect not kept, nothing cropped. Returns uint8 [size, size, 3]."""
@@ -77,11 +84,20 @@ class Network:
 
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
-        pixels = torch.stack(batch).to(self.runtime.device)
+        """The network's last map or tokens, before its head, for images as `prepare` gives them: float32."""
+        pixels = torch.stack(batch)
+        return self._run(pixels) if self._graph is None else self._graph(pixels)
+
+    @torch.inference_mode()
+    def probe(self, size: int) -> torch.Tensor:
+        """The same for one black image of size x size, by torch: for the shape."""
+        return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
+
+    def _run(self, pixels: torch.Tensor) -> torch.Tensor:
+        there = pixels.to(self.runtime.device)
         lower = self.runtime.precision != "fp32"
-        with torch.autocast(pixels.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
-            return self.forward(pixels).float()
+        with torch.autocast(there.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
+            return self.forward(there).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """The same for a batch [B, H, W, 3], there and in the precision around it; gradients reach the weights."""

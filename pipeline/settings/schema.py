@@ -57,6 +57,7 @@ class Engine(BaseModel):
 
 class Extract(Section):
     device: str
+    backend: Literal["auto", "torch", "openvino"]
     precision: Literal["fp32", "bf16", "fp16"]
     batch_size: Count
     workers: Count
