@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import fields, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -56,9 +57,9 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None) -> list
     not the manifest's.
     """
     entries: list[ledger.Entry] = []
-    with ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as writer, closing(_extracted(tasks)) as extracted:
         writing: Future[ledger.Entry] | None = None
-        for shard in _shards(_extracted(tasks)):
+        for shard in _shards(extracted):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
             writing = writer.submit(write_shard, *shard)
@@ -78,25 +79,28 @@ Extracted = tuple[Items, tuple[int, int]] | str
 Image = tuple[Task, int]  # its row
 
 
-def _extracted(tasks: Iterable[Task]) -> Iterator[tuple[Image, Extracted]]:
+def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Image, Extracted], None, None]:
     """The tasks' images in their order, with their features; a batch may hold images of two shards."""
-    images = ((task, row) for task in tasks for row in task.rows)
-    first = next(images, None)
+    ordered = ((task, row) for task in tasks for row in task.rows)
+    first = next(ordered, None)
     if first is None:
         return
-    engine, size = first[0].engine, first[0].batch_size
+    images, engine, size = chain([first], ordered), first[0].engine, first[0].batch_size
     on_cpu = torch.device(engine.runtime.device).type == "cpu"
-    images = chain([first], images)
     running: deque[tuple[list[Image], Future[list[Extracted]]]] = deque()
     with ThreadPoolExecutor(DECODERS if on_cpu else len(os.sched_getaffinity(0))) as decoders, \
             ThreadPoolExecutor(1 if on_cpu else LANES) as lanes:
-        while batch := list(islice(images, size)):
-            decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for task, row in batch]
-            running.append((batch, lanes.submit(_features, engine, decoded)))
-            if len(running) > AHEAD:
+        try:
+            while batch := list(islice(images, size)):
+                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for task, row in batch]
+                running.append((batch, lanes.submit(_features, engine, decoded)))
+                if len(running) > AHEAD:
+                    yield from _results(*running.popleft())
+            while running:
                 yield from _results(*running.popleft())
-        for batch, features in running:
-            yield from _results(batch, features)
+        finally:  # where a run ends early, what has not begun never does
+            lanes.shutdown(wait=False, cancel_futures=True)
+            decoders.shutdown(wait=False, cancel_futures=True)
 
 
 def _results(batch: list[Image], features: Future[list[Extracted]]) -> Iterator[tuple[Image, Extracted]]:

@@ -51,10 +51,12 @@ class Detector:
         self.trained = options.weights != weights.UNTRAINED
         self.digest = weights.digest(self.network)
         self.network.to(runtime.device).to(memory_format=torch.channels_last)
-        self._feature_map, self._res5 = self.network.feature_map, self.network.roi_heads.res5
+        res5 = self.network.roi_heads.res5
+        self._feature_map: backend.Forward = self.network.feature_map
+        self._res5: backend.Forward = res5
         if runtime.backend != backend.TORCH:  # what takes the time; proposals, pooling and classifiers stay in torch
             self._feature_map = backend.Graph(self.network, self.network.feature_map, free=(1, 2))
-            self._res5 = backend.Graph(self._res5, self._res5.forward)
+            self._res5 = backend.Graph(res5, res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
         """By how much an image of this width and height is enlarged."""
