@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from pipeline.files import images
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 
-DECODERS = 2  # threads; where the CPU only decodes, one for each of its cores
+DECODERS = 2  # threads, beside those of a network on the CPU
 LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
 AHEAD = 2  # batches decoded beyond those that the network has
 
@@ -76,67 +75,84 @@ def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry
 
 Decoded = tuple[Any, tuple[int, int]] | str  # what the engine made of the image, and its size; or why there is nothing
 Extracted = tuple[Items, tuple[int, int]] | str
-Image = tuple[Task, int]  # its row
+Batch = tuple[Task, range]  # its rows
 
 
-def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Image, Extracted], None, None]:
-    """The tasks' images in their order, with their features; a batch may hold images of two shards."""
-    ordered = ((task, row) for task in tasks for row in task.rows)
-    first = next(ordered, None)
+def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]], None, None]:
+    """The tasks' batches in their order, with their features.
+
+    A batch ends with its shard: a network may round otherwise in another batch, and the bytes of a shard are the same
+    whichever shards were done before it.
+    """
+    batches = ((task, task.rows[start:start + task.batch_size])
+               for task in tasks for start in range(0, len(task.rows), task.batch_size))
+    first = next(batches, None)
     if first is None:
         return
-    images, engine, size = chain([first], ordered), first[0].engine, first[0].batch_size
-    on_cpu = torch.device(engine.runtime.device).type == "cpu"
-    running: deque[tuple[list[Image], Future[list[Extracted]]]] = deque()
-    with ThreadPoolExecutor(DECODERS if on_cpu else len(os.sched_getaffinity(0))) as decoders, \
-            ThreadPoolExecutor(1 if on_cpu else LANES) as lanes:
+    engine = first[0].engine
+    load(engine)
+    decoding, computing = _threads(engine.runtime.device)
+    running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
+    with (ThreadPoolExecutor(decoding) as decoders,
+          ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
         try:
-            while batch := list(islice(images, size)):
-                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for task, row in batch]
-                running.append((batch, lanes.submit(_features, engine, decoded)))
-                if len(running) > AHEAD:
-                    yield from _results(*running.popleft())
-            while running:
-                yield from _results(*running.popleft())
+            for task, rows in chain([first], batches):
+                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
+                running.append(((task, rows), lanes.submit(_features, engine, decoded)))
+                if len(running) >= AHEAD + computing:
+                    batch, features = running.popleft()
+                    yield batch, features.result()
+            for batch, features in running:
+                yield batch, features.result()
         finally:  # where a run ends early, what has not begun never does
             lanes.shutdown(wait=False, cancel_futures=True)
             decoders.shutdown(wait=False, cancel_futures=True)
 
 
-def _results(batch: list[Image], features: Future[list[Extracted]]) -> Iterator[tuple[Image, Extracted]]:
-    return zip(batch, features.result(), strict=True)
+def _threads(device: str) -> tuple[int, int]:
+    """How many threads decode images, and how many have a batch on the device."""
+    if torch.device(device).type == "cpu":
+        return DECODERS, 1
+    return max(DECODERS, torch.get_num_threads()), LANES  # torch's threads, a worker's share of the cores, are idle
+
+
+def _own_stream(device: str) -> None:
+    """On a GPU, let this thread's copies and kernels run beside those of the others."""
+    if torch.device(device).type != "cpu":
+        gpu = torch.get_device_module(device)
+        gpu.synchronize(device)  # the weights are there
+        gpu.set_stream(gpu.Stream(device))
 
 
 def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted]:
-    """A batch's features, or the reason why an image has none; on a GPU, in a stream of this batch's own."""
+    """A batch's features, or the reason why an image has none."""
     decoded = [future.result() for future in decoding]
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
-    device = torch.get_device_module(engine.runtime.device)
     try:
-        with device.stream(device.Stream()):
-            items = iter(load(engine).extract([prepared for prepared, _ in good], [size for _, size in good]))
+        items = iter(load(engine).extract([prepared for prepared, _ in good], [size for _, size in good]))
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None
     return [image if isinstance(image, str) else (next(items), image[1]) for image in decoded]
 
 
-def _shards(images: Iterable[tuple[Image, Extracted]]) -> Iterator[tuple[Path, Any, Shard, str]]:
+def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Path, Any, Shard, str]]:
     """Gather each shard's images; yields what `write_shard` takes."""
     shard = None
-    for (task, row), extracted in images:
+    for (task, rows), batch in batches:
         if shard is None:
             shard = Shard.empty(task.layout, task.shard)
-        if isinstance(extracted, str):
-            _fail(task, shard, row, extracted)
-        else:
-            items, size = extracted
-            shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1])
-        if row == task.rows[-1]:
-            for failed, reason in shard.failed.items():
-                _fail(task, shard, failed, reason)
+        for row, extracted in zip(rows, batch, strict=True):
+            if isinstance(extracted, str):
+                _fail(task, shard, row, extracted)
+            else:
+                items, size = extracted
+                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1])
+        if rows.stop == task.rows.stop:
+            for row, reason in shard.failed.items():
+                _fail(task, shard, row, reason)
             yield task.store, task.layout, shard, task.made_from
             shard = None
 

@@ -35,6 +35,8 @@ def chosen(backend: str, device: str, precision: str) -> str:
     """
     if backend == TORCH:
         return TORCH
+    if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
+        raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
     here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
     if backend == AUTO:
         return here if here and fits else TORCH

@@ -94,7 +94,9 @@ class Network:
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
-        there = pixels.to(self.runtime.device)
+        if torch.device(self.runtime.device).type == "cuda":
+            pixels = pixels.pin_memory()  # copied by the GPU itself, while it computes another batch
+        there = pixels.to(self.runtime.device, non_blocking=True)
         lower = self.runtime.precision != "fp32"
         with torch.autocast(there.device.type, PRECISIONS[self.runtime.precision], enabled=lower):
             return self.forward(there).float()
