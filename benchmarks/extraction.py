@@ -1,4 +1,7 @@
-"""Extraction against bare forward loops of the same network; lower precision; two workers against one. All in one run.
+"""Extraction, from photographs to a store on disk, against the bare loop that one would write; all in one run.
+
+The bare loop is torch's forward pass in float32 with channels before pixels, over tensors that are decoded, resized and
+normalised before the clock starts; nothing is written.
 
 python -m benchmarks.extraction            # grid at 512 px by EfficientNet-Lite0, and ViT-B/16 at 224 px
 """
@@ -7,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import copy
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,28 +23,32 @@ import torch
 
 from benchmarks.measure import least_times
 from pipeline import extraction, manifest, sample
-from pipeline.extraction import cluster, worker
+from pipeline.extraction import cluster
 from pipeline.extractors import Runtime
 from pipeline.extractors.network import Network
 from pipeline.files import images
 from pipeline.manifest import Manifest
 
 BATCH = 16
-GRID: tuple[str, dict[str, Any]] = ("grid", {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"})
+EFFICIENTNET = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"}
+GRID: tuple[str, dict[str, Any]] = ("grid", {**EFFICIENTNET, "grid": 8})
 PATCH: tuple[str, dict[str, Any]] = ("patch", {"network": "vit_base_patch16_224", "weights": "untrained"})
+PARAMS = Path(__file__).parents[1] / "params.yaml"
 
 
-def job(scenes: Manifest, store: Path, engine: tuple[str, dict[str, Any]], precision: str = "fp32") -> extraction.Job:
-    made = extraction.Engine.of(*engine, Runtime(precision=precision))
-    return extraction.Job(scenes, scenes.images_folder, store, made, BATCH, shard_images=2 * BATCH)
+def job(scenes: Manifest, store: Path, engine: tuple[str, dict[str, Any]], runtime: Runtime,
+        batch: int = BATCH) -> extraction.Job:
+    """An extraction of all scenes, two batches a shard."""
+    return extraction.Job(scenes, scenes.images_folder, store, extraction.Engine.of(*engine, runtime), batch,
+                          shard_images=2 * batch)
 
 
-def pixels(scenes: Manifest, network: Network, size: int) -> list[torch.Tensor]:
-    """All images decoded and normalised before the clock starts: batches of float32 [BATCH, 3, size, size]."""
+def pixels(scenes: Manifest, network: Network, size: int, batch: int = BATCH) -> list[torch.Tensor]:
+    """All images decoded, resized and normalised: batches of float32 [batch, 3, size, size], channels last."""
     decoded = [images.decode(scenes.images_folder / file) for file in scenes.images["file"]]
     stacked = torch.stack([network.prepare(image, size) for image in decoded]).permute(0, 3, 1, 2)
     normal = (stacked.float() - network._mean) / network._std
-    return list(normal.contiguous(memory_format=torch.channels_last).split(BATCH))
+    return list(normal.contiguous(memory_format=torch.channels_last).split(batch))
 
 
 @torch.inference_mode()
@@ -51,39 +60,53 @@ def forward(model: Any, batches: list[torch.Tensor], precision: torch.dtype = to
     return last.float()
 
 
-def against_bare_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[str, Any]], size: int,
+class Bare:
+    """The bare loop of an engine's network, its channels before the pixels."""
+
+    def __init__(self, scenes: Manifest, engine: tuple[str, dict[str, Any]], size: int) -> None:
+        self.network = Network(engine[1]["network"], engine[1]["weights"], Runtime())
+        self.batches = pixels(scenes, self.network, size)
+        self.contiguous = copy.deepcopy(self.network.model).to(memory_format=torch.contiguous_format)
+        self.plain = [batch.contiguous() for batch in self.batches]
+
+    def __call__(self) -> torch.Tensor:
+        return forward(self.contiguous, self.plain)
+
+
+def against_bare_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[str, Any]], bare: Bare,
                       repeats: int) -> None:
-    """Extraction, from files to a store that is on disk, against the loop over preloaded tensors."""
-    made = job(scenes, folder / "feature.zarr", engine)
-    network: Network = worker.load(made.engine).network  # type: ignore[attr-defined]
-    batches = pixels(scenes, network, size)
-    count = 0
-
-    def extract() -> None:
-        nonlocal count
-        count += 1
-        extraction.extract(job(scenes, folder / f"{engine[0]}{count}.zarr", engine))
-
-    whole, bare = least_times(extract, lambda: forward(network.model, batches), repeats)
-    print(f"{engine[1]['network']:24} {size} px  extraction {len(scenes.images) / whole:6.2f} images/s, bare loop "
-          f"{len(scenes.images) / bare:6.2f}: {bare / whole:.2f} of it", flush=True)
+    """Extraction by each backend; networks are loaded, and graphs compiled, before the clock starts."""
+    for backend in ("openvino", "torch"):
+        jobs = (job(scenes, folder / f"{engine[0]}-{backend}{run}.zarr", engine, Runtime(backend=backend))
+                for run in range(repeats + 1))
+        whole, alone = least_times(lambda jobs=jobs: extraction.extract(next(jobs)), bare, repeats)  # type: ignore[misc]
+        count = len(scenes.images)
+        print(f"{engine[1]['network']:24} {backend:8} {count / whole:6.2f} images/s, bare loop {count / alone:6.2f}: "
+              f"{alone / whole:.2f} times as fast", flush=True)
 
 
-def against_usual_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[str, Any]], size: int,
-                       repeats: int) -> None:
-    """Bare loops: channels last, and bf16, against fp32 with the channels before the pixels, the usual way."""
-    network: Network = worker.load(job(scenes, folder, engine).engine).network  # type: ignore[attr-defined]
-    batches = pixels(scenes, network, size)[:2]
-    contiguous = copy.deepcopy(network.model).to(memory_format=torch.contiguous_format)
-    plain = [batch.contiguous() for batch in batches]
-    for name, model, given, dtype in (("channels last", network.model, batches, torch.float32),
-                                      ("bf16", network.model, batches, torch.bfloat16)):
-        faster, usual = least_times(lambda m=model, g=given, d=dtype: forward(m, g, d),  # type: ignore[misc]
-                                    lambda: forward(contiguous, plain), repeats)
-        expected, got = forward(contiguous, plain[-1:]), forward(model, given[-1:], dtype)
+def lower_precision(bare: Bare, repeats: int) -> None:
+    """Bare loops: channels last, and bf16, against the bare loop."""
+    few = bare.batches[:2]
+    for name, dtype in (("channels last", torch.float32), ("bf16", torch.bfloat16)):
+        faster, usual = least_times(lambda d=dtype: forward(bare.network.model, few, d),  # type: ignore[misc]
+                                    lambda: forward(bare.contiguous, bare.plain[:2]), repeats)
+        expected, got = forward(bare.contiguous, bare.plain[1:2]), forward(bare.network.model, few[1:], dtype)
         difference = float((got - expected).norm() / expected.norm())
-        print(f"{'':24} {name} {usual / faster:.2f} times faster than contiguous fp32, features differ by "
+        print(f"{'':24} {name} {usual / faster:.2f} times as fast as the bare loop, features differ by "
               f"{difference:.1e} of their norm", flush=True)
+
+
+def command(scenes: Manifest, folder: Path, bare: Bare, name: str = "sample") -> None:
+    """`pipeline extract` as a user types it, from its start to its end, against the bare loop's time for as many."""
+    scenes.save(folder / "data" / f"{name}.parquet")
+    words = [sys.executable, "-c", "from stages.cli import main; main()", "extract", "--feature", "grid", "--dataset",
+             name, "--root", folder, "--params", PARAMS, "--backend", "openvino"]
+    whole = seconds(lambda: subprocess.run(list(map(str, words)), check=True, capture_output=True))
+    alone = seconds(bare)
+    each = alone / (len(bare.plain) * BATCH)
+    print(f"{'pipeline extract':24} {len(scenes.images)} images in {whole:.1f} s from its start: "
+          f"{each * len(scenes.images) / whole:.2f} times as fast as the bare loop", flush=True)
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -97,23 +120,33 @@ def two_workers(scenes: Manifest, folder: Path) -> None:
     taken = {}
     for count in (1, 2):
         # A shard a batch: as many for the one as for the other.
-        made = replace(job(scenes, folder / f"{count}-workers.zarr", GRID), shard_images=BATCH)
+        made = replace(job(scenes, folder / f"{count}-workers.zarr", GRID, Runtime(backend="openvino")),
+                       shard_images=BATCH)
         with cluster.local(count, threads=1) as workers:
-            workers.client.run(worker.describe, made.engine)
+            extraction.extract(replace(made, store=folder / f"{count}-warm.zarr"), workers)
             taken[count] = seconds(lambda m=made, w=workers: extraction.extract(m, w))  # type: ignore[misc]
     print(f"{'two workers':24} {taken[1] / taken[2]:.2f} times as fast as one worker with one thread", flush=True)
 
 
-def main(count: int = 64, repeats: int = 3) -> None:
+def rendered(folder: Path, count: int) -> Manifest:
+    """So many scenes of 512 x 512 pixels."""
+    sample.render(folder / "sample", images=count, size=512, seed=0)
+    return manifest.build("sample", folder / "sample" / "images", folder / "sample" / "dataset_sample.json")
+
+
+def main(count: int = 64, repeats: int = 3, whole: int = 600) -> None:
     torch.set_num_threads(2)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        sample.render(folder / "sample", images=count, size=512, seed=0)
-        scenes = manifest.build("sample", folder / "sample" / "images", folder / "sample" / "dataset_sample.json")
-        against_bare_loop(scenes, folder, GRID, 512, repeats)
-        against_usual_loop(scenes, folder, GRID, 512, repeats)
-        against_bare_loop(scenes, folder, PATCH, 224, repeats)
-        against_usual_loop(scenes, folder, PATCH, 224, repeats)
+        scenes = rendered(folder, count)
+        bare = Bare(scenes, GRID, 512)
+        against_bare_loop(scenes, folder, GRID, bare, repeats)
+        lower_precision(bare, repeats)
+        command(rendered(folder / "many", whole), folder / "many", bare)
+        del bare
+        bare = Bare(scenes, PATCH, 224)
+        against_bare_loop(scenes, folder, PATCH, bare, repeats)
+        lower_precision(bare, repeats)
         two_workers(scenes, folder)
 
 
@@ -121,5 +154,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--whole", type=int, default=600, help="images for the command as a whole")
     given = parser.parse_args()
-    main(given.images, given.repeats)
+    main(given.images, given.repeats, given.whole)

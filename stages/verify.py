@@ -85,6 +85,9 @@ def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -
     except KeyError:
         raise InputError("it was not extracted but imported") from None
     manifest = Manifest.load(layout.manifest(dataset))
-    engine = extraction.Engine.of(name, options, Runtime(settings.extract.device, precision, settings.compute.products))
+    # OpenVINO computes on the CPU, wherever the settings would have torch compute.
+    runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
+        else Runtime(settings.extract.device, precision, products=settings.compute.products)
+    engine = extraction.Engine.of(name, options, runtime)
     return extraction.Job(manifest, images or manifest.images_folder, store, engine, settings.extract.batch_size,
                           sizes.shard_images, sizes.compressor, sizes.dtype, "skip")

@@ -39,7 +39,7 @@ class Estimate:
 def estimate(job: Job, place: Place | None = None) -> Estimate:
     """Look and probe; nothing is written. Raises InputError as an extraction would at its start."""
     place = place or Here()
-    engine = place.call(worker.describe, job.engine)
+    job, engine = job.settled(place.call(worker.describe, job.engine))
     layout, images = job.layout(engine), job.manifest.images
     changed, pending = survey(job.store, layout, job.fingerprint(engine), images["bytes"].to_numpy(), job.retry_failed)
     if changed and job.if_changed == "redo":

@@ -56,7 +56,7 @@ def extract(job: Job, place: Place | None = None, on_start: OnImages = lambda co
     """
     place = place or Here()
     with exclusive(job.store):
-        engine = place.call(worker.describe, job.engine)
+        job, engine = job.settled(place.call(worker.describe, job.engine))
         layout, images = job.layout(engine), job.manifest.images
         _settle_code(job, engine)
         pending = prepare(job.store, layout, job.fingerprint(engine), images["image_id"].to_numpy(),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.extractors import Runtime
+from pipeline.extractors import Runtime, backend
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.store import Extra, Layout
+from pipeline.store import Extra, Layout, StoreError, describe
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -41,6 +41,7 @@ class Description:
     trained: bool
     weights: str
     settings: Mapping[str, Any]
+    backend: str
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,24 @@ class Job:
 
     def fingerprint(self, engine: Description) -> dict[str, Any]:
         """All that the store's values depend on, but for the size of each file, which stands beside its features."""
-        return {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
+        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.recipe, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
+        # torch is not named: stores that were made before there was another keep their fingerprint
+        return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
+
+    def settled(self, engine: Description) -> tuple[Job, Description]:
+        """The job and its engine with one backend in place of `auto`.
+
+        A store that is there keeps the backend that it has, if it differs in nothing else: so what is installed later
+        makes no store void. Else it is the one that the engine chose where it was loaded.
+        """
+        runtime = self.engine.runtime
+        if runtime.backend == backend.AUTO:
+            kept = replace(engine, backend=_made_from(self.store).get("backend", backend.TORCH))
+            engine = kept if self.fingerprint(kept) == _made_from(self.store) else engine
+        pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
+        return replace(self, engine=pinned), engine
 
     def layout(self, engine: Description) -> Layout:
         images = len(self.manifest.images)
@@ -102,3 +118,11 @@ class Job:
             here = images.iloc[rows.start:rows.stop]
             files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
             yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)
+
+
+def _made_from(store: Path) -> dict[str, Any]:
+    """What made the store that is there; empty where none is."""
+    try:
+        return describe(store)[1]
+    except StoreError:
+        return {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields
-from itertools import islice
+from contextlib import closing
+from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from pipeline import extractors
 from pipeline.compute import half, products
 from pipeline.errors import InputError
 from pipeline.extraction.job import Description, Engine, OnImages, Task
+from pipeline.extractors import Items
 from pipeline.files import images
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 
-DECODERS = 2  # threads
-AHEAD = 2  # batches decoded while the network runs on one
+DECODERS = 2  # threads, beside those of a network on the CPU
+LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
+AHEAD = 2  # batches decoded beyond those that the network has
 
 _loading = threading.Lock()
 _loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
@@ -31,11 +34,16 @@ _loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
 def load(engine: Engine) -> extractors.Extractor:
     """The engine with its weights, loaded once a process."""
     with _loading:
-        if not _loaded or _loaded[0][0] != engine:
+        if not _loaded or engine not in (_loaded[0][0], _settled(*_loaded[0])):
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
             products.apply(engine.runtime.products)
             _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
         return _loaded[0][1]
+
+
+def _settled(asked: Engine, extractor: extractors.Extractor) -> Engine:
+    """What was asked for, with the backend that it got."""
+    return replace(asked, runtime=replace(asked.runtime, backend=extractor.backend))
 
 
 def describe(engine: Engine) -> Description:
@@ -51,9 +59,9 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None) -> list
     not the manifest's.
     """
     entries: list[ledger.Entry] = []
-    with ThreadPoolExecutor(DECODERS) as decoders, ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as writer, closing(_extracted(tasks)) as extracted:
         writing: Future[ledger.Entry] | None = None
-        for shard in _shards(_ahead(decoders, tasks)):
+        for shard in _shards(extracted):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
             writing = writer.submit(write_shard, *shard)
@@ -69,53 +77,87 @@ def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry
 
 
 Decoded = tuple[Any, tuple[int, int]] | str  # what the engine made of the image, and its size; or why there is nothing
-Batch = tuple[Task, range, list["Future[Decoded]"]]
+Extracted = tuple[Items, tuple[int, int]] | str
+Batch = tuple[Task, range]  # its rows
 
 
-def _ahead(decoders: ThreadPoolExecutor, tasks: Iterable[Task]) -> Iterator[Batch]:
-    """The tasks' batches with their images on the way, a few batches ahead."""
-    def submitted() -> Iterator[Batch]:
-        for task in tasks:
-            for start in range(0, len(task.rows), task.batch_size):
-                rows = task.rows[start:start + task.batch_size]
-                yield task, rows, [decoders.submit(decode, *task.files[row - task.rows.start], task.engine)
-                                   for row in rows]
-    batches = submitted()
-    waiting = deque(islice(batches, AHEAD))
-    while waiting:
-        waiting.extend(islice(batches, 1))
-        yield waiting.popleft()
+def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]], None, None]:
+    """The tasks' batches in their order, with their features.
+
+    A batch ends with its shard: a network may round otherwise in another batch, and the bytes of a shard are the same
+    whichever shards were done before it.
+    """
+    batches = ((task, task.rows[start:start + task.batch_size])
+               for task in tasks for start in range(0, len(task.rows), task.batch_size))
+    first = next(batches, None)
+    if first is None:
+        return
+    engine = first[0].engine
+    load(engine)
+    decoding, computing = _threads(engine.runtime.device)
+    running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
+    with (ThreadPoolExecutor(decoding) as decoders,
+          ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
+        try:
+            for task, rows in chain([first], batches):
+                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
+                running.append(((task, rows), lanes.submit(_features, engine, decoded)))
+                if len(running) >= AHEAD + computing:
+                    batch, features = running.popleft()
+                    yield batch, features.result()
+            for batch, features in running:
+                yield batch, features.result()
+        finally:  # where a run ends early, what has not begun never does
+            lanes.shutdown(wait=False, cancel_futures=True)
+            decoders.shutdown(wait=False, cancel_futures=True)
 
 
-def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard, str]]:
-    """Run the network batch by batch; yields what `write_shard` takes."""
+def _threads(device: str) -> tuple[int, int]:
+    """How many threads decode images, and how many have a batch on the device."""
+    if torch.device(device).type == "cpu":
+        return DECODERS, 1
+    return max(DECODERS, torch.get_num_threads()), LANES  # torch's threads, a worker's share of the cores, are idle
+
+
+def _own_stream(device: str) -> None:
+    """On a GPU, let this thread's copies and kernels run beside those of the others."""
+    if torch.device(device).type != "cpu":
+        gpu = torch.get_device_module(device)
+        gpu.synchronize(device)  # the weights are there
+        gpu.set_stream(gpu.Stream(device))
+
+
+def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted]:
+    """A batch's features, or the reason why an image has none."""
+    decoded = [future.result() for future in decoding]
+    good = [image for image in decoded if not isinstance(image, str)]
+    if not good:
+        return [reason for reason in decoded if isinstance(reason, str)]
+    try:
+        items = iter(load(engine).extract([prepared for prepared, _ in good], [size for _, size in good]))
+    except (torch.OutOfMemoryError, MemoryError):
+        raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
+                         "--batch-size and run again to resume") from None
+    return [image if isinstance(image, str) else (next(items), image[1]) for image in decoded]
+
+
+def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Path, Any, Shard, str]]:
+    """Gather each shard's images; yields what `write_shard` takes."""
     shard = None
-    for task, rows, futures in batches:
+    for (task, rows), batch in batches:
         if shard is None:
             shard = Shard.empty(task.layout, task.shard)
-        _extract(task, shard, rows, [future.result() for future in futures])
+        for row, extracted in zip(rows, batch, strict=True):
+            if isinstance(extracted, str):
+                _fail(task, shard, row, extracted)
+            else:
+                items, size = extracted
+                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1])
         if rows.stop == task.rows.stop:
             for row, reason in shard.failed.items():
                 _fail(task, shard, row, reason)
             yield task.store, task.layout, shard, task.made_from
             shard = None
-
-
-def _extract(task: Task, shard: Shard, rows: range, decoded: list[Decoded]) -> None:
-    extractor = load(task.engine)
-    good = [(row, *image) for row, image in zip(rows, decoded, strict=True) if not isinstance(image, str)]
-    for row, reason in zip(rows, decoded, strict=True):
-        if isinstance(reason, str):
-            _fail(task, shard, row, reason)
-    if not good:
-        return
-    try:
-        items = extractor.extract([prepared for _, prepared, _ in good], [size for _, _, size in good])
-    except (torch.OutOfMemoryError, MemoryError):
-        raise InputError(f"no memory for {len(good)} images at once on {task.engine.runtime.device}; give a smaller "
-                         "--batch-size and run again to resume") from None
-    for (row, _, size), item in zip(good, items, strict=True):
-        shard.fill(row, item.features, size, item.extras, task.files[row - task.rows.start][1])
 
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:

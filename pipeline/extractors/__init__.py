@@ -35,7 +35,7 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
 
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    runtime.check()
+    runtime = runtime.checked()
     module_name, class_name, preset = ENGINES[engine]
     module = import_module(module_name)
     try:

@@ -26,7 +26,8 @@ class Extractor(Protocol):
     recipe: the name under which its features are reported. version: goes up by one when a change to the engine's code
     changes its features, so that older stores are seen to be older. items: the most an image can have (N).
     dimension: D. extras: what is stored beside the features. trained: False where the network has no learned weights.
-    weights: SHA-256 over the network's tensors. settings: all that its features depend on.
+    weights: SHA-256 over the network's tensors. settings: all that its features depend on but the runtime. backend:
+    what computes, see `backend.chosen`.
     """
 
     recipe: str
@@ -37,6 +38,7 @@ class Extractor(Protocol):
     trained: bool
     weights: str
     settings: Mapping[str, Any]
+    backend: str
 
     def prepare(self, image: Image.Image) -> Any:
         """From an upright RGB image to what `extract` takes; runs beside the forward pass, on the CPU.

@@ -33,7 +33,6 @@ class ButdCnn(Network):
     """
 
     def __init__(self, weights_name: str, runtime: Runtime) -> None:
-        self.runtime = runtime
         self.trained = weights_name != weights.UNTRAINED
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -43,22 +42,17 @@ class ButdCnn(Network):
             fill(network, weights.read_tree(path), str(path))
         self.model = network.eval().requires_grad_(False)
         self.digest = weights.digest(self.model)
-        self.model.to(runtime.device).to(memory_format=torch.channels_last)
+        self._place(runtime)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to size x size, bilinear and without smoothing, as OpenCV does. Returns float32 [size, size, 3]."""
         return pixels.square_input(image, size).permute(1, 2, 0).contiguous()
 
-    @torch.inference_mode()
-    def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        """The last stage's map [B, 2048, S / 32, S / 32] of prepared images, float32."""
-        stacked = torch.stack(batch).to(self.runtime.device)
-        lower = self.runtime.precision != "fp32"
-        with torch.autocast(stacked.device.type, self.runtime.dtype, enabled=lower):
-            return self.forward(stacked).float()
-
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The same for a batch [B, S, S, 3], there and in the precision around it; gradients reach the weights."""
+        """The last stage's map [B, 2048, S / 32, S / 32] of prepared images [B, S, S, 3], in the precision around it.
+
+        Gradients reach the weights.
+        """
         last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
         return last
 

@@ -43,8 +43,8 @@ class Grid:
         self.trained, self.weights = self.network.trained, self.network.digest
         self.recipe = f"grid{options.grid}-{options.network}"
         self.items = options.grid**2
-        blank = self.network.prepare(Image.new("RGB", (1, 1)), options.image_size)
-        self.dimension = feature_map(self.network, [blank], options.grid).shape[1]
+        self.backend = runtime.backend
+        self.dimension = as_map(self.network.probe(options.image_size), self.network, options.grid).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Square pixels: uint8 [S, S, 3]."""

@@ -12,6 +12,7 @@ from PIL import Image
 from timm.data import resolve_model_data_config
 
 from pipeline.errors import InputError
+from pipeline.extractors import backend
 from pipeline.extractors.runtime import Runtime
 from pipeline.files import images, weights
 
@@ -36,14 +37,18 @@ class Network:
     """
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
-        self.runtime = runtime
         self.trained = weights_name != weights.UNTRAINED
         self.model = _create(name, weights_name, options).eval().requires_grad_(False)
         self.digest = weights.digest(self.model)
         config = resolve_model_data_config(self.model)
         self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
         self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
+        self._place(runtime)
+
+    def _place(self, runtime: Runtime) -> None:
+        self.runtime = runtime
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
+        self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to size x size, the aspect not kept, nothing cropped. Returns uint8 [size, size, 3]."""
@@ -51,11 +56,22 @@ class Network:
 
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        """The network's last map or tokens, before its head, for uint8 [H, W, 3] images: float32."""
-        pixels = torch.stack(batch).to(self.runtime.device)
+        """The network's last map or tokens, before its head, for images as `prepare` gives them: float32."""
+        pixels = torch.stack(batch)
+        return self._run(pixels) if self._graph is None else self._graph(pixels)
+
+    @torch.inference_mode()
+    def probe(self, size: int) -> torch.Tensor:
+        """The same for one black image of size x size, by torch: for the shape."""
+        return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
+
+    def _run(self, pixels: torch.Tensor) -> torch.Tensor:
+        if torch.device(self.runtime.device).type == "cuda":
+            pixels = pixels.pin_memory()  # copied by the GPU itself, while it computes another batch
+        there = pixels.to(self.runtime.device, non_blocking=True)
         lower = self.runtime.precision != "fp32"
-        with torch.autocast(pixels.device.type, self.runtime.dtype, enabled=lower):
-            return self.forward(pixels).float()
+        with torch.autocast(there.device.type, self.runtime.dtype, enabled=lower):
+            return self.forward(there).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """The same for a batch [B, H, W, 3], there and in the precision around it; gradients reach the weights."""

@@ -41,8 +41,8 @@ class Patch:
         self.prefix = int(getattr(model, "num_prefix_tokens", 0))
         if options.cls and not getattr(model, "has_class_token", self.prefix > 0):
             raise InputError(f"patch: {options.network} has no class token; set cls: false")
-        blank = torch.zeros(options.image_size, options.image_size, 3, dtype=torch.uint8)
-        self.items, self.dimension = self._tokens([blank]).shape[1:]
+        self.backend = runtime.backend
+        self.items, self.dimension = self._chosen(self.network.probe(options.image_size)).shape[1:]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Square pixels: uint8 [S, S, 3]."""

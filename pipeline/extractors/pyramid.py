@@ -16,7 +16,7 @@ from torchvision.ops import roi_align
 
 from pipeline.extractors import network
 from pipeline.extractors.base import Items
-from pipeline.extractors.grid import feature_map
+from pipeline.extractors.grid import as_map, feature_map
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
@@ -55,8 +55,8 @@ class Pyramid:
         self.boxes = windows()
         self.items = len(self.boxes)
         self.recipe = f"pyramid{self.items}-{options.network}"
-        blank = self.network.prepare(Image.new("RGB", (1, 1)), options.image_size)
-        self.dimension = feature_map(self.network, [blank], max(SCALES)).shape[1]
+        self.backend = runtime.backend
+        self.dimension = as_map(self.network.probe(options.image_size), self.network, max(SCALES)).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Square pixels: uint8 [S, S, 3]."""

@@ -11,7 +11,18 @@ from pipeline.store import FeatureStore
 def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
     """The store's engine with its settings, and the weights of that name as they are here now.
 
-    Raises InputError where these are not on this machine, or the features were imported.
+    It computes by torch, also where OpenVINO made the store: their features differ by less than the store's rounding,
+    and one image is done before a graph is compiled.
+
+    Args:
+        store: whose engine.
+        device: a torch device.
+
+    Returns:
+        The engine, loaded.
+
+    Raises:
+        InputError: the weights are not on this machine, or the features were imported.
     """
     made = store.fingerprint
     if "settings" not in made:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
@@ -17,7 +17,7 @@ PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how a network runs: a torch device and fp32, bf16 or fp16.
+    """Where and how a network runs: a torch device and fp32, bf16 or fp16, and what computes (see `backend.chosen`).
 
     The device is that of the process which loads the network: another than this one, on a cluster. So is the choice of
     float32 products, which each process makes for itself (`pipeline.compute.products`).
@@ -25,11 +25,18 @@ class Runtime:
 
     device: str = "cpu"
     precision: str = "fp32"
+    backend: str = "torch"
     products: Setting = "default"
 
-    def check(self) -> None:
-        """Raises InputError where the device is not here or the precision unknown."""
+    def checked(self) -> Runtime:
+        """The same with the backend by name and version.
+
+        Raises:
+            InputError: For a device, a precision or a backend that is not here or not known.
+        """
         import torch
+
+        from pipeline.extractors import backend
 
         try:
             torch.empty(0, device=self.device)
@@ -40,6 +47,7 @@ class Runtime:
             raise InputError("device 'meta' computes nothing; there is cpu")
         if self.precision not in PRECISIONS:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+        return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
     @property
     def dtype(self) -> torch.dtype:

@@ -68,6 +68,7 @@ class Compute(Section):
 
 class Extract(Section):
     device: str
+    backend: Literal["auto", "torch", "openvino"]
     precision: Literal["fp32", "bf16", "fp16"]
     batch_size: Count
     workers: Count

@@ -12,6 +12,8 @@ from pipeline.manifest.table import NO_FILE
 from pipeline.store import ledger
 from pipeline.store.layout import Layout, StoreError, describe
 
+UNSAID = {"backend": "torch"}  # what it means that a fingerprint does not name one
+
 
 def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np.ndarray,
            retry_failed: bool = False) -> tuple[str, list[int]]:
@@ -22,14 +24,15 @@ def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np
     if not path.exists():
         return "", list(range(layout.shards))
     try:
-        there, made_from = describe(path)
+        sizes_there, made_from = describe(path)
     except StoreError as error:
         return str(error), []
     for key in sorted(made_from.keys() | fingerprint.keys()):
         if made_from.get(key) != fingerprint.get(key):
-            return f"{key}: {made_from.get(key)} there, {fingerprint.get(key)} now", []
-    if there != layout:
-        return f"layout: {there} there, {layout} now", []
+            there, now = (made.get(key, UNSAID.get(key)) for made in (made_from, fingerprint))
+            return f"{key}: {there} there, {now} now", []
+    if sizes_there != layout:
+        return f"layout: {sizes_there} there, {layout} now", []
     changed, pending = "", set(ledger.pending(path, layout))
     for entry in ledger.entries(path, layout):
         rows = layout.rows(entry.shard)

@@ -119,9 +119,9 @@ def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
 
 def test_devices_and_precisions() -> None:
     with pytest.raises(InputError, match="device"):
-        Runtime("quantum").check()
+        Runtime("quantum").checked()
     with pytest.raises(InputError, match="precision"):
-        Runtime(precision="fp8").check()
+        Runtime(precision="fp8").checked()
 
 
 def test_weights_from_a_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import zarr
 from folders import tree
 
 from pipeline import extraction
+from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
+from pipeline.store import describe
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
@@ -96,6 +99,35 @@ def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extrac
     assert tree(job.store) == whole
     assert {name: os.stat(job.store / name).st_mtime_ns for name in others} == others
     assert run("verify", job.store, "--params", PARAMS)[0] == 0
+
+
+def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extraction.Job, tmp_path: Path) -> None:
+    job.manifest.save(tmp_path / "data" / "sample.parquet")
+    extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime(backend="openvino"))))
+    whole = tree(job.store)
+    file = job.store / "counts" / "c" / "2"
+    file.write_bytes(file.read_bytes()[::-1] + b"1")
+    # On the CPU, wherever the settings would have torch compute.
+    code, out, err = run("verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.device=cuda")
+    assert (code, "made again, 5 images" in out) == (0, True), err
+    assert tree(job.store) == whole
+
+
+def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.Job, tmp_path: Path) -> None:
+    job.manifest.save(tmp_path / "data" / "sample.parquet")
+    arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", "features.grid.network=test_efficientnet",
+                 "-S", "features.grid.weights=untrained", "-S", "features.grid.image_size=64",
+                 "-S", "features.grid.grid=2"]
+    assert "computes fp32 on the cpu, got bf16" in bad(run, *arguments, "--backend", "openvino", "--precision", "bf16")
+    code, _, err = run(*arguments)
+    assert (code, "bf16" in err) == (0, False)
+    store = tmp_path / "features" / "sample" / "grid.zarr"
+    assert describe(store)[1]["backend"].startswith("openvino ")
+    assert "there, torch now" in bad(run, *arguments, "--backend", "torch")
+    code, out, err = run(*arguments, "--precision", "bf16", "--if-changed", "redo")
+    assert (code, "24 images extracted" in out) == (0, True)
+    assert "warning: bf16 changes a CNN's features" in err
+    assert "backend" not in describe(store)[1]
 
 
 def test_verify_forgets_what_it_cannot_make_again_when_asked(run: Any, job: extraction.Job) -> None:

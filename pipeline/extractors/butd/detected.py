@@ -52,6 +52,7 @@ class Detected:
         self.recipe, self.items = options.recipe, options.max_boxes
         self.dimension = self.detector.dimension
         self.trained, self.weights = self.detector.trained, self.detector.digest
+        self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """The network's input: float32 [3, H, W]."""

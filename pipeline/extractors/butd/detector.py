@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from PIL import Image
 
+from pipeline.extractors import backend
 from pipeline.extractors.base import Items
 from pipeline.extractors.butd import checkpoint, geometry, pixels
 from pipeline.extractors.runtime import Runtime
@@ -50,6 +51,12 @@ class Detector:
         self.trained = options.weights != weights.UNTRAINED
         self.digest = weights.digest(self.network)
         self.network.to(runtime.device).to(memory_format=torch.channels_last)
+        res5 = self.network.roi_heads.res5
+        self._feature_map: backend.Forward = self.network.feature_map
+        self._res5: backend.Forward = res5
+        if runtime.backend != backend.TORCH:  # what takes the time; proposals, pooling and classifiers stay in torch
+            self._feature_map = backend.Graph(self.network, self.network.feature_map, free=(1, 2))
+            self._res5 = backend.Graph(res5, res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
         """By how much an image of this width and height is enlarged."""
@@ -65,7 +72,7 @@ class Detector:
     def feature_map(self, prepared: torch.Tensor) -> torch.Tensor:
         """res4 of one prepared image: float32 [1024, h, w]."""
         with self._precision():
-            return self.network.feature_map(prepared.to(self.runtime.device)).float()
+            return self._feature_map(prepared.to(self.runtime.device)).float()
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Objectness [12, h, w] and corrections [48, h, w] of a map's anchors, float32."""
@@ -76,7 +83,7 @@ class Detector:
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
         """What the network says of boxes [R, 4] in pixels of its input."""
         with self._precision():
-            return self.network.regions(feature_map, boxes)
+            return self.network.regions(feature_map, boxes, self._res5)
 
     def _precision(self) -> torch.autocast:
         lower = self.runtime.precision != "fp32"

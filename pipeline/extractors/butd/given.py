@@ -52,6 +52,7 @@ class Given:
         self.items = max(map(len, self.boxes.values()))
         self.dimension = self.detector.dimension
         self.trained, self.weights = self.detector.trained, self.detector.digest
+        self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The network's input and the boxes of the file name in `image.info["file"]`.

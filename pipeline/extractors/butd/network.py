@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn.functional import max_pool2d, relu
 from torchvision.ops import roi_pool
 
+from pipeline.extractors.backend import Forward
 from pipeline.extractors.butd.geometry import RATIOS, SCALES, STRIDE
 
 OBJECTS, ATTRIBUTES = 1600, 400  # data/genome/1600-400-20; each has one more class, "none", the last
@@ -67,9 +68,15 @@ class FasterRCNN(nn.Module):
         """Objectness [12, h, w] and corrections [48, h, w] of the anchors of a map [1024, h, w]."""
         return self.proposal_generator(feature_map)
 
-    def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
-        """What the network says of boxes [R, 4], in pixels of its input, over the map [1024, h, w]."""
-        return self.roi_heads(feature_map, boxes)
+    def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
+        """What the network says of boxes.
+
+        Args:
+            feature_map: res4, float32 [1024, h, w].
+            boxes: [R, 4] in pixels of the network's input.
+            res5: what computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
+        """
+        return self.roi_heads(feature_map, boxes, res5)
 
 
 class Stem(BasicStem):
@@ -109,13 +116,14 @@ class RegionHead(nn.Module):
         self.res5 = nn.Sequential(*stage(3, 1, 1024, DIMENSION, dilation=2))
         self.box_predictor = Predictor()
 
-    def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
-        pooled = torch.cat([self._pool(feature_map, part) for part in boxes.split(BOXES_AT_ONCE)])
+    def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
+        pooled = torch.cat([_pool(feature_map, part, res5 or self.res5) for part in boxes.split(BOXES_AT_ONCE)])
         return self.box_predictor(pooled)
 
-    def _pool(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-        cells = roi_pool(feature_map[None], [boxes], POOLED, spatial_scale=1 / STRIDE)
-        return self.res5(cells).float().mean(dim=(2, 3))
+
+def _pool(feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward) -> torch.Tensor:
+    cells = roi_pool(feature_map[None], [boxes], POOLED, spatial_scale=1 / STRIDE)
+    return res5(cells).float().mean(dim=(2, 3))
 
 
 class Predictor(FastRCNNOutputLayers):

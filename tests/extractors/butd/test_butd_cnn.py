@@ -81,6 +81,14 @@ def test_layers_are_caffes(network: nn.Module) -> None:
     torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
 
 
+def test_openvino_gives_torchs_cells() -> None:
+    options = {"network": "butd_resnet101", "weights": "untrained", "image_size": 64, "grid": 2}
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8))
+    engines = [extractors.build("grid", options, Runtime(backend=backend)) for backend in ("torch", "openvino")]
+    expected, got = (engine.extract([engine.prepare(picture)], [picture.size])[0].features for engine in engines)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
 def test_pixels_are_blue_first_less_the_means_and_resized_without_smoothing() -> None:
     picture = Image.fromarray(np.array([[[10, 20, 30], [50, 60, 70]]], dtype=np.uint8))  # 2 wide, 1 high
     planes = pixels.square_input(picture, 4)

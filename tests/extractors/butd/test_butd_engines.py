@@ -103,6 +103,22 @@ def test_items_are_the_networks_regions_of_their_boxes() -> None:
     np.testing.assert_allclose(found.extras["attribute_score"], regions.attributes.amax(dim=1), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["butd-36", "butd-given"])
+def test_openvino_gives_torchs_regions(name: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(3)
+    pictures = [Image.fromarray(noise.integers(0, 255, (*size, 3), dtype=np.uint8)) for size in ((60, 80), (90, 50))]
+    given_boxes = {"boxes": str(tmp_path / "boxes.npz")}
+    np.savez(tmp_path / "boxes.npz", picture=np.array([[0, 0, 40, 50], [10, 20, 45, 60], [5, 5, 30, 30]], np.float32))
+    options = {**SMALL, **(given_boxes if name == "butd-given" else {"min_boxes": 5, "max_boxes": 5, "proposals": 12})}
+    by_torch, ours = (extractors.build(name, options, Runtime(backend=backend)) for backend in ("torch", "openvino"))
+    for picture in pictures:  # of another shape each: images are not padded
+        picture.info["file"] = "picture"
+        expected, got = (engine.extract([engine.prepare(picture)], [picture.size])[0] for engine in (by_torch, ours))
+        np.testing.assert_allclose(got.features, expected.features, rtol=0, atol=1e-4 * expected.features.max())
+        for extra, values in expected.extras.items():
+            np.testing.assert_allclose(got.extras[extra], values, rtol=1e-4, atol=1e-4)
+
+
 def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     picture = Image.fromarray(np.random.default_rng(2).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     by = {}
