@@ -65,7 +65,8 @@ def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry
     return entry
 
 
-Decoded = tuple[Any, tuple[int, int]] | str  # what the engine made of the image, and its size; or why there is nothing
+# What the engine made of the image, its width and height, its file's checksum; or why there is nothing.
+Decoded = tuple[Any, tuple[int, int], str] | str
 Batch = tuple[Task, range, list["Future[Decoded]"]]
 
 
@@ -107,12 +108,12 @@ def _extract(task: Task, shard: Shard, rows: range, decoded: list[Decoded]) -> N
     if not good:
         return
     try:
-        items = extractor.extract([prepared for _, prepared, _ in good], [size for _, _, size in good])
+        items = extractor.extract([prepared for _, prepared, _, _ in good], [size for _, _, size, _ in good])
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {len(good)} images at once on {task.engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None
-    for (row, _, size), item in zip(good, items, strict=True):
-        shard.fill(row, item.features, size, item.extras, task.files[row - task.rows.start][1])
+    for (row, _, size, photograph), item in zip(good, items, strict=True):
+        shard.fill(row, item.features, size, item.extras, task.files[row - task.rows.start][1], photograph)
 
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
@@ -123,21 +124,21 @@ def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
 
 
 def decode(path: Path, size: int, engine: Engine) -> Decoded:
-    """An image as the engine takes it, with its width and height, or the reason why it cannot be.
+    """An image as the engine takes it, with its width and height and its file's checksum, or why it cannot be.
 
     Raises InputError where the file is missing or has another size in bytes than the manifest says.
     """
     try:
-        there = path.stat().st_size
+        content = path.read_bytes()
     except OSError:
         raise InputError(f"{path}: no such image, though the manifest names it; give the folder with --images, or make "
                          "the manifest anew") from None
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it anew with them")
-    if there != size:
-        raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest anew")
+    if len(content) != size:
+        raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest anew")
     try:
-        image = images.decode(path)
-        return load(engine).prepare(image), image.size
+        image = images.decode(path, content)
+        return load(engine).prepare(image), image.size, ledger.checksum_of(content)
     except images.ImageError as error:
         return str(error)

@@ -46,7 +46,7 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
 
     Every subset is measured once; `progress` is told which. Raises InputError where members do not fit together.
     """
-    stores = {path: SimilarityStore.open(path) for parts in ensembles.values() for path in parts.values()}
+    stores = {path: SimilarityStore.open(path).check() for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:
