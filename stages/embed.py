@@ -64,7 +64,9 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
     path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
-    made_from = record.made_from(folder.name, trained, manifest, "+".join(part.name for part in parts), source) | {
+    rows = np.concatenate([part.store_rows for part in parts])
+    source.check(rows)
+    made_from = record.made_from(folder, trained, manifest, "+".join(part.name for part in parts), source, rows) | {
         "trained_on": trained_on.dataset}
     _embed(path, trained, source, parts, settings.score.batch_size, made_from)
     images, captions = (sum(len(ids) for ids in every) for every in zip(

@@ -59,10 +59,11 @@ def command(layout: Layout, settings: Settings, name: str, members: tuple[str, .
         path = layout.similarity(dataset, system(recipe, name, text, seed))
     else:
         path = _own(layout, dataset, name, members)
-    stores = [SimilarityStore.open(_find(layout, dataset, member)) for member in members]
+    stores = [SimilarityStore.open(_find(layout, dataset, member)).check() for member in members]
     shares = retrieval.shares(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
-        "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores]}}
+        "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores],
+                   "seals": [store.seal for store in stores]}}
     for store in stores[1:]:
         require_one_owner(stores[0].path.stem, _owners(stores[0]), store.path.stem, _owners(store))
     parts, left_out = _parts(stores, keep_common)

@@ -17,10 +17,11 @@ from stages.layout import Layout, ablations, system
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from pipeline import manifest, retrieval
+    from pipeline import manifest
     from pipeline.files.atomic import write_text
-    from pipeline.provenance import record
+    from pipeline.provenance import record, results
     from pipeline.retrieval import Protocol, Ties, summary
+    from pipeline.scores import measured
     from pipeline.scores.candidates import Columns, Pool
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.similarity_store import SimilarityStore
@@ -62,13 +63,13 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
-    results = _measure_run(layout, settings, ties, extended)
-    write_text(layout.metrics, json.dumps(results, indent=1, ensure_ascii=False))
+    measured_run = _measure_run(layout, settings, ties, extended)
+    write_text(layout.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
     if output == "json":
         click.echo(layout.metrics.read_text(encoding="utf-8"))
     else:
-        click.echo(_written([(name, numbers) for name, result in results.items()
-                             for protocol, numbers in result.items() if protocol != "made_from"], output))
+        click.echo(_written([(name, numbers) for name, result in measured_run.items()
+                             for protocol, numbers in results.protocols(result).items()], output))
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns) -> Pool | None:
@@ -97,14 +98,16 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
     run = settings.run
     stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in _systems(layout, run)}
     record.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
-    results: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
     for name, store in stores.items():
+        store.check()
         protocols = manifest.dataset(run.dataset).protocols if store.made_from["split"] == "test" else ["all"]
         pool = Pool.of_store(store)
         beyond = _extend(pool, extended, settings.evaluate)
-        results[name] = {"made_from": store.made_from} | {
-            protocol: _measure(pool, protocol, ties, settings.evaluate) | beyond for protocol in protocols}
-    return results
+        found[name] = results.entry(store.made_from, how, {
+            protocol: _measure(pool, protocol, ties, settings.evaluate) | beyond for protocol in protocols})
+    return found
 
 
 def _systems(layout: Layout, run: Run) -> list[str]:
@@ -121,16 +124,12 @@ def _systems(layout: Layout, run: Run) -> list[str]:
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:
     """The numbers of one pool by one protocol, with their intervals."""
     with tqdm(total=pool.scores.shape[0], unit="image", desc=f"rank {pool.name}", leave=False) as bar:
-        metrics = retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.block_megabytes,
-                                     lambda done: bar.update(done - bar.n))
-    return metrics.as_dict() | {"interval": retrieval.interval(metrics)}
+        return measured.measure(pool, rules, ties, settings, lambda done: bar.update(done - bar.n))
 
 
 def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:
     """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
     if name is None:
         return {}
-    images, captions = pool.require_ids()
     with tqdm(unit="query", desc=f"{name} {pool.name}", leave=False) as bar:
-        return {"extended": EXTENDED[name](pool.scores, images, captions, pool.caption_image, settings.seed,
-                                           settings.block_megabytes, lambda done: bar.update(max(0, done - bar.n)))}
+        return measured.extend(pool, name, settings, lambda done: bar.update(max(0, done - bar.n)))

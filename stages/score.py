@@ -66,8 +66,9 @@ def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path,
     source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]), files)
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))
+    source.check(split.store_rows)
     images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
-    made_from = record.made_from(folder.name, head, manifest, split.name, source)
+    made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
     path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = Embeddings(images, captions, double=True)

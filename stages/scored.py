@@ -7,10 +7,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
+import click
+
 from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.manifest import Manifest
-from pipeline.provenance import record
+from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
@@ -34,9 +35,8 @@ def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> di
              if (path := layout.similarity(dataset, name)).exists()}
     if found:
         record.refuse_stale(found, lambda head: layout.head(dataset, head))
-    for name, store in found.items():
-        if name in metrics and metrics[name].get("made_from") != store.made_from:
-            raise InputError(f"{layout.metrics}: {name} was scored again since; run `pipeline evaluate`")
+    if unknown := results.told(layout.metrics, results.refuse_edited(layout.metrics, metrics, layout.similarity)):
+        click.echo(unknown, err=True)
     return found
 
 
@@ -68,4 +68,4 @@ def galleries(layout: Layout, settings: Settings, shown: Mapping[str, Similarity
     if not shown:
         return {}
     manifest, folder = Manifest.load(layout.manifest(settings.run.dataset)), photographs(layout, settings, given)
-    return {visual: Gallery.of(store, manifest, folder) for visual, store in shown.items()}
+    return {visual: Gallery.of(store.check(), manifest, folder) for visual, store in shown.items()}

@@ -11,6 +11,7 @@ from stages.options import with_settings
 
 if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating
+    from pipeline.provenance import results
     from pipeline.report import latex, markdown, tables
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
@@ -29,6 +30,8 @@ def command(layout: Layout, settings: Settings, delta: bool) -> None:
     Example: pipeline tables --delta
     """
     measured = read_json(layout.metrics, "evaluate")
+    if unknown := results.told(layout.metrics, results.refuse_edited(layout.metrics, measured, layout.similarity)):
+        click.echo(unknown, err=True)
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     learned = synthetic.whole(read_json(layout.synthetic, "synthetic")) if layout.synthetic.exists() else []
     built = {name: tables.build(name, measured, delta, timed, learned) for name in settings.tables}

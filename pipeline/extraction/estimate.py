@@ -76,7 +76,7 @@ def probe(task: Task) -> tuple[int, float | None]:
         decoded = [worker.decode(path, size, task.engine) for path, size in batch]
         good = [image for image in decoded if not isinstance(image, str)]
         if good:
-            extractor.extract([prepared for prepared, _ in good], [size for _, size in good])
+            extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
         if warm or len(task.files) <= task.batch_size:
             timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
         warm = warm or bool(good)

@@ -76,8 +76,9 @@ def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry
     return entry
 
 
-Decoded = tuple[Any, tuple[int, int]] | str  # what the engine made of the image, and its size; or why there is nothing
-Extracted = tuple[Items, tuple[int, int]] | str
+# What the engine made of the image, its width and height, its file's checksum; or why there is nothing.
+Decoded = tuple[Any, tuple[int, int], str] | str
+Extracted = tuple[Items, tuple[int, int], str] | str
 Batch = tuple[Task, range]  # its rows
 
 
@@ -134,11 +135,11 @@ def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
     try:
-        items = iter(load(engine).extract([prepared for prepared, _ in good], [size for _, size in good]))
+        items = iter(load(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good]))
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None
-    return [image if isinstance(image, str) else (next(items), image[1]) for image in decoded]
+    return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
 
 
 def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Path, Any, Shard, str]]:
@@ -151,8 +152,8 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[
             if isinstance(extracted, str):
                 _fail(task, shard, row, extracted)
             else:
-                items, size = extracted
-                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1])
+                items, size, photograph = extracted
+                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1], photograph)
         if rows.stop == task.rows.stop:
             for row, reason in shard.failed.items():
                 _fail(task, shard, row, reason)
@@ -168,21 +169,21 @@ def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
 
 
 def decode(path: Path, size: int, engine: Engine) -> Decoded:
-    """An image as the engine takes it, with its width and height, or the reason why it cannot be.
+    """An image as the engine takes it, with its width and height and its file's checksum, or why it cannot be.
 
     Raises InputError where the file is missing or has another size in bytes than the manifest says.
     """
     try:
-        there = path.stat().st_size
+        content = path.read_bytes()
     except OSError:
         raise InputError(f"{path}: no such image, though the manifest names it; give the folder with --images, or make "
                          "the manifest anew") from None
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it anew with them")
-    if there != size:
-        raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest anew")
+    if len(content) != size:
+        raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest anew")
     try:
-        image = images.decode(path)
-        return load(engine).prepare(image), image.size
+        image = images.decode(path, content)
+        return load(engine).prepare(image), image.size, ledger.checksum_of(content)
     except images.ImageError as error:
         return str(error)

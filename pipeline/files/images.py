@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
@@ -25,15 +26,23 @@ class ImageError(Exception):
     """The file is not an image that can be decoded; the message is the reason, one line."""
 
 
-def decode(path: Path) -> Image.Image:
-    """Read `path` as an upright 8-bit RGB image: EXIF orientation applied, first frame, alpha on white.
+def decode(path: Path, content: bytes | None = None) -> Image.Image:
+    """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white.
 
-    Raises ImageError for what cannot be decoded whole: missing, empty, truncated, not an image, too large.
+    Args:
+        path: the file.
+        content: its bytes, where they have been read already.
+
+    Returns:
+        The image; its `info["file"]` is the path.
+
+    Raises:
+        ImageError: what cannot be decoded whole: missing, empty, truncated, not an image, too large.
     """
     try:
-        if path.stat().st_size == 0:
+        if (path.stat().st_size if content is None else len(content)) == 0:
             raise ImageError("the file is empty")
-        with Image.open(path, formats=FORMATS) as image:
+        with Image.open(path if content is None else io.BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
             image.seek(0)

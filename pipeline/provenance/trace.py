@@ -1,83 +1,100 @@
-"""From a figure back to the features that it rests on, each step compared with the digest that the step above holds.
+"""From a figure back to the photographs that it rests on, each step compared with the digest that the step above holds.
 
-    result → similarity store → for each head: checkpoint, what it was trained on → feature store → network's weights,
-    shard files → manifest → photograph
+    result → similarity store → an ensemble's members → for each head: its files, what it was trained on, some vectors
+    again → feature store → network's weights, shard files → manifest → photographs
+
+Each step's digest stands in the one above it: what is altered in between breaks the link. Whoever alters a step and
+writes everything above it anew breaks none; then what is computed again (`computed_again.py`, `of_head.py`) differs, as
+long as the files below are what they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from pipeline import retrieval
+from pipeline import retrieval, training
 from pipeline.errors import InputError
-from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest
+from pipeline.provenance import of_features, of_head, of_scores
+from pipeline.provenance.step import Places, Result, Step
 from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.store import FeatureStore, ledger
-from pipeline.training import describe
-
-
-class Places(Protocol):
-    """Where things lie: `stages.layout.Layout`."""
-
-    def manifest(self, dataset: str) -> Path: ...
-    def features(self, dataset: str, feature: str) -> Path: ...
-    def head(self, dataset: str, name: str) -> Path: ...
-    def similarity(self, dataset: str, name: str) -> Path: ...
+from pipeline.store import FeatureStore
 
 
 @dataclass(frozen=True)
-class Step:
-    """One link: a file or store, what of it is compared, what was recorded, and what is found; None: not there."""
+class Effort:
+    """How a trace computes again.
 
-    path: Path
-    what: str
-    recorded: str
-    found: str | None
+    network: builds a feature store's network anew and gives the SHA-256 over its tensors. embed: how many images of
+    each head are embedded again with their captions; 0 for none. batch_size: at once. block_megabytes: of scores.
+    """
 
-    @property
-    def verdict(self) -> str:
-        if self.found is None:
-            return "not there"
-        return "matches" if self.found == self.recorded else "differs"
+    network: Callable[[FeatureStore], str]
+    embed: int = 32
+    batch_size: int = 64
+    block_megabytes: float = 64
 
 
-@dataclass(frozen=True)
-class Result:
-    """A system's similarity store, what a result says made it, and the numbers it gives, by protocol."""
+def trace(result: Result, places: Places, effort: Effort, image: int | None = None) -> Iterator[Step]:
+    """Follow a result back.
 
-    path: Path
-    made_from: Mapping[str, Any]
-    numbers: Mapping[str, Mapping[str, Any]]
+    Args:
+        result: what is traced.
+        places: where things lie.
+        effort: how much is computed again.
+        image: the id of the image whose features' shard and photograph alone are read; None for every shard and
+            photograph.
 
+    Yields:
+        The steps, in their order.
 
-def trace(result: Result, places: Places, network: Callable[[FeatureStore], str], image: int | None = None,
-          block_megabytes: float = 64) -> Iterator[Step]:
-    """Yield the steps of a result, down to the shard files that hold the image with id `image`, if one is given.
-
-    network: builds a feature store's network anew and gives the SHA-256 over its tensors. Raises InputError where
-    the manifest is not there, or has no such image in the result's split.
+    Raises:
+        InputError: the manifest is not there, or has no such image in the result's split.
     """
     made_from = result.made_from
-    yield from _similarities(result, block_megabytes)
     manifest_path = places.manifest(made_from["dataset"])
     manifest = Manifest.load(manifest_path)
     row = None if image is None else _row(manifest, image, made_from["split"])
+    yield from of_scores.steps(result, places, manifest, effort.block_megabytes)
+    features = []
     for member in made_from["members"]:
-        yield from _head(member, made_from, places)
-        feature = _feature(member, made_from, places)
-        yield from _features(places.features(made_from["dataset"], feature), member, network, row)
+        folder = places.head(made_from["dataset"], member["head"])
+        yield from of_head.steps(folder, member, made_from)
+        head = training.describe(folder) if (folder / "head.json").exists() else {}
+        path = places.features(made_from["dataset"], _feature(member, head, made_from))
+        if effort.embed:
+            yield of_head.embedded_again(folder, places.similarity(made_from["dataset"], member["head"]), manifest,
+                                         path, effort.embed, image, effort.batch_size)
+        if "finetuned" in head:
+            yield _photographs_of(member, head, manifest, made_from)
+        else:
+            yield from of_features.steps(path, member, head, manifest, made_from["split"], effort.network, row)
+            features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
+    read: dict[Any, str] = {}
+    for path in dict.fromkeys(features):
+        yield from of_features.photographs(path, manifest, row, read)
     if row is not None:
         entry = manifest.images.iloc[row]
         file = manifest.images_folder / entry["file"]
         yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes",
                    f"{file.stat().st_size} bytes" if file.exists() else None)
+
+
+def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest,
+                    made_from: Mapping[str, Any]) -> Step:
+    """What a fine-tuned head reads: the photographs of the split that was scored."""
+    what = f"SHA-256 of the images of {made_from['split']}"
+    try:
+        source = training.source_of(head, manifest, manifest.images_folder)
+        found: str | None = source.content(manifest.split(made_from["split"]).store_rows)
+    except InputError:
+        found = None
+    return Step(manifest.images_folder, what, member.get("content"), found)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
@@ -115,61 +132,9 @@ def _row(manifest: Manifest, image: int, split: str) -> int:
     return int(rows[0])
 
 
-def _similarities(result: Result, block_megabytes: float) -> Iterator[Step]:
-    if not result.path.exists():
-        yield Step(result.path, "what made it", digest(dict(result.made_from)), None)
-        return
-    store = SimilarityStore.open(result.path)
-    yield Step(result.path, "what made it", digest(dict(result.made_from)), digest(store.made_from))
-    for protocol, numbers in result.numbers.items():
-        again = retrieval.evaluate(store.scores, store.caption_image, protocol, numbers["ties"], block_megabytes)
-        recorded = {key: value for key, value in numbers.items() if key in again.as_dict()}
-        same = recorded == again.as_dict()
-        yield Step(result.path, f"measured again, {protocol}", f"RSUM {numbers['rsum']:.1f}",
-                   f"RSUM {numbers['rsum']:.1f}" if same else f"RSUM {again.rsum:.1f}, and other numbers")
-
-
-def _head(member: Mapping[str, str], made_from: Mapping[str, Any], places: Places) -> Iterator[Step]:
-    dataset, name = made_from["dataset"], member["head"]
-    if made_from["ensemble"] is not None:
-        scored = places.similarity(dataset, name)
-        found = SimilarityStore.open(scored).made_from["members"][0]["checkpoint"] if scored.exists() else None
-        yield Step(scored, "the checkpoint it was scored with", member["checkpoint"], found)
-    folder = places.head(dataset, name)
-    file = folder / "best.safetensors"
-    yield Step(file, "SHA-256", member["checkpoint"], sha256(file) if file.exists() else None)
-    description = describe(folder) if (folder / "head.json").exists() else {}
-    for what, recorded in (("manifest", made_from["manifest"]), ("store", member["store"])):
-        yield Step(folder / "head.json", f"the {what} it was trained on", recorded, description.get(what))
-
-
-def _feature(member: Mapping[str, str], made_from: Mapping[str, Any], places: Places) -> str:
-    """Which feature a member reads: its head says it, or, where that is gone, its place among the ensemble's."""
-    folder = places.head(made_from["dataset"], member["head"])
-    if (folder / "head.json").exists():
-        return str(describe(folder)["feature"])
+def _feature(member: Mapping[str, Any], head: Mapping[str, Any], made_from: Mapping[str, Any]) -> str:
+    """Which feature a member reads: it says it, or its head, or, of an older one, its place among the ensemble's."""
+    if known := member.get("feature") or head.get("feature"):
+        return str(known)
     features = list(made_from["features"])
     return features[min(made_from["members"].index(member), len(features) - 1)]
-
-
-def _features(path: Path, member: Mapping[str, str], network: Callable[[FeatureStore], str],
-              row: int | None) -> Iterator[Step]:
-    if not path.exists():
-        yield Step(path, "what made it, and which images failed", member["store"], None)
-        return
-    store = FeatureStore(path)
-    yield Step(path, "what made it, and which images failed", member["store"], store.identity)
-    yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
-    try:
-        built: str | None = network(store)
-    except InputError:  # the checkpoint is not on this machine
-        built = None
-    yield Step(path, "weights of the network, built anew", member["weights"], built)
-    if row is not None:
-        shard = row // store.layout.shard_images
-        entry = ledger.read(path, shard)
-        for name in ("features", "counts"):
-            file = ledger.shard_file(path, name, shard, len(store.layout.arrays()[name][0]) + 1)
-            recorded = entry.checksums[name] if entry else "no ledger entry"
-            yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}", recorded,
-                       ledger.checksum(file) if file.exists() else None)

@@ -1,7 +1,7 @@
 """Embeddings on disk: unit vectors of images and captions, whose they are, and which head made them.
 
     NAME.zarr/
-      zarr.json             attributes: made_from, as in similarity stores
+      zarr.json             attributes: made_from, as in similarity stores, with digests of the arrays
       image_ids/            [I] int64
       caption_ids/          [C] int64
       caption_image/        [C] int64, each caption's image as a row of the image embeddings
@@ -24,6 +24,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
+from pipeline.scores import contents
 
 if TYPE_CHECKING:
     import zarr
@@ -95,7 +96,7 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3, attributes={"made_from": dict(made_from)})
+    group = zarr.create_group(making, zarr_format=3)
     for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
         array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
                                    filters=None)
@@ -105,6 +106,7 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     yield maps[0], maps[1]
     for each in maps:
         each.flush()
+    group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
     shutil.rmtree(path, ignore_errors=True)
     making.rename(path)
 

@@ -1,8 +1,9 @@
 """Similarities on disk: the matrix, whose rows and columns they are, and what made them.
 
     NAME.zarr/
-      zarr.json       attributes: made_from (see README, "From a number back to its features"), and of an ensemble
-                      that is fused query by query its fusion: method and weights
+      zarr.json       attributes: made_from (see README, "From a number back to its features") with digests of the
+                      arrays, see `contents.py`; and of an ensemble that is fused query by query its fusion: method and
+                      weights
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
       similarity_1/ … [I, C] the further members of an ensemble that is fused query by query
       image_ids/      [I] int64
@@ -26,8 +27,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.digest import digest
 from pipeline.retrieval import FUSIONS, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.scores import contents
+from pipeline.scores.embedding_store import EmbeddingStore
 
 if TYPE_CHECKING:
     import zarr
@@ -86,6 +90,16 @@ class SimilarityStore:
         return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights)
 
     @property
+    def seal(self) -> str:
+        """SHA-256 over what made it and what it holds: what is made from this store records it."""
+        return digest(self.made_from)
+
+    def check(self) -> SimilarityStore:
+        """The store itself. Raises InputError where an array is not as it was written; reads all of them once."""
+        contents.require(self.path, self.made_from)
+        return self
+
+    @property
     def similarity(self) -> zarr.Array:
         """The matrix [I, C]. Raises InputError for an ensemble that is fused by query, which has none."""
         if self.fusion is not None:
@@ -103,7 +117,6 @@ class SimilarityStore:
 
     def embeddings(self) -> Embeddings:
         """The unit vectors of its images and captions, memory-mapped. Raises InputError for an ensemble."""
-        from pipeline.scores.embedding_store import EmbeddingStore
 
         return EmbeddingStore.open(self.path).embeddings()
 
@@ -145,8 +158,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    attributes = {"made_from": dict(made_from)} | ({"fusion": dict(fusion)} if fusion else {})
-    group = zarr.create_group(making, zarr_format=3, attributes=attributes)
+    group = zarr.create_group(making, zarr_format=3, attributes={"fusion": dict(fusion)} if fusion else {})
     shape = (len(image_ids), len(caption_ids))
     for number, source in enumerate(matrices):
         if source.shape != shape:
@@ -158,6 +170,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
         array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
                                    compressors=None, filters=None, config={"write_empty_chunks": True})
         array[:] = values
+    group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
     shutil.rmtree(path, ignore_errors=True)
     making.rename(path)
 

@@ -9,7 +9,8 @@
       sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import does not tell
       bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
-      ledger/         one JSON a finished shard, written after the shard's data: checksums and failures
+      ledger/         one JSON a finished shard, written after the shard's data: checksums, also of the image files that
+                      were decoded, and failures
       failures.csv    the failed images and why
 
 Every array is cut at the same images, so a shard has one owner, and any zarr library can read the store.
@@ -123,6 +124,15 @@ def _never(dtype: str) -> float | int:
     and reads a chunk that is not there as this value; so a chunk of zeros is written and a lost one is seen."""
     kind = np.dtype(dtype)
     return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
+
+
+def attributes(path: Path) -> dict[str, Any]:
+    """What a store's zarr.json says. Raises StoreError where that cannot be read."""
+    try:
+        found: dict[str, Any] = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        return found
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
 
 def describe(path: Path) -> tuple[Layout, dict[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
-from pipeline.store import ledger, shard_file
+from pipeline.store import contents, ledger, shard_file
 from pipeline.store.layout import DONE, FAILED, StoreError, describe
 
 
@@ -55,6 +55,14 @@ class FeatureStore:
         """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
         return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
                        "failed": np.flatnonzero(~self.done).tolist()})
+
+    def content(self, rows: np.ndarray) -> str:
+        """SHA-256 over what the ledger says of the bytes of these rows' shards; rows int64 [B]."""
+        return contents.content(self.path, rows)
+
+    def check(self, rows: np.ndarray) -> None:
+        """Raises StoreError where the bytes of these rows' shards are not what the ledger says; reads them once."""
+        contents.require(self.path, rows)
 
     @cached_property
     def image_ids(self) -> np.ndarray:

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,15 @@ from pipeline.store.survey import survey
 class Shard:
     """A shard's arrays, filled image by image; images that are never filled must be recorded as failed.
 
-    arrays: name -> [images of the shard, ...]. failed: row in the store -> reason.
+    arrays: name -> [images of the shard, ...]. failed: row in the store -> reason. photographs: row in the store ->
+    checksum of its image file.
     """
 
     number: int
     rows: range
     arrays: dict[str, np.ndarray]
     failed: dict[int, str]
+    photographs: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, layout: Layout, number: int) -> Shard:
@@ -43,10 +45,11 @@ class Shard:
         return cls(number, rows, arrays, {})
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
-             file_bytes: int = 0) -> None:
+             file_bytes: int = 0, photograph: str = "") -> None:
         """Take over one image: features [n, D] float32 with n of at most N items, extras name -> [n, ...].
 
-        size: width and height in pixels. file_bytes: size of its file. Values that the store's dtype cannot hold
+        size: width and height in pixels. file_bytes: size of its file. photograph: its file's checksum, "" where no
+        file was read. Values that the store's dtype cannot hold
         make the image a failed one, never infinities in a store.
         """
         place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
@@ -62,6 +65,8 @@ class Shard:
         self.arrays["sizes"][place] = size
         self.arrays["bytes"][place] = file_bytes
         self.arrays["status"][place] = DONE
+        if photograph:
+            self.photographs[row] = photograph
         for name, values in extras.items():
             self.arrays[name][place, :count] = values
 
@@ -95,7 +100,8 @@ def write_shard(store: Path, layout: Layout, shard: Shard, made_from: str) -> le
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = ledger.checksum(file)
-    entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums)
+    entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
+                         shard.photographs)
     _check_own(store, layout, made_from)
     ledger.write(store, entry)
     return entry
@@ -165,10 +171,16 @@ def _is_store(path: Path) -> bool:
 
 def write_failures(store: Path, layout: Layout, names: list[str]) -> dict[int, str]:
     """Write failures.csv (row, file, reason) from the ledger. names: [I] file names. Returns row -> reason."""
+    text, failed = failures_csv(store, layout, names)
+    write_text(store / "failures.csv", text)
+    return failed
+
+
+def failures_csv(store: Path, layout: Layout, names: list[str]) -> tuple[str, dict[int, str]]:
+    """What failures.csv should hold, and row -> reason. names: [I] file names."""
     failed = {row: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()}
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])
     lines.writerows([row, names[row], reason] for row, reason in sorted(failed.items()))
-    write_text(store / "failures.csv", text.getvalue())
-    return failed
+    return text.getvalue(), failed

@@ -27,6 +27,7 @@ from safetensors import SafetensorError, safe_open
 
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing, write_text
+from pipeline.files.digest import of_files
 
 if TYPE_CHECKING:
     import torch
@@ -187,6 +188,14 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
     numbers = ((row.partition(",")[0], row) for row in before)
     earlier = [row for number, row in numbers if number.isdigit() and int(number) < epoch]
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of each of the head's files that are there, by their names below its folder, but for best.safetensors:
+    that digest is the head's `checkpoint`, by which it is known."""
+    files = [file for file in (*(folder / name for name in FILES), *sorted((folder / "text").rglob("*")))
+             if file.is_file() and file.name != "best.safetensors"]
+    return {file.relative_to(folder).as_posix(): found for file, found in zip(files, of_files(files), strict=True)}
 
 
 def describe(folder: Path) -> dict[str, Any]:

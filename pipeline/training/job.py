@@ -7,9 +7,11 @@ import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pipeline import objectives
@@ -67,7 +69,23 @@ class Job:
         if not (self.folder / "head.json").exists():
             return []
         there, description = checkpoint.describe(self.folder), self.description(words)
-        return [key for key in description if there.get(key) != description[key]]
+        differs = [key for key in description if there.get(key) != description[key]]
+        # Heads from before this was recorded do not say it.
+        return differs or ["the bytes of its features"] * (there.get("content", self.content) != self.content)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The images that training reads, those of train and val that have features: rows int64."""
+        read = self.manifest.images["split"].isin(("train", "val")).to_numpy()
+        return np.flatnonzero(read & self.source.done)
+
+    @cached_property
+    def content(self) -> str | None:
+        """Digest of the bytes that it is trained on. None of a head that was trained elsewhere, or that reads the
+        photographs: they are read in its first epoch, and no earlier for a digest's sake."""
+        if self.origin is not None or isinstance(self.source, Photographs):
+            return None
+        return self.source.content(self.rows)
 
     @property
     def _lost(self) -> list[str]:
@@ -133,7 +151,7 @@ class Job:
         making.rename(self.folder / "text")
         if not (self.folder / "last.safetensors").exists():
             code.write(self.folder, self.code)
-        aside = {"aside": self.training.model_dump(include=ASIDE),
+        aside = {"aside": self.training.model_dump(include=ASIDE), "content": self.content,
                  "networks": networks(self.source, words, self.origin)}
         write_text(self.folder / "head.json", json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
 

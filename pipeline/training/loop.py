@@ -42,8 +42,10 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
 
     Of several processes the first writes files and selects on val, and the others wait for it.
 
+    Before the first step every byte that will be read is compared with what the store's ledger says.
+
     Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class
-    token that images lack, or training diverges.
+    token that images lack, the features' bytes are not those that were written, or training diverges.
     """
     first, keep_first = job.processes.rank == 0, job.pools_class_token
     split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
@@ -58,6 +60,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
         if first:
             checkpoint.write_history(job.folder, state)
         return state
+    job.source.check(job.rows)
     step, state = _resume(job, text)
     batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
                               job.recipe.drop_tokens, (job.processes.rank, job.processes.count), keep_first)

@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipeline.errors import InputError
 from pipeline.files import images, weights
-from pipeline.files.digest import digest
+from pipeline.files.digest import digest, of_files
 from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, provenance
@@ -58,6 +58,14 @@ class Source(Protocol):
         """What `TwoTower.embed_images` takes of the images `rows` [B], and counts [B] int64."""
         ...
 
+    def content(self, rows: np.ndarray) -> str:
+        """SHA-256 over the bytes that `read` rests on for the images `rows` [B], as they were written."""
+        ...
+
+    def check(self, rows: np.ndarray) -> None:
+        """Raises InputError where these bytes are not as they were written."""
+        ...
+
 
 class Photographs:
     """Pixels as an engine prepares them, for a head whose network is trained with it.
@@ -95,6 +103,18 @@ class Photographs:
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Prepared pixels [B, S, S, 3] and counts [B]: every image has all items."""
         return self._prepared(rows, None), np.full(len(rows), self.layout.items)
+
+    def content(self, rows: np.ndarray) -> str:
+        """SHA-256 over the bytes of these images' files. Raises InputError where one is not there."""
+        files = [self.path / self._files[row] for row in rows]
+        try:
+            return digest(list(of_files(files)))
+        except OSError as error:
+            raise InputError(f"{error.filename}: no such image; mend it, or leave the image out of the manifest"
+                             ) from None
+
+    def check(self, rows: np.ndarray) -> None:
+        """Nothing: the files are read as they are, and `content` tells what they were."""
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """The same pixels after a random crop and flip, by `draws` [B, 4], each uniform in 0..1 (`crop_and_flip`)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pipeline import extraction
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.files import images
-from pipeline.store import FeatureStore, StoreError, verify
+from pipeline.store import FeatureStore, StoreError, ledger, verify
 
 
 def test_every_image_once_in_the_manifests_order(job: extraction.Job) -> None:
@@ -165,3 +166,26 @@ def test_changed_images_are_refused_or_done_again_alone(job: extraction.Job, spo
     store = FeatureStore(changed.store).require(changed.manifest)
     assert np.array_equal(*(store.read(np.array([row]))[0] for row in (7, 8)))
     assert store.identity == before  # the files' sizes are the manifest's to tell
+
+
+def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.Job) -> None:
+    job = replace(spoiled, on_error="skip")
+    failed = extraction.extract(job).failed
+    entries = ledger.entries(job.store, FeatureStore(job.store).layout)
+    found = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    files = dict(enumerate(job.images_folder / file for file in job.manifest.images["file"]))
+    assert found == {row: ledger.checksum(file) for row, file in files.items() if row not in failed}
+
+
+def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(job: extraction.Job) -> None:
+    extraction.extract(job)
+    for shard in range(3):
+        file = job.store / "ledger" / f"{shard:06d}.json"
+        tree_ = json.loads(file.read_text())
+        del tree_["photographs"]
+        file.write_text(json.dumps(tree_))
+    ledger.erase(job.store, 2)
+    assert extraction.extract(job).extracted == 5
+    entries = ledger.entries(job.store, FeatureStore(job.store).require(job.manifest).layout)
+    assert [len(entry.photographs) for entry in entries] == [0, 0, 5, 5, 4]
+    assert not [fault for _, found in verify.verify(job.store) for fault in found]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from torch import nn
 
@@ -43,7 +45,8 @@ def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, mon
 
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
-    made = record.made_from("x", head(), scenes, "test", store)
+    rows = scenes.split("test").store_rows
+    made = record.made_from(Path("x"), head(), scenes, "test", store, rows)
     assert (made["recipe"], made["seed"]) == ("mine", 3)
     assert (made["features"], made["untrained"]) == ({"grid": "grid2"}, ["grid"])
     (member,) = made["members"]
@@ -51,7 +54,8 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
     assert (member["store"], member["vocabulary"]) == (store.identity, TEXT.digest)
     assert member["networks"] == training.networks(store, TEXT)  # of a head that does not say them
     said = {"image": {"engine": "grid"}, "text": {}}
-    assert record.made_from("x", head(networks=said), scenes, "test", store)["members"][0]["networks"] == said
+    other = record.made_from(Path("x"), head(networks=said), scenes, "test", store, rows)
+    assert other["members"][0]["networks"] == said
 
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
@@ -60,4 +64,5 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
                                                         "weights": "untrained"}
     networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
     assert networks["image"]["weights"] == training.RELEASED
-    assert record.made_from("x", head(networks=networks), scenes, "test", source)["untrained"] == []
+    made = record.made_from(Path("x"), head(networks=networks), scenes, "test", source, np.arange(2))
+    assert made["untrained"] == []

@@ -1,8 +1,9 @@
-"""`pipeline trace`: from a figure to the shard, every step verified; whatever is changed, it says which."""
+"""`pipeline trace`: from a figure to the photograph, every step compared; whatever is changed, it says which."""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import fnmatch
 import json
 import shutil
 from collections.abc import Callable
@@ -11,131 +12,247 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tampering
 
 from pipeline.manifest import Manifest
-from pipeline.retrieval import Embeddings
-from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.store import FeatureStore, ledger
+from stages import cli
 
-HEAD = "vse2ad-region-bigru-s0"
-RUN = ("-S", "run.features=[region]")
+HERE = Path(__file__).parents[2]
+HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
+SCORES, FUSED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE))
+METRICS = Path("results/metrics.json")
+RESULT = (METRICS, ENSEMBLE)
+RUN = ("-S", "run.features=[region]", "-S", "run.ablations.recipes=[]")
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path) -> Path:
+    """A root with all that a run leaves, from the photographs to metrics.json."""
+    root = tmp_path_factory.mktemp("whole")
+    shutil.copytree(trained, root, dirs_exist_ok=True)
+    shutil.copytree(corpus, root / "data" / "sample")
+    with contextlib.chdir(root):
+        table = Manifest.load(Path("data/sample.parquet")).table
+        Manifest(table, "sample", Path("data/sample/images")).save(Path("data/sample.parquet"))
+        for command in (("ensemble", "R"), ("evaluate", *RUN)):
+            cli.cli.main([*command, "--params", str(HERE / "params.yaml")], standalone_mode=False)
+    return root
 
 
 @pytest.fixture
-def measured(pipeline: Any, scenes: Manifest, store: FeatureStore, rng: np.random.Generator) -> Manifest:
-    """All that a run leaves, from the manifest to metrics.json; the head is bytes, its vectors are drawn."""
-    scenes.save(Path("data/sample.parquet"))
-    shutil.copytree(store.path, "features/sample/region.zarr")
-    head = Path("heads/sample", HEAD)
-    head.mkdir(parents=True)
-    (head / "best.safetensors").write_bytes(b"a head")
-    (head / "head.json").write_text(json.dumps({"feature": "region", "manifest": scenes.digest,
-                                                "store": store.identity}))
-    split = scenes.split("test")
-    vectors = [rng.standard_normal((len(ids), 4)).astype(np.float32) for ids in (split.image_ids, split.caption_ids)]
-    made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": None,
-                 "features": {"region": store.fingerprint["recipe"]}, "text": "bigru", "seed": 0,
-                 "untrained": ["region"], "manifest": scenes.digest,
-                 "members": [{"head": HEAD, "checkpoint": hashlib.sha256(b"a head").hexdigest(),
-                              "store": store.identity, "weights": store.fingerprint["weights"]}]}
-    similarity_store.save(Path("similarities/sample", f"{HEAD}.zarr"), [Embeddings(*vectors, double=True)],
-                          split.image_ids, split.caption_ids, split.caption_image, made_from)
-    for command in (("ensemble", "R"), ("evaluate", *RUN)):
-        code, _, err = pipeline(*command)
-        assert code == 0, err
-    return scenes
+def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, the working directory of the test."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def traced(pipeline: Any, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+def traced(pipeline: Any, *arguments: str | Path) -> tuple[int, list[dict[str, Any]], str]:
     code, out, err = pipeline("trace", *arguments, "--json")
-    return code, json.loads(out), err
+    return code, json.loads(out or "[]"), err
 
 
-ENSEMBLE = ("results/metrics.json", "vse2ad-R-bigru-s0")
+def wrong(pipeline: Any, *arguments: str | Path) -> list[str]:
+    """What a trace that must end with 2 says: a line for each step that does not match, or the one error."""
+    code, steps, err = traced(pipeline, *(arguments or RESULT))
+    assert code == 2
+    return [f"{step['path']}: {step['what']} {step['verdict']}" for step in steps if step["verdict"] != "matches"] \
+        or err.strip().splitlines()[-1:]
 
 
-def test_every_step_from_the_figure_to_the_shard_matches(pipeline: Any, measured: Manifest) -> None:
-    split = measured.split("test")
+def test_every_step_from_the_figure_to_the_photograph_matches(pipeline: Any, run: Path) -> None:
+    manifest = Manifest.load(Path("data/sample.parquet"))
+    split = manifest.split("test")
     caption, image = int(split.caption_ids[-1]), int(split.image_ids[split.caption_image[-1]])
-    code, steps, _ = traced(pipeline, *ENSEMBLE, "--caption", str(caption))
+    row = int(np.flatnonzero(manifest.images["image_id"] == image)[0])
+    code, steps, _ = traced(pipeline, *RESULT)
     assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
-    row = int(np.flatnonzero(measured.images["image_id"] == image)[0])
+    assert any("of every file of its 3 shards" in step["what"] for step in steps)
+    assert steps[-1]["what"] == "BLAKE2b of 24 images, by region.zarr"
+    code, steps, _ = traced(pipeline, *RESULT, "--caption", str(caption))
+    assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
     assert f"features/sample/region.zarr/features/c/{row // 10}/0/0" in [step["path"] for step in steps]
-    assert steps[-1]["path"] == str(measured.images_folder / measured.images["file"][row])
-    assert traced(pipeline, *ENSEMBLE, "--image", str(image))[1] == steps
-    out = pipeline("trace", *ENSEMBLE, "--image", str(image))[1]
-    assert f"BLAKE2b of shard {row // 10}, with image row {row}" in out
-    similarity = SimilarityStore.open(Path("similarities/sample/vse2ad-R-bigru-s0.zarr")).similarity[:]
+    assert steps[-1]["path"] == str(manifest.images_folder / manifest.images["file"][row])
+    assert steps == traced(pipeline, *RESULT, "--image", str(image))[1]
+    # A store by itself is traced from there on: nothing above it vouches for it.
+    alone = traced(pipeline, FUSED, "--caption", str(caption))[1]
+    above = ("its entry", "measured again", "intervals again")
+    rest = [step for step in steps if not step["what"].startswith(above)]
+    rest.remove(next(step for step in rest if step["path"] == str(FUSED) and step["what"] == "what made it"))
+    assert alone == rest
+
+
+def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
+    split = Manifest.load(Path("data/sample.parquet")).split("test")
+    caption, image = int(split.caption_ids[-1]), int(split.image_ids[split.caption_image[-1]])
+    similarity = SimilarityStore.open(FUSED).similarity[:]
     own = similarity[split.caption_image[-1], split.caption_image == split.caption_image[-1]].max()
     rank = 1 + int((similarity[split.caption_image[-1]] > own).sum())
+    out = pipeline("trace", *RESULT, "--image", image, "--embed", 0)[1]
     assert f"image {image}: the best of its captions has rank {rank} of {len(split.caption_ids)}" in out
+    assert "embedded again" not in out
     rank = 1 + int((similarity[:, -1] > similarity[split.caption_image[-1], -1]).sum())
-    out = pipeline("trace", *ENSEMBLE, "--caption", str(caption))[1]
+    out = pipeline("trace", *RESULT, "--caption", caption)[1]
     assert f"caption {caption}: its image {image} has rank {rank} of {len(split.image_ids)}" in out
-    # A store by itself is traced from there on: no numbers to measure again.
-    alone = traced(pipeline, "similarities/sample/vse2ad-R-bigru-s0.zarr", "--image", str(image))[1]
-    assert alone == [step for step in steps if "measured again" not in step["what"]]
+    assert "embedded again" in out
 
 
-def retrain() -> None:
-    Path("heads/sample", HEAD, "best.safetensors").write_bytes(b"another head")
+def kind(pattern: str) -> str:
+    return pattern.replace("/", "-")
+
+
+@pytest.mark.parametrize(("pattern", "change"), [
+    pytest.param(pattern, change, id=f"{kind(pattern)}-{number}")
+    for pattern, changes in tampering.CHECKED.items() for number, change in enumerate(changes)])
+def test_a_change_of_any_file_is_named(pipeline: Any, run: Path, pattern: str, change: tampering.Change) -> None:
+    file = tampering.files(run, pattern)[-1]
+    change(file)
+    said = wrong(pipeline, *RESULT, "--embed", "0")
+    # What lies in an array is named by the file or the array; in a feature store that cannot be opened, by the store.
+    inside = [each for each in file.parents if (each / "zarr.json").exists()]
+    named = [file, *(inside if file.parts[0] == "features" or file.name == "zarr.json" else inside[:1])]
+    assert any(str(name) in line for line in said for name in named), said
+
+
+def test_every_file_of_a_run_is_of_a_kind_that_is_written_down(run: Path) -> None:
+    told = (HERE / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    patterns = [*tampering.CHECKED, *tampering.NOT_CHECKED]
+    assert [pattern for pattern in patterns if f"`{pattern}`" not in told] == []
+    unknown = [file for file in tampering.below(run) if not any(fnmatch.fnmatch(str(file), each) for each in patterns)]
+    assert unknown == []
 
 
 def lose_the_head() -> None:
     shutil.rmtree(Path("heads/sample", HEAD))
 
 
-def raise_a_number() -> None:
-    path = Path("results/metrics.json")
-    metrics = json.loads(path.read_text())
-    metrics["vse2ad-R-bigru-s0"]["all"]["t2i"]["r1"] += 1
-    path.write_text(json.dumps(metrics))
-
-
-def change_a_feature() -> None:
-    for shard in range(3):
-        file = ledger.shard_file(Path("features/sample/region.zarr"), "features", shard, 3)
-        file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
-
-
 def mislay_the_features() -> None:
     Path("features/sample/region.zarr").rename("features/sample/other.zarr")
 
 
-def change_a_caption() -> None:
-    manifest = Manifest.load(Path("data/sample.parquet"))
-    manifest.table.loc[0, "caption"] = "something else"
-    manifest.save(Path("data/sample.parquet"))
+def lose_a_photograph() -> None:
+    tampering.files(Path(), "data/*/images/*")[0].unlink()
 
 
-@pytest.mark.parametrize(("change", "where", "verdict"), [
-    (retrain, "best.safetensors: SHA-256", "differs"),
-    (lose_the_head, "best.safetensors: SHA-256", "not there"),
-    (raise_a_number, "measured again, all", "differs"),
-    (change_a_feature, "BLAKE2b of shard", "differs"),
-    (mislay_the_features, "region.zarr: what made it", "not there"),
-    (change_a_caption, "sample.parquet: digest of every row", "differs"),
+def lose_the_member() -> None:
+    shutil.rmtree(SCORES)
+
+
+@pytest.mark.parametrize(("lose", "where"), [
+    (lose_the_head, "best.safetensors: SHA-256 not there"),
+    (mislay_the_features, "region.zarr: what made it, and which images failed not there"),
+    (lose_a_photograph, "by region.zarr not there"),
+    (lose_the_member, f"{SCORES}: what made it not there"),
 ])
-def test_what_was_changed_is_named(pipeline: Any, measured: Manifest, change: Callable[[], None], where: str,
-                                   verdict: str) -> None:
-    change()
-    code, steps, err = traced(pipeline, *ENSEMBLE, "--image", str(measured.split("test").image_ids[0]))
-    wrong = [step for step in steps if step["verdict"] != "matches"]
-    assert code == 2
-    assert where in f"{wrong[0]['path']}: {wrong[0]['what']}"
-    assert wrong[0]["verdict"] == verdict
-    assert f"{len(wrong)} of {len(steps)} steps do not match" in err
+def test_what_is_lost_is_named(pipeline: Any, run: Path, lose: Callable[[], None], where: str) -> None:
+    lose()
+    assert any(where in line for line in wrong(pipeline))
 
 
-def test_what_cannot_be_traced_is_refused(refused: Callable[..., str], measured: Manifest) -> None:
-    train = str(measured.split("train").image_ids[0])
-    assert "name one of its systems: vse2ad-region-bigru-s0, vse2ad-R-bigru-s0" in refused("trace", ENSEMBLE[0])
+def all_is_scored_anew(pipeline: Any) -> None:
+    """An ensemble and results that are consistent with the member's store as it is."""
+    for command in (("ensemble", "R"), ("evaluate", *RUN)):
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+
+
+def test_scores_that_were_replaced_are_not_evaluated(refused: Callable[..., str], run: Path) -> None:
+    tampering.perfect(SCORES)
+    assert f"{SCORES}/similarity: is not what was written there" in refused("evaluate", *RUN)
+    assert f"{SCORES}/similarity: is not what was written there" in refused("ensemble", "R")
+
+
+def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(pipeline: Any, run: Path) -> None:
+    tampering.perfect(SCORES)
+    tampering.sealed_anew(SCORES)
+    all_is_scored_anew(pipeline)
+    assert json.loads(METRICS.read_text())[ENSEMBLE]["all"]["rsum"] == 600
+    assert wrong(pipeline) == [f"{SCORES}: scores again, from its embeddings differs"]
+
+
+def test_perfect_embeddings_with_new_digests_are_not_those_of_the_head(pipeline: Any, run: Path) -> None:
+    tampering.perfect_vectors(SCORES)
+    tampering.sealed_anew(SCORES)
+    all_is_scored_anew(pipeline)
+    assert wrong(pipeline) == [f"{SCORES}: embedded again differs"]
+
+
+def test_a_member_that_was_scored_anew_is_not_that_of_the_ensemble(pipeline: Any, run: Path) -> None:
+    tampering.perfect_vectors(SCORES)
+    tampering.sealed_anew(SCORES)
+    said = wrong(pipeline)
+    assert f"{SCORES}: what made it differs" in said
+    assert f"{FUSED}: scores again, by mean of its members differs" in said
+
+
+@pytest.mark.parametrize("ids", ["image_ids", "caption_ids"])
+def test_ids_that_are_rolled_with_new_digests_are_not_the_manifests(pipeline: Any, run: Path, ids: str) -> None:
+    tampering.rolled(SCORES / ids)
+    tampering.sealed_anew(SCORES)
+    all_is_scored_anew(pipeline)
+    assert f"{SCORES}: whose scores, by the manifest differs" in wrong(pipeline)
+
+
+def test_settings_that_are_changed_in_all_results_are_not_the_heads(pipeline: Any, run: Path) -> None:
+    def faster(made_from: dict[str, Any]) -> None:
+        made_from["members"][0]["settings"]["learning_rate"] = 1.0
+
+    tampering.sealed_anew(SCORES, faster)
+    all_is_scored_anew(pipeline)
+    assert wrong(pipeline) == [f"heads/sample/{HEAD}/head.json: the settings it was trained with differs"]
+
+
+@pytest.mark.parametrize(("keys", "what"), [(("t2i", "r5"), "measured again, all"),
+                                            (("interval", "rsum"), "intervals again, all")])
+def test_numbers_with_a_new_digest_are_not_those_that_are_measured(pipeline: Any, run: Path, keys: tuple[str, str],
+                                                                   what: str) -> None:
+    def better(entry: dict[str, Any]) -> None:
+        entry["all"][keys[0]][keys[1]] = [99.0, 99.5] if keys[0] == "interval" else 99.0
+
+    tampering.measured_anew(METRICS, ENSEMBLE, better)
+    assert wrong(pipeline) == [f"{FUSED}: {what} differs"]
+
+
+def test_what_earlier_versions_left_is_read_and_not_said_to_match(pipeline: Any, run: Path) -> None:
+    tampering.stripped(run)
+    said = wrong(pipeline)
+    assert {line.rpartition(" ")[2] for line in said} == {"recorded"}
+    for what in ("its entry", "bytes of its 4", "bytes of its 6", "intervals again", "SHA-256",
+                 "bytes that were scored", "bytes that were trained on", "BLAKE2b of image"):
+        assert any(what in line for line in said), what
+    for command in (("evaluate", *RUN), ("tables",), ("train", "--feature", "region", *TINY)):
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+
+
+TINY = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+        for word in ("-S", f"training.sample.{change}")]
+
+
+def test_tables_and_figures_take_no_results_that_were_edited(pipeline: Any, refused: Callable[..., str],
+                                                             run: Path) -> None:
+    kept = METRICS.read_text()
+    tampering.edit(ENSEMBLE, "all", "rsum")(METRICS)
+    for command in ("tables", "figures", "report"):
+        assert f"the entry of {ENSEMBLE} is not as it was measured" in refused(command)
+    METRICS.write_text(kept)
+    tampering.edit_number(Path("heads/sample", HEAD, "history.csv"))
+    for command in ("figures", "report"):
+        assert "history.csv: is not as it was when it was scored" in refused(command)
+    pipeline("ensemble", "R", "--keep-common")
+    tampering.sealed_anew(SCORES, lambda made_from: made_from.update(seed=1))
+    assert "was scored again since" in refused("tables")
+
+
+def test_what_cannot_be_traced_is_refused(refused: Callable[..., str], run: Path) -> None:
+    train = str(Manifest.load(Path("data/sample.parquet")).split("train").image_ids[0])
+    assert f"name one of its systems: {HEAD}, {ENSEMBLE}" in refused("trace", METRICS)
     assert "no result there" in refused("trace", "results/nothing.json", "x")
-    assert "leave out x" in refused("trace", "similarities/sample/vse2ad-R-bigru-s0.zarr", "x")
-    assert "is in its split train" in refused("trace", *ENSEMBLE, "--image", train)
-    assert "is not in its manifest" in refused("trace", *ENSEMBLE, "--image", "-1")
-    assert "no caption -1" in refused("trace", *ENSEMBLE, "--caption", "-1")
-    assert "give one" in refused("trace", *ENSEMBLE, "--caption", "1", "--image", "1")
-    Path("results/metrics.json").write_text('{"vse2ad-R-bigru-s0": 7}')
-    assert "neither what `pipeline evaluate` writes" in refused("trace", *ENSEMBLE)
+    assert "leave out x" in refused("trace", FUSED, "x")
+    assert "is in its split train" in refused("trace", *RESULT, "--image", train)
+    assert "is not in its manifest" in refused("trace", *RESULT, "--image", "-1")
+    assert "no caption -1" in refused("trace", *RESULT, "--caption", "-1")
+    assert "give one" in refused("trace", *RESULT, "--caption", "1", "--image", "1")
+    METRICS.write_text('{"vse2ad-R-bigru-s0": 7}')
+    assert "neither what `pipeline evaluate` writes" in refused("trace", *RESULT)

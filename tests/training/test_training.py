@@ -17,7 +17,7 @@ from folders import tree
 from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
+from pipeline.store import FeatureStore, StoreError, ledger
 from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -259,3 +259,56 @@ def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, stor
         training.train(job, on_step=cut)
     with pytest.raises(InputError, match="not finished"):
         training.load_head(job.folder, scenes, store)
+
+
+@pytest.fixture
+def copied(job: training.Job, tmp_path: Path) -> training.Job:
+    """The job with a store of its own, whose bytes may be changed."""
+    shutil.copytree(job.source.path, tmp_path / "region.zarr")
+    return replace(job, source=FeatureStore(tmp_path / "region.zarr"))
+
+
+def change(job: training.Job, array: str, told: bool = False) -> Path:
+    """Change a bit of an array of the first shard, and `told`, what the ledger says of it."""
+    dimensions = len(job.source.layout.arrays()[array][0]) + 1  # type: ignore[attr-defined]
+    file = ledger.shard_file(job.source.path, array, 0, dimensions)
+    content = bytearray(file.read_bytes())
+    content[1] ^= 1
+    file.write_bytes(content)
+    entry = ledger.read(job.source.path, 0)
+    assert entry is not None
+    if told:
+        ledger.write(job.source.path, replace(entry, checksums=entry.checksums | {array: ledger.checksum(file)}))
+    return file
+
+
+@pytest.mark.parametrize("array", ["features", "counts"])
+def test_features_whose_bytes_changed_are_not_trained_on(copied: training.Job, array: str) -> None:
+    file = change(copied, array)
+    with pytest.raises(StoreError, match="its bytes are not those that were written") as error:
+        training.train(copied)
+    assert str(file) in str(error.value)
+    assert not (copied.folder / "last.safetensors").exists()
+
+
+def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.Job) -> None:
+    training.train(copied)
+    change(copied, "features", told=True)
+    now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
+    assert now.source.identity == copied.source.identity
+    with pytest.raises(InputError, match="trained otherwise \\(the bytes of its features\\)"):
+        training.train(now)
+    best = (now.folder / "best.safetensors").read_bytes()
+    training.train(replace(now, if_changed="redo"))
+    assert (now.folder / "best.safetensors").read_bytes() != best
+
+
+def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: training.Job) -> None:
+    training.train(copied)
+    said = json.loads((copied.folder / "head.json").read_text())
+    del said["content"]
+    (copied.folder / "head.json").write_text(json.dumps(said))
+    change(copied, "features", told=True)
+    before = tree(copied.folder)
+    training.train(replace(copied, source=FeatureStore(copied.source.path)))
+    assert tree(copied.folder) == before

@@ -74,7 +74,7 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
     Raises:
         InputError: If the members are not of the same images and captions.
     """
-    stores = {path: SimilarityStore.open(path) for parts in ensembles.values() for path in parts.values()}
+    stores = {path: SimilarityStore.open(path).check() for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:

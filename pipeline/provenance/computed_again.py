@@ -1,0 +1,126 @@
+"""What can be computed again of a system's scores: the matrix from embeddings or members, the numbers from the matrix.
+
+Digests tell that something changed. They do not tell it of somebody who writes new digests too; what is computed again
+from other files does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.provenance import results
+from pipeline.provenance.step import Places, Step
+from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
+from pipeline.retrieval.blocks import cut
+from pipeline.retrieval.combining import WeightedSum
+from pipeline.scores.candidates import Pool
+from pipeline.scores.measured import extend, measure
+from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
+from pipeline.settings import Evaluate
+
+ROUNDING = 1e-5
+"""Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
+
+
+def scores(store: SimilarityStore, places: Places) -> Step:
+    """A head's scores again from its embeddings, an ensemble's from its members' scores; every cell is compared."""
+    fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
+    if store.made_from["ensemble"] is None:
+        what, members = "scores again, from its embeddings", []
+    elif not fusion:
+        return Step(store.path, "scores again, from its members", None, "how they were fused")
+    else:
+        what = f"scores again, by {fusion['method']} of its members"
+        members = [places.similarity(store.made_from["dataset"], name) for name in fusion["members"]]
+        if not all(path.exists() for path in members):
+            return Step(store.path, what, cells, None)
+    try:
+        sources = _fused(store, fusion, members) if members else [_product(store)]
+        other = next(filter(None, map(_first_other, map(as_similarity, store.matrices), sources)), None)
+    except InputError as error:
+        other = str(error)
+    return Step(store.path, what, cells, other or cells)
+
+
+def _product(store: SimilarityStore) -> Similarity:
+    vectors = store.embeddings()
+    return Embeddings(vectors.images, vectors.captions, double=True)
+
+
+def _fused(store: SimilarityStore, fusion: Mapping[str, Any], members: list[Path]) -> list[Similarity]:
+    """What an ensemble's matrices should be. Raises InputError where it is read by another fusion than it says."""
+    by_query = (None, ()) if fusion["method"] == "mean" else (fusion["method"], tuple(fusion["weights"]))
+    if by_query != (store.fusion, store.weights):
+        raise InputError(f"it is read by {store.fusion or 'mean'} with weights {list(store.weights)}")
+    parts = [_aligned(SimilarityStore.open(path), store) for path in members]
+    return [WeightedSum(parts, fusion["weights"])] if fusion["method"] == "mean" else parts
+
+
+def _aligned(member: SimilarityStore, store: SimilarityStore) -> Similarity:
+    """A member's scores in the order of an ensemble's ids. Raises InputError where it lacks some."""
+    places = []
+    for name, there, wanted in (("image", member.image_ids, store.image_ids),
+                                ("caption", member.caption_ids, store.caption_ids)):
+        place = {each: row for row, each in enumerate(there.tolist())}
+        if missing := [each for each in wanted.tolist() if each not in place]:
+            raise InputError(f"{member.path.stem} lacks {name} {missing[0]}")
+        places.append(np.array([place[each] for each in wanted.tolist()], np.int64))
+    return Selection(as_similarity(member.matrices[0]), *places)  # type: ignore[arg-type]
+
+
+def _first_other(kept: Any, again: Similarity) -> str | None:
+    """The first cell that is another than when it is computed again, in words; None where there is none."""
+    if kept.shape != again.shape:
+        return f"{again.shape[0]} x {again.shape[1]} when computed again"
+    for rows, columns in cut(kept.shape, ROWS, COLUMNS):
+        mine, other = (np.asarray(source.block(rows, columns), np.float64) for source in (kept, again))
+        wrong = np.argwhere(np.abs(mine - other) > ROUNDING * (1 + np.abs(other)))
+        if len(wrong):
+            row, column = wrong[0].tolist()
+            return (f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
+                    f"again {other[row, column]:.6f}")
+    return None
+
+
+def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float) -> Iterator[Step]:
+    """Each protocol's numbers and intervals measured again, by the settings with which they were measured."""
+    pool, how = Pool.of_store(SimilarityStore.open(path)), entry.get("evaluated_with")
+    extended = how.get("extended") if how else None
+    # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
+    chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
+    settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
+    for protocol, recorded in results.protocols(entry).items():
+        again = measure(pool, protocol, recorded["ties"], settings) | (
+            extend(pool, extended, settings) if extended else {})
+        interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
+        same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
+        rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
+        yield Step(path, f"measured again, {protocol}", rsum,
+                   rsum if same else f"RSUM {again['rsum']:.1f}, and other numbers")
+        yield Step(path, f"intervals again, {protocol}", ends if how else None,
+                   ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
+
+
+def _ends(interval: Any) -> str:
+    try:
+        low, high = interval["rsum"]
+        return f"RSUM {low:.1f} to {high:.1f}"
+    except (KeyError, TypeError, ValueError):
+        return "no interval"
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal, numbers but for rounding."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return bool(one == other)

@@ -1,0 +1,128 @@
+"""The steps of one feature store behind a result: what made it, its bytes, its images, and the photographs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import training
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.provenance.step import Step
+from pipeline.store import FeatureStore, contents, ledger
+from pipeline.store.layout import arrays_digest, attributes
+from pipeline.store.writer import failures_csv
+
+MADE = "what made it, and which images failed"
+
+
+def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest, split: str,
+          network: Callable[[FeatureStore], str], row: int | None) -> Iterator[Step]:
+    """What is recorded of a feature store, beside what it holds.
+
+    Args:
+        path: the store.
+        member: of the result, whose head read it.
+        head: what the head says of itself, {} where it is not there.
+        manifest: of its images.
+        split: that was scored.
+        network: builds its network anew and gives the SHA-256 over the tensors.
+        row: the image whose shard alone is read; None for all.
+    """
+    if not path.exists():
+        yield Step(path, MADE, member["store"], None)
+        return
+    try:
+        store = FeatureStore(path).require(manifest)
+        rows = training.usable(store, manifest.split(split)).store_rows
+        yield Step(path, MADE, member["store"], store.identity)
+        yield Step(path, "bytes that were scored", member.get("content"), store.content(rows))
+        if head:
+            read = np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & store.done)
+            if "origin" not in head:
+                yield Step(path, "bytes that were trained on", head.get("content"), store.content(read))
+        yield from _network(store, member, network)
+        yield from _metadata(store, manifest)
+        yield from _shards(store, row)
+    except InputError as error:
+        yield Step(path, MADE, member["store"], str(error))
+
+
+def _network(store: FeatureStore, member: Mapping[str, Any], network: Callable[[FeatureStore], str]
+             ) -> Iterator[Step]:
+    yield Step(store.path, "weights of its network", member["weights"], store.fingerprint["weights"])
+    try:
+        built: str | None = network(store)
+    except InputError:  # the checkpoint is not on this machine
+        built = None
+    yield Step(store.path, "weights of the network, built anew", member["weights"], built)
+
+
+def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
+    """By what other libraries read the arrays, whose features they are, and the list of those that failed."""
+    told = attributes(store.path)
+    yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
+    yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
+               digest(store.image_ids.tolist()))
+    listed = store.path / "failures.csv"
+    if listed.exists():
+        text = failures_csv(store.path, store.layout, manifest.images["file"].tolist())[0]
+        yield Step(listed, "digest of the list", digest(text), digest(listed.read_bytes().decode("utf-8", "replace")))
+
+
+def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
+    """Every file of the shard with this row, or one step for all shards' files, and one for each that differs."""
+    if row is not None:
+        yield from _shard(store, row)
+        return
+    rows = np.arange(store.layout.images)
+    wrong = list(contents.changed(store.path, rows))
+    for file, recorded, found in wrong:
+        yield Step(file, "BLAKE2b", recorded, found or None)
+    if not wrong:
+        told = store.content(rows)
+        yield Step(store.path, f"BLAKE2b of every file of its {store.layout.shards} shards", told, told)
+
+
+def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
+    shard = row // store.layout.shard_images
+    entry = ledger.read(store.path, shard)
+    for name, (shape, _) in store.layout.arrays().items():
+        file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
+        yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}",
+                   entry.checksums.get(name) if entry else "no ledger entry",
+                   ledger.checksum(file) if file.exists() else None)
+
+
+def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Path, str]) -> Iterator[Step]:
+    """The photographs beside the checksums that the store has of them: of one image, or of all in one step.
+
+    Imported features were made elsewhere; nothing is known of their photographs, and there is no step. known: the
+    checksums of files that were read before; those that are read now are added.
+    """
+    try:
+        store = FeatureStore(path).require(manifest)
+        entries = ledger.entries(path, store.layout)
+    except InputError:  # the store's own steps say it
+        return
+    if "settings" not in store.fingerprint:
+        return
+    recorded = {each: checksum for entry in entries for each, checksum in entry.photographs.items()}
+    rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
+    files = {each: manifest.images_folder / str(manifest.images["file"].iloc[each]) for each in rows}
+    unread = [file for file in files.values() if file not in known and file.is_file()]
+    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+        known.update(zip(unread, threads.map(ledger.checksum, unread), strict=True))
+    whose = f", by {path.name}"
+    wrong = [each for each in rows if recorded.get(each) is None or known.get(files[each]) != recorded[each]]
+    for each in wrong[:1] if row is None else rows:
+        what = f"BLAKE2b of image {manifest.images['image_id'].iloc[each]}{whose}"
+        yield Step(files[each], what, recorded.get(each), known.get(files[each]))
+    if row is None and not wrong:
+        told = digest([recorded[each] for each in rows])
+        yield Step(manifest.images_folder, f"BLAKE2b of {len(rows)} images{whose}", told, told)

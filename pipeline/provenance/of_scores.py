@@ -1,0 +1,98 @@
+"""The steps of a system's scores: what is recorded above of each store, its arrays' bytes, whose scores they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.provenance import computed_again, results
+from pipeline.provenance.step import Places, Result, Step
+from pipeline.scores import contents
+from pipeline.scores.candidates import owners
+from pipeline.scores.similarity_store import SimilarityStore
+
+
+def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
+    """The result's own store, its numbers, and then the stores that an ensemble was made of."""
+    if result.entry is not None and result.source is not None:
+        yield Step(result.source, "its entry of this system", result.entry.get("digest"),
+                   results.digest_of(result.entry))
+    above = digest(dict(result.made_from)) if result.entry is not None else None
+    yield from _store(result.path, above, places, manifest, result.entry is not None)
+    if result.entry is not None and result.path.exists():
+        yield from computed_again.numbers(result.path, result.entry, block_megabytes)
+    yield from _members(result.made_from, places, manifest, {result.path})
+
+
+def _members(made_from: Mapping[str, Any], places: Places, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
+    """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
+    if made_from["ensemble"] is None:
+        return
+    fusion, members = made_from.get("fusion") or {}, made_from["members"]
+    names = fusion.get("members") or [member["head"] for member in members]
+    for name, seal in zip(names, fusion.get("seals") or [None] * len(names), strict=True):
+        path = places.similarity(made_from["dataset"], name)
+        yield from _store(path, seal, places, manifest, True)
+        for member in members:
+            if member["head"] == name:
+                found = SimilarityStore.open(path).made_from["members"][0]["checkpoint"] if path.exists() else None
+                yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
+        if path.exists() and path not in seen:
+            yield from _members(SimilarityStore.open(path).made_from, places, manifest, seen | {path})
+
+
+def _store(path: Path, above: str | None, places: Places, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
+    """above: the store's seal as what was made from it says; nothing does where is_recorded is False."""
+    if not path.exists():
+        yield Step(path, "what made it", above, None)
+        return
+    try:
+        store = SimilarityStore.open(path)
+    except InputError as error:
+        yield Step(path, "what made it", above, str(error))
+        return
+    if is_recorded:
+        yield Step(path, "what made it", above, store.seal)
+    yield from _bytes(store)
+    yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
+    yield computed_again.scores(store, places)
+
+
+def _bytes(store: SimilarityStore) -> Iterator[Step]:
+    recorded, found = store.made_from.get(contents.KEY), contents.of(store.path)
+    wrong = contents.changed(store.path, store.made_from)
+    if not wrong:
+        yield Step(store.path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None,
+                   digest(found))
+        return
+    for name in wrong:
+        yield Step(store.path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
+
+
+def _size(store: SimilarityStore) -> str:
+    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions"
+
+
+def _ids(store: SimilarityStore, manifest: Manifest) -> str:
+    """The store's size where its rows and columns are images and captions of its split, each caption of its image."""
+    split = manifest.split(store.made_from["split"])
+    owner = owners(split.image_ids, split.caption_ids, split.caption_image)
+    if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
+        return f"image {extra[0]}, which is not in the split {split.name}"
+    for what, ids in (("image", store.image_ids), ("caption", store.caption_ids)):
+        if len(np.unique(ids)) < len(ids):
+            return f"the same {what} twice"
+    for caption, image in owners(store.image_ids, store.caption_ids, store.caption_image).items():
+        if owner.get(caption) != image:
+            return f"caption {caption} as of image {image}"
+    kept = set(store.image_ids.tolist())
+    missing = sum(image in kept for image in owner.values()) - len(store.caption_ids)
+    return _size(store) if not missing else f"{_size(store)}; {missing} captions are missing"
+
+
