@@ -11,11 +11,12 @@ from tqdm import tqdm
 from pipeline.settings import Settings
 from pipeline.studies import throughput
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import multiplies, with_settings
 
 
 @click.command
 @with_settings
+@multiplies
 def command(layout: Layout, settings: Settings) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 

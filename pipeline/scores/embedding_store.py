@@ -1,7 +1,7 @@
 """Embeddings on disk: unit vectors of images and captions, whose they are, and which head made them.
 
     NAME.zarr/
-      zarr.json             attributes: made_from, as in similarity stores
+      zarr.json             attributes: made_from and made_with, as in similarity stores
       image_ids/            [I] int64
       caption_ids/          [C] int64
       caption_image/        [C] int64, each caption's image as a row of the image embeddings
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.blocks import Ids
@@ -84,7 +85,8 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3, attributes={"made_from": dict(made_from)})
+    attributes = {"made_from": dict(made_from), "made_with": machine.record()}
+    group = zarr.create_group(making, zarr_format=3, attributes=attributes)
     for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
         array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
                                    filters=None)

@@ -1,8 +1,8 @@
 """Similarities on disk: the matrix, whose rows and columns they are, and what made them.
 
     NAME.zarr/
-      zarr.json       attributes: made_from (see README, "From a number back to its features"), and of an ensemble
-                      that is fused query by query its fusion: method and weights
+      zarr.json       attributes: made_from (see README, "From a number back to its features"); made_with, the
+                      machine, told and not compared; of an ensemble that is fused query by query its fusion
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
       similarity_1/ … [I, C] the further members of an ensemble that is fused query by query
       image_ids/      [I] int64
@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import zarr
 
+from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
@@ -134,7 +135,8 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    attributes = {"made_from": dict(made_from)} | ({"fusion": dict(fusion)} if fusion else {})
+    attributes = {"made_from": dict(made_from), "made_with": machine.record()}
+    attributes |= {"fusion": dict(fusion)} if fusion else {}
     group = zarr.create_group(making, zarr_format=3, attributes=attributes)
     shape = (len(image_ids), len(caption_ids))
     for number, source in enumerate(matrices):
