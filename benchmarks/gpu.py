@@ -24,7 +24,6 @@ from benchmarks.ranking import noisy_pairs
 from pipeline import extraction, manifest, objectives, retrieval, sample, settings
 from pipeline.extraction import worker
 from pipeline.extractors import Runtime
-from pipeline.extractors.network import PRECISIONS
 from pipeline.heads import pooling
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
@@ -84,7 +83,7 @@ def extraction_of(device: str, precision: str, sizes: Sizes, folder: Path, repea
 
     @torch.inference_mode()
     def bare() -> None:
-        with torch.autocast(torch.device(device).type, PRECISIONS[precision], enabled=precision != "fp32"):
+        with torch.autocast(torch.device(device).type, Runtime(precision=precision).dtype, enabled=precision != "fp32"):
             for batch in batches:
                 network.model.forward_features(batch)
 
@@ -116,7 +115,7 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     items = batch.items.to(device)
 
     def products() -> None:
-        with torch.autocast(torch.device(device).type, PRECISIONS[precision], enabled=precision != "fp32"):
+        with torch.autocast(torch.device(device).type, Runtime(precision=precision).dtype, enabled=precision != "fp32"):
             layers(items).sum().backward()
 
     timed(device, f"training step of {sizes.pairs} pairs, {precision}", lambda: step(batch), products, repeats)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
+@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, out: Path | None,
             images: Path | None, scheduler: str | None, dry_run: bool, **changes: Any) -> None:
     """Extract region, grid or patch features into a store. Running again does nothing, or resumes.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import multiplies, with_settings
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.command
 @with_settings
+@multiplies
 def command(layout: Layout, settings: Settings) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 

@@ -34,16 +34,27 @@ class ResidualProjection(nn.Module):
 
     def hidden(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """The hidden layer of the valid items before it is normalised: [M, dimension / 2]. Arguments as below."""
-        return self.mlp[0](items[valid_mask(items, counts)])
+        return self.mlp[0](self._present(items, _places(items, counts)))
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width], counts [B]. Returns [B, N, dimension]; padding is zero."""
-        valid = valid_mask(items, counts)
-        present = items[valid]
-        projected = self.linear(present, counts) + self.mlp(present)
-        out = projected.new_zeros(*items.shape[:2], projected.shape[-1])
-        out[valid] = projected
-        return out
+        """items [B, N, width] of any float type, counts [B]. Returns [B, N, dimension]; padding is zero."""
+        places = _places(items, counts)
+        present = self._present(items, places)
+        projected = self.mlp(present).add_(self.linear(present, counts))
+        padded = projected.new_zeros(items[..., 0].numel(), projected.shape[-1])
+        return padded.index_copy(0, places, projected).unflatten(0, items.shape[:2])
+
+    def _present(self, items: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """The valid items [M, width], in the type that is multiplied."""
+        kind = items.device.type
+        autocast = torch.is_autocast_enabled(kind)
+        dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
+        return items.flatten(0, 1).index_select(0, places).to(dtype)
+
+
+def _places(items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """Where the valid items stand in the flattened batch, int64 [M]."""
+    return valid_mask(items, counts).flatten().nonzero().squeeze(1)
 
 
 PROJECTIONS: dict[str, type[nn.Module]] = {"residual": ResidualProjection, "linear": LinearProjection}

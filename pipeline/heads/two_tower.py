@@ -42,7 +42,7 @@ class TwoTower(nn.Module):
             items = self.backbone(items)
             if kept is not None:
                 items = items.gather(1, kept[..., None].expand(-1, -1, items.shape[2]))
-        projected = self.projection(self._in_own_dtype(items), counts)
+        projected = self.projection(items, counts)
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -63,7 +63,4 @@ class TwoTower(nn.Module):
     def before_norm(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """What `norm` sees of a batch: [M, hidden], M valid items. Arguments as for `embed_images`."""
         assert isinstance(self.projection, ResidualProjection)
-        return self.projection.hidden(self._in_own_dtype(items), counts)
-
-    def _in_own_dtype(self, items: torch.Tensor) -> torch.Tensor:
-        return items.to(next(self.parameters()).dtype)
+        return self.projection.hidden(items, counts)

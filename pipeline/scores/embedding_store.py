@@ -1,7 +1,7 @@
 """Embeddings on disk: unit vectors of images and captions, whose they are, and which head made them.
 
     NAME.zarr/
-      zarr.json             attributes: made_from, as in similarity stores, with digests of the arrays
+      zarr.json             attributes: made_from, as in similarity stores, with digests of the arrays; made_with
       image_ids/            [I] int64
       caption_ids/          [C] int64
       caption_image/        [C] int64, each caption's image as a row of the image embeddings
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.scores import contents
@@ -96,7 +97,7 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3)
+    group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
     for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
         array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
                                    filters=None)

@@ -1,7 +1,7 @@
 """Similarities on disk: the matrix, whose rows and columns they are, and what made them.
 
     NAME.zarr/
-      zarr.json       attributes: made_from (see README, "From a number back to its features") with digests of the
+      zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features") with digests of the
                       arrays, see `contents.py`; and of an ensemble that is fused query by query its fusion: method and
                       weights
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.retrieval import FUSIONS, as_similarity
@@ -158,7 +159,8 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     making = path.with_name(path.name + ".creating")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3, attributes={"fusion": dict(fusion)} if fusion else {})
+    attributes = {"made_with": machine.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    group = zarr.create_group(making, zarr_format=3, attributes=attributes)
     shape = (len(image_ids), len(caption_ids))
     for number, source in enumerate(matrices):
         if source.shape != shape:

@@ -1,7 +1,8 @@
 """What a feature store looks like on disk, and what it says of its own making.
 
     STORE.zarr/
-      zarr.json       the group; its attributes hold the fingerprint (what made these features) and a format number
+      zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
+                      `made_with`, libraries and the machine: told, not compared
       features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
 
@@ -91,7 +93,7 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
     group = zarr.create_group(making, zarr_format=3, overwrite=True, attributes={
         "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
         "fingerprint_digest": digest([dict(fingerprint), asdict(layout)]),
-        "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions()})
+        "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions() | machine.record()})
     for name, (shape, dtype) in layout.arrays().items():
         whole = (layout.shard_images, *shape)
         by_item = name not in PLAIN
@@ -115,7 +117,7 @@ def arrays_digest(path: Path, layout: Layout) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """The libraries that a store is made with: told, not compared."""
+    """The libraries that a store is made with."""
     return {name: version(name) for name in ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")}
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.errors import InputError
 from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.gru import read
+from pipeline.text.packing import Packing
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary
 
 LONGEST = 256
@@ -39,21 +40,20 @@ class BiGRU(nn.Module):
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is zero."""
-        turned = _turn(lengths, tokens.shape[1])
-        onward = self._read(self.onward, tokens, lengths)
-        rearward = self._read(self.rearward, tokens.gather(1, turned), lengths)
-        return (onward + rearward.gather(1, turned[..., None].expand_as(rearward))) / 2
+        packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
+        words = self.embedding(tokens.flatten()[packing.places])
+        reading = read if words.device.type == "cpu" else self._read_by_torch
+        states = reading(self.onward, self.rearward, words, packing)
+        padded = states.new_zeros(tokens.numel(), states.shape[1])
+        return padded.index_copy(0, packing.places, states).view(*tokens.shape, -1)
 
-    def _read(self, gru: nn.GRU, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        packed = pack_padded_sequence(tokens, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states = read(gru, packed._replace(data=self.embedding(packed.data)))
-        return pad_packed_sequence(states, batch_first=True, total_length=tokens.shape[1])[0]
-
-
-def _turn(lengths: torch.Tensor, steps: int) -> torch.Tensor:
-    """int64 [B, T]: where each place's word comes from when a caption is turned round; padding stays in place."""
-    places = torch.arange(steps, device=lengths.device).expand(len(lengths), steps)
-    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    @staticmethod
+    def _read_by_torch(onward: nn.GRU, rearward: nn.GRU, words: torch.Tensor, packing: Packing) -> torch.Tensor:
+        """As `gru.read`, on a GPU."""
+        sizes = torch.tensor([step.stop - step.start for step in packing.steps])
+        ahead, back = (gru(PackedSequence(each, sizes))[0].data
+                       for gru, each in ((onward, words), (rearward, words[packing.turned])))
+        return (ahead + back[packing.turned]) / 2
 
 
 class BiGRUText:

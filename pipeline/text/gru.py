@@ -1,8 +1,9 @@
-"""A GRU over packed captions, made for training on a CPU: padding is not read, and weights get their gradients at once.
+"""A GRU in either direction over captions of different lengths, averaged; made for training on a CPU.
 
 torch's own GRU multiplies for each step and each weight once more on the way back, and adds up as many gradients of
 the weights' full size. Here the steps only carry the hidden state's gradient, and one product over all words of the
-batch then gives each weight's: the same equations, summed in another order.
+batch then gives each weight's: the same equations, summed in another order. The two directions go side by side, each on
+half of the threads; padding is never read; and what a step needs stays in the processor's cache.
 """
 
 from __future__ import annotations
@@ -12,65 +13,108 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn.utils.rnn import PackedSequence
+
+from pipeline.compute.threads import side_by_side
+from pipeline.text.packing import Packing
+
+WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 
 
-def read(gru: nn.GRU, words: PackedSequence) -> PackedSequence:
-    """The hidden states of a one-layer, one-directional GRU with biases. words: data [M, W]. Returns data [M, d]."""
-    states = words.data
-    if states.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-        return gru(words)[0]
-    return words._replace(data=Reading.apply(
-        states, words.batch_sizes, gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0))
+def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, packing: Packing) -> Tensor:
+    """The hidden states of two one-layer GRUs with biases, one of which reads each caption from its end, averaged.
+
+    Under autocast to bfloat16 the products are taken in it, all else in float32.
+
+    Args:
+        onward, rearward: of width W and d hidden units.
+        words: [M, W], the words' vectors in the packing's order.
+        packing: which rows are whose.
+
+    Returns:
+        [M, d] in the packing's order.
+    """
+    short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else words.dtype
+    weights = [getattr(gru, name) for gru in (onward, rearward) for name in WEIGHTS]
+    return ReadBoth.apply(words, packing, short, *weights)
 
 
-class Reading(torch.autograd.Function):
-    """The equations of torch.nn.GRU (Cho et al. 2014), over packed words [M, W] and how many captions have a t-th word.
+class ReadBoth(torch.autograd.Function):
+    """`read`. short: the dtype of products."""
+
+    @staticmethod
+    def forward(ctx: Any, words: Tensor, packing: Packing, short: torch.dtype, *weights: Tensor) -> Tensor:
+        onward, rearward = (Direction(packing, short, *weights[start:start + 4]) for start in (0, 4))
+        read = side_by_side(lambda part: part[0].forward(part[1]), (onward, words), (rearward, words[packing.turned]))
+        (states, *saved), (turned, *others) = read
+        ctx.packing, ctx.short = packing, short
+        ctx.save_for_backward(words, *weights, *saved, *others)
+        return states.add_(turned[packing.turned]).mul_(0.5)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        words, *tensors = ctx.saved_tensors
+        packing, short = ctx.packing, ctx.short
+        onward, rearward = (Direction(packing, short, *tensors[start:start + 4]) for start in (0, 4))
+        half = gradient * 0.5
+        (of_words, *of_onward), (of_turned, *of_rearward) = side_by_side(
+            lambda part: part[0].backward(*part[1:]), (onward, half, words, *tensors[8:11]),
+            (rearward, half[packing.turned], words[packing.turned], *tensors[11:]))
+        return (of_words.add_(of_turned[packing.turned]), None, None, *of_onward, *of_rearward)
+
+
+class Direction:
+    """The equations of torch.nn.GRU (Cho et al. 2014), over packed words [M, W].
 
     r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', of the products a [M, 3 d] with
     the word and b [M, 3 d] with the state before, h' [M, d].
     """
 
-    @staticmethod
-    def forward(ctx: Any, words: Tensor, sizes: Tensor, of_words: Tensor, of_state: Tensor,
-                bias_words: Tensor, bias_state: Tensor) -> Tensor:
-        d = of_state.shape[1]
-        gates = torch.addmm(bias_words, words, of_words.T)
+    def __init__(self, packing: Packing, short: torch.dtype, of_words: Tensor, of_state: Tensor, bias_words: Tensor,
+                 bias_state: Tensor) -> None:
+        self.steps, self.dim, self.short = packing.steps, of_state.shape[1], short
+        self.of_words, self.of_state = of_words.to(short), of_state.to(short)
+        self.bias_words, self.bias_state = bias_words, bias_state
+
+    def forward(self, words: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The states [M, d]; and for the way back the gates r, z, n [M, 3 d], b_n and h' [M, d]."""
+        d = self.dim
+        bias = torch.cat([self.bias_words[:2 * d] + self.bias_state[:2 * d], self.bias_words[2 * d:]])
+        gates = (words.to(self.short) @ self.of_words.T).to(words.dtype).add_(bias)
         states, before, inner = (words.new_empty(len(words), d) for _ in range(3))
-        state = words.new_zeros(int(sizes[0]), d)
-        for step in steps(sizes):
+        state = words.new_zeros(self.steps[0].stop, d)
+        for step in self.steps:
             before[step] = state = state[:step.stop - step.start]
-            product = torch.addmm(bias_state, state, of_state.T)
-            gates[step, :2 * d] += product[:, :2 * d]
-            inner[step] = product[:, 2 * d:]
-            gate = gates[step, :2 * d].sigmoid_()
-            candidate = gates[step, 2 * d:].addcmul_(gate[:, :d], inner[step]).tanh_()
-            states[step] = state = torch.lerp(candidate, state, gate[:, d:])
-        ctx.save_for_backward(words, sizes, of_words, of_state, gates, before, inner)
-        return states
+            product = state.to(self.short) @ self.of_state.T
+            r, z = gates[step, :2 * d].add_(product[:, :2 * d]).sigmoid_().split(d, dim=1)
+            torch.add(product[:, 2 * d:], self.bias_state[2 * d:], out=inner[step])
+            candidate = gates[step, 2 * d:].addcmul_(r, inner[step]).tanh_()
+            state = torch.lerp(candidate, state, z, out=states[step])
+        return states, gates, inner, before
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, Tensor, Tensor, Tensor]:
-        words, sizes, of_words, of_state, gates, before, inner = ctx.saved_tensors
-        d = of_state.shape[1]
-        r, z, n = gates.split(d, dim=1)
-        # What the state's gradient is multiplied with to give those of a_n, and of b: reset, update, candidate.
-        to_candidate = (1 - z) * (1 - n * n)
-        factors = torch.stack([to_candidate * inner * r * (1 - r), (before - n) * z * (1 - z), to_candidate * r], dim=1)
-        of_states, of_products = gradient.clone(), torch.empty_like(factors)
+    def backward(self, gradient: Tensor, words: Tensor, gates: Tensor, inner: Tensor, before: Tensor
+                 ) -> tuple[Tensor, ...]:
+        """The gradients by the words [M, W] and the four weights. gradient: [M, d] by the states; it is used up."""
+        d = self.dim
+        of_a, of_b = (gates.new_empty(gates.shape, dtype=self.short) for _ in range(2))
         carried = gradient.new_zeros(0, d)
-        for step in reversed(steps(sizes)):
-            here = of_states[step]
+        for step in reversed(self.steps):
+            here = gradient[step]
             here[:len(carried)] += carried
-            torch.mul(here.unsqueeze(1), factors[step], out=of_products[step])
-            carried = torch.addmm(here * z[step], of_products[step].flatten(1), of_state)
-        by_state = of_products.flatten(1)
-        by_words = torch.cat([by_state[:, :2 * d], of_states * to_candidate], dim=1)
-        return (by_words @ of_words, None, by_words.T @ words, by_state.T @ before, by_words.sum(0), by_state.sum(0))
-
-
-def steps(sizes: Tensor) -> list[slice]:
-    """Which packed rows hold the captions' first words, which their second, and so on."""
-    ends = sizes.cumsum(0).tolist()
-    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+            r, z, n = gates[step].split(d, dim=1)
+            of_n = torch.mul(here, 1 - z)
+            of_z = (before[step] - n).mul_(of_n).mul_(z)
+            of_n.addcmul_(of_n * n, n, value=-1)
+            of_inner = of_n * r
+            of_r = of_inner * inner[step]
+            of_r.addcmul_(of_r, r, value=-1)
+            for place, part in enumerate((of_r, of_z, of_n)):
+                of_a[step, place * d:(place + 1) * d] = part
+            of_b[step, :2 * d] = of_a[step, :2 * d]
+            of_b[step, 2 * d:] = of_inner
+            carried = here.mul_(z).add_(of_b[step] @ self.of_state)
+        products = of_a @ self.of_words, of_a.T @ words.to(self.short), of_b.T @ before.to(self.short)
+        of_bias = of_a.sum(0, dtype=gates.dtype)
+        of_inner_bias = of_b[:, 2 * d:].sum(0, dtype=gates.dtype)
+        return (*(product.to(gates.dtype) for product in products), of_bias,
+                torch.cat([of_bias[:2 * d], of_inner_bias]))

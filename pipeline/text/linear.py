@@ -16,5 +16,6 @@ class LinearProjection(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width], counts [B]. Returns [B, N, dimension]; padded values are unspecified."""
-        return self.linear(items)
+        """items [B, N, width] of any float type, counts [B]. Returns [B, N, dimension]; padding is whatever it is."""
+        autocast = torch.is_autocast_enabled(items.device.type)
+        return self.linear(items if autocast else items.to(self.linear.weight.dtype))

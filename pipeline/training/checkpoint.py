@@ -1,7 +1,8 @@
 """What a head leaves on disk, each file whole or not at all, and none of it a pickle.
 
     HEAD/
-      head.json           what the head is: feature, settings, seed, and digests of all it was made from
+      head.json           what the head is: feature, settings, seed, and digests of all it was made from; and, never
+                          compared, `made_with`, the machines that trained it, one after another
       text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val

@@ -16,6 +16,7 @@ import torch
 
 from pipeline import objectives
 from pipeline import text as texts
+from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked, code
 from pipeline.files.atomic import write_text
@@ -133,6 +134,10 @@ class Job:
             raise InputError(f"{self.folder}: has lost {' and '.join(self._lost)}; put that back, or --if-changed redo "
                              "to train anew")
 
+    def finished(self, words: Text) -> bool:
+        """Whether the folder holds this head, trained to its last epoch."""
+        return not self.differs(words) and checkpoint.state(self.folder).epochs >= self.training.epochs
+
     def claim(self, words: Text) -> None:
         """Make the folder this head's, in place of another one that it holds.
 
@@ -142,6 +147,7 @@ class Job:
             for file in (*checkpoint.FILES, code.FILE, asked.FILE):
                 (self.folder / file).unlink(missing_ok=True)
         if (self.folder / "head.json").exists() and self._holds(words):
+            self._go_on()
             return
         making = self.folder / "text.creating"
         for old in (making, self.folder / "text"):
@@ -152,8 +158,19 @@ class Job:
         if not (self.folder / "last.safetensors").exists():
             code.write(self.folder, self.code)
         aside = {"aside": self.training.model_dump(include=ASIDE), "content": self.content,
-                 "networks": networks(self.source, words, self.origin)}
-        write_text(self.folder / "head.json", json.dumps(self.description(words) | aside, indent=1, ensure_ascii=False))
+                 "networks": networks(self.source, words, self.origin), "made_with": [machine.record()]}
+        self._write(self.description(words) | aside)
+
+    def _go_on(self) -> None:
+        """Record the machine of a head that is not finished, where it is another than before."""
+        there, now = checkpoint.describe(self.folder), machine.record()
+        before = there.get("made_with", [])
+        unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
+        if unfinished and before[-1:] != [now]:
+            self._write(there | {"made_with": [*before, now]})
+
+    def _write(self, description: Mapping[str, Any]) -> None:
+        write_text(self.folder / "head.json", json.dumps(description, indent=1, ensure_ascii=False))
 
     def _holds(self, words: Text) -> bool:
         try:

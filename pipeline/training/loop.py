@@ -1,7 +1,8 @@
 """Train one head: epochs over a store, selection on val, a checkpoint after every epoch.
 
-The same seed gives the same head, bit for bit on one kind of CPU, also when cut and resumed: what an epoch does
-depends on the checkpoint before it, the seed and its number.
+The same seed gives the same head, bit for bit, also when cut and resumed: what an epoch does depends on the checkpoint
+before it, the seed and its number. That holds for one kind of CPU, one number of threads, one version of torch and one
+choice of products (`pipeline.compute`): sums are added in another order otherwise. head.json says which they were.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 
 from pipeline import objectives, retrieval
 from pipeline import text as texts
+from pipeline.compute import half, memory
 from pipeline.errors import InputError
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
@@ -45,12 +47,16 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     Before the first step every byte that will be read is compared with what the store's ledger says.
 
     Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class
-    token that images lack, the features' bytes are not those that were written, or training diverges.
+    token that images lack, this CPU has no fast half precision and is to use it, the features' bytes are not those that
+    were written, or training diverges.
     """
+    memory.keep_freed()
     first, keep_first = job.processes.rank == 0, job.pools_class_token
     split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
+    if not job.finished(text):
+        half.refuse_slow(job.training.precision, job.training.device)
     job.processes.wait()
     if first:
         job.claim(text)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipeline.compute.threads import shared_out
 from pipeline.heads.pooling import cpu_sort
 from pipeline.heads.pooling.adpool_levels import both_levels
 from pipeline.heads.pooling.cpu_sort import can_sort_fast, sort_chunk
@@ -126,7 +127,7 @@ def test_two_that_pool_at_once_leave_torchs_threads_as_they_were() -> None:
     entered, left, found = threading.Barrier(2), threading.Event(), []
 
     def pool(last: bool) -> None:
-        with cpu_sort.one_torch_thread() as threads:
+        with shared_out() as threads:
             found.append(threads)
             entered.wait()
             if last:

@@ -2,30 +2,100 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from pipeline.text.bigru import BiGRU
 from pipeline.text.gru import read
+from pipeline.text.packing import Packing
+
+LENGTHS = [[5], [3, 3], [4, 7, 1, 7, 2], [1, 1]]
 
 
-@pytest.mark.parametrize("lengths", [[5], [3, 3], [4, 7, 1, 7, 2]])
-def test_states_and_gradients_are_those_of_torch(lengths: list[int]) -> None:
+def turned_by_hand(sequence: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    """[B, T, W] with each caption's words in the opposite order."""
+    out = sequence.clone()
+    for row, length in enumerate(lengths):
+        out[row, :length] = sequence[row, :length].flip(0)
+    return out
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_states_and_gradients_are_those_of_torch(lengths: list[int], threads: int) -> None:
     torch.manual_seed(0)
-    gru = torch.nn.GRU(5, 4).double()
-    words = torch.randn(len(lengths), max(lengths), 5, dtype=torch.float64, requires_grad=True)
-    packed = pack_padded_sequence(words, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
-    ours, theirs = read(gru, packed), gru(packed)[0]
+    encoder = BiGRU(20, 4, 5).double()
+    tokens = torch.randint(20, (len(lengths), max(lengths)))
+    present = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    torch.set_num_threads(threads)
+    try:
+        ours = encoder(tokens, torch.tensor(lengths))
+        weight = torch.randn_like(ours) * present[..., None]
+        ours_by = torch.autograd.grad((ours * weight).sum(), list(encoder.parameters()), retain_graph=True)
+    finally:
+        torch.set_num_threads(1)
+    words = encoder.embedding(tokens).transpose(0, 1)
+    onward = encoder.onward(words)[0].transpose(0, 1)
+    turned = encoder.rearward(turned_by_hand(words.transpose(0, 1), lengths).transpose(0, 1))[0].transpose(0, 1)
+    theirs = (onward + turned_by_hand(turned, lengths)) / 2 * present[..., None]
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-    weight = torch.randn_like(ours.data)
-    ours_by, theirs_by = (torch.autograd.grad((states.data * weight).sum(), [words, *gru.parameters()],
-                                              retain_graph=True) for states in (ours, theirs))
+    theirs_by = torch.autograd.grad((theirs * weight).sum(), list(encoder.parameters()))
     torch.testing.assert_close(ours_by, theirs_by, rtol=0, atol=1e-12)
-    assert all(gradient.abs().sum() > 0 for gradient in ours_by)
+    assert all(gradient.abs().sum() > 0 for gradient in ours_by[1:2])
 
 
-def test_lower_precision_is_torchs_own() -> None:
-    gru, words = torch.nn.GRU(5, 4), torch.randn(2, 3, 5)
-    packed = pack_padded_sequence(words, torch.tensor([3, 2]), batch_first=True)
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_what_a_gpu_does_is_the_same(lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    encoder = BiGRU(20, 4, 5).double()
+    tokens = torch.randint(20, (len(lengths), max(lengths)))
+    packing = Packing.of(torch.tensor(lengths), max(lengths))
+    words = encoder.embedding(tokens.flatten()[packing.places])
+    ours, theirs = (reading(encoder.onward, encoder.rearward, words, packing)
+                    for reading in (read, BiGRU._read_by_torch))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_threads_change_no_bit() -> None:
+    torch.manual_seed(0)
+    encoder = BiGRU(50, 64, 30)
+    tokens, lengths = torch.randint(50, (32, 9)), torch.randint(1, 10, (32,))
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        states = encoder(tokens, lengths)
+        found.append([states, *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))])
+    torch.set_num_threads(1)
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+def test_bfloat16_is_near() -> None:
+    torch.manual_seed(0)
+    encoder = BiGRU(50, 64, 30)
+    tokens, lengths = torch.randint(50, (32, 9)), torch.randint(1, 10, (32,))
+    exact = encoder(tokens, lengths)
+    of_exact = torch.autograd.grad(exact.square().sum(), list(encoder.parameters()))
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(read(gru, packed).data, gru(packed)[0].data)
+        short = encoder(tokens, lengths)
+    of_short = torch.autograd.grad(short.square().sum(), list(encoder.parameters()))
+    assert not torch.equal(exact, short)
+    for one, other in zip([exact, *of_exact], [short, *of_short], strict=True):
+        assert other.dtype == torch.float32
+        assert (one - other).norm() < 0.02 * one.norm()
+
+
+def test_a_packing_turns_back_what_it_turned() -> None:
+    packing = Packing.of(torch.tensor([4, 7, 1, 7, 2]), 8)
+    assert packing.turned[packing.turned].equal(torch.arange(21))
+    assert sorted(packing.places.tolist()) == sorted(
+        row * 8 + place for row, length in enumerate([4, 7, 1, 7, 2]) for place in range(length))
+
+
+def test_a_copy_reads_alike() -> None:
+    encoder = BiGRU(20, 4, 5)
+    tokens, lengths = torch.randint(20, (3, 4)), torch.tensor([4, 2, 1])
+    assert torch.equal(encoder(tokens, lengths), deepcopy(encoder)(tokens, lengths))
+    with torch.inference_mode():
+        assert torch.equal(encoder(tokens, lengths), encoder(tokens, lengths))

@@ -8,13 +8,13 @@ torch runs on one thread, for its own threads would meet after each of many shor
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+
+from pipeline.compute.threads import for_another_thread, shared_out
 
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
 CHUNK = 1 << 17
@@ -80,45 +80,11 @@ def in_chunks(work: Callable[[slice], None], items: Tensor) -> None:
     step = max(1, CHUNK // (slots * dim))
     parts = [slice(start, min(start + step, batch)) for start in range(0, batch, step)]
 
-    inference = torch.is_inference_mode_enabled()
-
-    def without_gradient(part: slice) -> None:
-        # Gradient and inference modes belong to a thread; a tensor of the caller's inference mode is written here.
-        with torch.inference_mode(inference), torch.no_grad():
-            work(part)
-
-    with one_torch_thread() as threads:
+    with shared_out() as threads:
+        alone = for_another_thread(work)
         if threads == 1 or len(parts) <= 1:
             for part in parts:
-                without_gradient(part)
+                alone(part)
         else:
             with ThreadPoolExecutor(min(threads, len(parts))) as pool:
-                list(pool.map(without_gradient, parts))
-
-
-class _Inside:
-    """How many Python threads are inside `one_torch_thread`, and how many torch had before the first of them."""
-
-    lock = threading.Lock()
-    count = 0
-    before = 1
-
-
-@contextmanager
-def one_torch_thread() -> Iterator[int]:
-    """Have torch run on one thread, in threads started meanwhile too; yields how many it had before.
-
-    Several Python threads may be inside at once: each leaves torch with what the first one found.
-    """
-    with _Inside.lock:
-        if not _Inside.count:
-            _Inside.before = torch.get_num_threads()
-        _Inside.count += 1
-        threads = _Inside.before
-        torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        with _Inside.lock:
-            _Inside.count -= 1
-            torch.set_num_threads(threads)
+                list(pool.map(alone, parts))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from pipeline.compute import machine, products
 from pipeline.errors import InputError
 from pipeline.settings import Named, Recipe, Throughput, Training
 from pipeline.studies.throughput import steps
@@ -109,8 +108,5 @@ def _machine(device: str) -> str:
 
 
 def _made_with(device: str) -> dict[str, str]:
-    cores = Path("/proc/cpuinfo")
-    lines = cores.read_text(encoding="utf-8", errors="replace").splitlines() if cores.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return {"machine": _machine(device), "processor": model or platform.processor() or platform.machine(),
+    return {"machine": _machine(device), "processor": machine.processor(), "products": products.current(),
             **{name: version(name) for name in ("vse-pipeline", "torch")}}
