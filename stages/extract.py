@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
-@options.multiplies
 def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, out: Path | None,
             images: Path | None, scheduler: str | None, dry_run: bool, **changes: Any) -> None:
     """Extract region, grid or patch features into a store. Running again does nothing, or resumes.
@@ -63,6 +62,7 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     if not dry_run and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
+    options.choose_products(settings)
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)
     job, workers = _job(settings, manifest, images, request, changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from tqdm import tqdm
 
-    from pipeline import training
+    from pipeline import retrieval, training
+    from pipeline.files import asked
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
-    from pipeline.retrieval import Embeddings
     from pipeline.scores import similarity_store
     from pipeline.settings import Settings
 
@@ -46,18 +46,34 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
     """
-    manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
+    dataset = dataset or settings.run.dataset
     if folder:
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which says what the head is")
         folders = [folder]
     elif feature:
-        folders = [layout.head(manifest.dataset, system(recipe, feature, text, seed))
+        folders = [layout.head(dataset, system(recipe, feature, text, seed))
                    for recipe in recipes for seed in seeds]
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
-    options.choose_products(settings)
-    for one in folders:
-        _score(layout, settings, manifest, one, files, device or settings.training_of(manifest.dataset).device)
+    requests = {one: _request(layout, settings, dataset, one) for one in folders}
+    manifest = None
+    for one, request in requests.items():
+        path = layout.similarity(dataset, one.name)
+        if request is not None and asked.is_done(path, request):
+            click.echo(f"{path}: nothing to do")
+            continue
+        options.choose_products(settings)
+        manifest = manifest or Manifest.load(layout.manifest(dataset))
+        _score(layout, settings, manifest, one, files, device or settings.training_of(dataset).device)
+        if request is not None:
+            asked.write(path, request, asked.files(path))
+
+
+def _request(layout: Layout, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
+    """What the scores of a head depend on."""
+    described, score = training.describe(folder), settings.score
+    store = layout.features(dataset, described["feature"])
+    return training.scores(folder, layout.manifest(dataset), store, score.split, score.batch_size)
 
 
 def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
@@ -71,7 +87,7 @@ def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path,
     made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
     path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
-    product = Embeddings(images, captions, double=True)
+    product = retrieval.Embeddings(images, captions, double=True)
     with tqdm(total=len(images), unit="image", desc=folder.name) as bar:
         similarity_store.save(path, [product], split.image_ids, split.caption_ids,
                               split.caption_image.astype(np.int64), made_from,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stages.layout import Layout
-from stages.options import multiplies, with_settings
+from stages.options import choose_products, with_settings
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @click.command
 @with_settings
-@multiplies
 def command(layout: Layout, settings: Settings) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 
@@ -29,6 +28,7 @@ def command(layout: Layout, settings: Settings) -> None:
 
     Example: pipeline throughput
     """
+    choose_products(settings)
     with tqdm(unit="step", desc="throughput") as bar:
         def on_step(what: str) -> None:
             bar.set_postfix_str(what, refresh=False)

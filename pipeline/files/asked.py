@@ -30,6 +30,12 @@ def write(folder: Path, request: Mapping[str, Any], wrote: Iterable[str]) -> Non
     partial.replace(folder / FILE)
 
 
+def files(folder: Path) -> list[str]:
+    """All files of a folder but the record itself, by their names there."""
+    found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in found if name != FILE)
+
+
 def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
     """Whether the folder holds what this request makes, and its files are those that were written."""
     try:

@@ -1,9 +1,9 @@
 """Similarities on disk: the matrix, whose rows and columns they are, and what made them.
 
     NAME.zarr/
-      zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features") with digests of the
-                      arrays, see `contents.py`; and of an ensemble that is fused query by query its fusion: method and
-                      weights
+      zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features")
+                      with digests of the arrays, see `contents.py`; and of an ensemble that is fused query by query its
+                      fusion: method and weights
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
       similarity_1/ … [I, C] the further members of an ensemble that is fused query by query
       image_ids/      [I] int64

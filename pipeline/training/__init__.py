@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pipeline.training.names import RELEASED
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
-    from pipeline.training.request import Request, said
+    from pipeline.training.request import Request, said, scores
     from pipeline.training.source import Photographs, Source, networks
     from pipeline.training.source import of_head as source_of
 
 __all__ = ["RELEASED", "Diverged", "Head", "Job", "Photographs", "Request", "Source", "convert",
            "describe", "embed", "embed_captions", "launch", "load_head", "networks", "read_released", "said",
-           "source_of", "train", "usable"]
+           "scores", "source_of", "train", "usable"]
 
 lazy.offer(__name__)

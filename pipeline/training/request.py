@@ -7,16 +7,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.errors import InputError
 from pipeline.files import asked, code
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
+from pipeline.settings import Recipe
 from pipeline.store import describe, ledger
 from pipeline.text import TEXTS
 from pipeline.training import checkpoint
 
 if TYPE_CHECKING:
-    from pipeline.settings import Recipe, Training
+    from pipeline.settings import Training
 
 ROOMS = ("pipeline.heads", "pipeline.objectives", "pipeline.text", "pipeline.training")
 KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
@@ -47,11 +49,7 @@ class Request:
         words = self.training.vocabulary
         if words is not None and not Path(words).is_file():
             return None
-        layout, fingerprint = describe(self.store)
-        failed = [entry.failed for entry in ledger.entries(self.store, layout)]
-        return {"manifest": sha256(self.manifest), "store": digest([fingerprint, layout.dtype]),
-                "pending": ledger.pending(self.store, layout),
-                "failed": sorted(row for rows in failed for row in rows), "head": list(self.head),
+        return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
                 "recipe": self.recipe.model_dump(), "torch": version("torch"),
                 "training": self.training.model_dump(exclude={"device", "processes"}),
                 "vocabulary": words and sha256(Path(words))}
@@ -68,6 +66,31 @@ class Request:
         """Record that a folder holds what was asked for: `as_json`, before the training began."""
         if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
             asked.write(folder, asked_for, ["head.json", "text/vocabulary.json"])
+
+
+def features(store: Path) -> dict[str, Any]:
+    """What a head depends on of a feature store, read without zarr. Raises StoreError where it is none."""
+    layout, fingerprint = describe(store)
+    failed = [row for entry in ledger.entries(store, layout) for row in entry.failed]
+    return {"fingerprint": digest(fingerprint), "dtype": layout.dtype, "failed": sorted(failed),
+            "pending": ledger.pending(store, layout)}
+
+
+def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: int) -> dict[str, Any] | None:
+    """What a head's scores depend on; None where only loading the head tells, or it is not there."""
+    described = checkpoint.describe(folder)
+    try:
+        if "finetuned" in described:
+            return None
+        roots = ("pipeline.training.embedding", "pipeline.retrieval.embeddings", "pipeline.scores.similarity_store")
+        recipe = Recipe.model_validate(described["recipe_settings"])
+        return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
+                "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
+                "code": made_by(described["text"], recipe) | code.of(roots, (*ROOMS, "pipeline.retrieval",
+                                                                             "pipeline.scores")),
+                "torch": version("torch")}
+    except (KeyError, ValueError, OSError, InputError):
+        return None
 
 
 def made_by(text: str, recipe: Recipe) -> dict[str, str]:

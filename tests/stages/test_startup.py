@@ -64,5 +64,6 @@ def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Pa
     features = ("-S", f"features.grid={engine}")
     where = ("--root", trained, "--params", ROOT / "params.yaml")
     cli.main([str(each) for each in ("extract", "--feature", "grid", *where, *features)], standalone_mode=False)
-    for command, more in ((("extract", "--feature", "grid"), features), (("train", "--feature", "region"), changes)):
+    for command, more in ((("extract", "--feature", "grid"), features), (("train", "--feature", "region"), changes),
+                          (("score", "--feature", "region"), changes)):
         assert imported(*command, *where, *more) & HEAVY <= {"safetensors"}
