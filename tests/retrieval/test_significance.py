@@ -85,6 +85,17 @@ def test_a_difference_that_seeds_explain_is_none() -> None:
     assert found.p > 0.4
 
 
+def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
+    """Stores copied under other seeds' names: nothing varies over seeds, and of equal systems nothing over images."""
+    one, other = system(1.5, 0), system(1.4, 5)
+    same = compare([one, one], [one, one])["rsum"]
+    assert same.difference.low < same.difference.value == 0 < same.difference.high
+    assert same.p == 1
+    single, copied = compare(one, other)["rsum"], compare([one, one], [other, other])["rsum"]
+    assert copied.difference.high == pytest.approx(single.difference.high, abs=2)
+    assert copied.p == pytest.approx(single.p, abs=0.05)
+
+
 def test_one_run_of_a_side_leaves_seeds_out() -> None:
     runs = [system(1.5, seed) for seed in range(2)]
     assert not compare(runs, system(1.4, 5), samples=50)["rsum"].over_seeds
