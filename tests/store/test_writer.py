@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.files.digest import digest
-from pipeline.store import Layout, Shard, StoreError, ledger, prepare, shard_file, write_shard
+from pipeline.store import Layout, Shard, StoreError, ledger, prepare, shard_file, write_shard, writer
 
 IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, Layout(4, 2, 3, shard_images=4)
 
@@ -41,7 +41,7 @@ def test_a_shard_that_is_being_rewritten_is_not_in_the_ledger(store: Path, monke
 
 def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
         store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sync = ledger.sync
+    sync = writer.sync
     replaced = False
 
     def replace(path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
 
     keep = store.with_name("keep")
     shutil.copytree(store, keep)
-    monkeypatch.setattr(ledger, "sync", replace)
+    monkeypatch.setattr(writer, "sync", replace)
     with pytest.raises(StoreError, match="replaced by another store"):
         write_shard(store, LAYOUT, shard(2), digest(MADE))
     assert ledger.read(store, 0) is None
