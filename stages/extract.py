@@ -67,8 +67,8 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     manifest = Manifest.load(request.manifest)
     job, workers = _job(settings, manifest, images, request, changes)
     if job.engine.runtime.precision == "bf16":
-        click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 % of their norm, the cosine of a "
-                   "cell with its fp32 falls to 0.91); see docs/measured.md", err=True)
+        click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
+                   "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md", err=True)
     where: Any = nullcontext()
     if scheduler is not None or workers > 1:
         where = extraction.cluster.running(scheduler) if scheduler is not None else extraction.cluster.local(workers)
