@@ -218,8 +218,8 @@ def test_what_earlier_versions_left_is_read_and_not_said_to_match(pipeline: Any,
     tampering.stripped(run)
     said = wrong(pipeline)
     assert {line.rpartition(" ")[2] for line in said} == {"recorded"}
-    for what in ("its entry", "bytes of its 4", "bytes of its 6", "intervals again", "SHA-256", "bytes that were scored",
-                 "bytes that were trained on", "BLAKE2b of image"):
+    for what in ("its entry", "bytes of its 4", "bytes of its 6", "intervals again", "SHA-256",
+                 "bytes that were scored", "bytes that were trained on", "BLAKE2b of image"):
         assert any(what in line for line in said), what
     for command in (("evaluate", *RUN), ("tables",), ("train", "--feature", "region", *TINY)):
         code, _, err = pipeline(*command)
