@@ -1,4 +1,4 @@
-"""The steps of one feature store behind a result: what made it, its bytes, its images, and the photographs."""
+"""The steps of one feature store behind a result: what made it, its bytes, its images, and their photographs."""
 
 from __future__ import annotations
 

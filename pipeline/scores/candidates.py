@@ -12,6 +12,7 @@ import numpy as np
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.scores import contents
 from pipeline.scores.similarity_store import SimilarityStore
 
 if TYPE_CHECKING:
@@ -88,12 +89,15 @@ class Pool:
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:
-        """A similarity store, or any matrix [I, C] as `.npy` or zarr."""
+        """A similarity store, or any matrix [I, C] as `.npy` or zarr.
+
+        Raises InputError where a store is not as it was written, or `columns` are said of one.
+        """
         if cls.says_its_columns(path):
             if columns != Columns():
                 raise InputError(f"{path}: says itself which captions its columns are; leave out --manifest, --split "
                                  "and --captions-per-image")
-            return cls.of_store(SimilarityStore.open(path))
+            return cls.of_store(SimilarityStore.open(path).check())
         scores = retrieval.as_similarity(path)
         return cls(path.stem, scores, *columns.of(scores.shape))
 
@@ -107,10 +111,13 @@ class Pool:
     def of_enlarged(cls, store: EmbeddingStore, distractors: Sequence[EmbeddingStore]) -> Pool:
         """A head's queries among their own images and captions and all those of the distractors, from embeddings.
 
-        Raises InputError where a store is of another head, or holds images that are in the pool already.
+        Raises InputError where a store is of another head, holds images that are in the pool already, or is not as it
+        was written.
         """
         from pipeline.retrieval.enlarged import Enlarged
 
+        for each in (store, *distractors):
+            contents.require(each.path, each.made_from)
         held = {(store.made_from["dataset"], image) for image in store.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != store.checkpoints:

@@ -96,8 +96,11 @@ class SimilarityStore:
         return digest(self.made_from)
 
     def check(self) -> SimilarityStore:
-        """The store itself. Raises InputError where an array is not as it was written; reads all of them once."""
-        contents.require(self.path, self.made_from)
+        """The store itself. Raises InputError where scores or ids are not as they were written; reads all of them once.
+
+        Embeddings are left to those who read them.
+        """
+        contents.require(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
         return self
 
     @property
