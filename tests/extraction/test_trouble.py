@@ -13,7 +13,8 @@ from folders import tree
 from pipeline.manifest import Manifest
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
-TINY = ["-S", "features.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}",
+TINY = ["-S",
+        "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}",
         "-S", "extract.shard_images=5"]
 
 

@@ -115,9 +115,8 @@ def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extrac
 
 def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.Job, tmp_path: Path) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
-    arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", "features.grid.network=test_efficientnet",
-                 "-S", "features.grid.weights=untrained", "-S", "features.grid.image_size=64",
-                 "-S", "features.grid.grid=2"]
+    engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+    arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", f"features.light.grid={engine}"]
     assert "computes fp32 on the cpu, got bf16" in bad(run, *arguments, "--backend", "openvino", "--precision", "bf16")
     code, _, err = run(*arguments)
     assert (code, "bf16" in err) == (0, False)

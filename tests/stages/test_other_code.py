@@ -14,7 +14,7 @@ SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16"
          for word in ("-S", f"training.sample.{change}")]
 ENGINE = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 TRAIN = ("train", "--feature", "region", *SMALL)
-EXTRACT = ("extract", "--feature", "grid", "-S", f"features.grid={ENGINE}")
+EXTRACT = ("extract", "--feature", "grid", "-S", f"features.light.grid={ENGINE}")
 HEAD, STORE = Path("heads/sample/vse2ad-region-bigru-s0"), Path("features/sample/grid.zarr")
 
 

@@ -61,7 +61,7 @@ def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Pa
     tiny = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
     changes = [word for change in tiny for word in ("-S", f"training.sample.{change}")]
     engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
-    features = ("-S", f"features.grid={engine}")
+    features = ("-S", f"features.light.grid={engine}")
     where = ("--root", trained, "--params", ROOT / "params.yaml")
     cli.main([str(each) for each in ("extract", "--feature", "grid", *where, *features)], standalone_mode=False)
     for command, more in ((("extract", "--feature", "grid"), features), (("train", "--feature", "region"), changes),

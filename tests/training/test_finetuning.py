@@ -169,7 +169,7 @@ def test_the_network_learns_at_its_own_multiple(scenes: Manifest, name: str, mul
 
 def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path: Path) -> None:
     scenes.save(tmp_path / "data" / "sample.parquet")
-    changes = [f"-Straining.sample.{change}" for change in SMALL] + [f"-Sfeatures.grid.{key}={value}"
+    changes = [f"-Straining.sample.{change}" for change in SMALL] + [f"-Sfeatures.light.grid.{key}={value}"
                                                                     for key, value in GRID.items()]
     common = ["--root", str(tmp_path), "--params", str(PARAMS), *changes]
 
