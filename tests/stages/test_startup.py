@@ -43,12 +43,12 @@ def test_help_imports_no_library(command: str) -> None:
 
 def test_a_small_matrix_is_measured_without_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
-    assert imported("evaluate", "--similarity", tmp_path / "sims.npy") & HEAVY == set()
+    assert imported("evaluate", "--similarity", tmp_path / "sims.npy") & HEAVY <= {"scipy", "safetensors"}
 
 
 def test_a_store_is_measured_without_torch(trained: Path) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    assert imported("evaluate", "--similarity", store) & HEAVY == {"zarr"}
+    assert imported("evaluate", "--similarity", store) & HEAVY <= {"zarr", "scipy", "safetensors"}
 
 
 def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:
