@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -74,9 +75,14 @@ def working_size(dtype: np.dtype[Any]) -> int:
     return max(4, dtype.itemsize)
 
 
+# Files are mapped to be read alone, and no block is written into. Once for all threads: the warnings module cannot
+# put a filter back for one.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+
+
 def to_tensor(values: npt.NDArray[Any]) -> Tensor:
     """The values as float32 (float64 stays), which holds every float16 exactly; a view where nothing changes."""
-    native = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
+    native = np.require(values, values.dtype.newbyteorder("="), ["C"])
     return torch.from_numpy(native).to(torch.float64 if native.itemsize == 8 else torch.float32)
 
 

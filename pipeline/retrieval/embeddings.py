@@ -26,10 +26,11 @@ from pipeline.retrieval.blocks import (
     to_tensor,
     working_size,
 )
+from pipeline.retrieval.joined import Joined
 from pipeline.retrieval.similarity import EqualRows
 from pipeline.retrieval.stored import open_npy, to_array
 
-Embedding: TypeAlias = npt.NDArray[Any] | Tensor | str | Path
+Embedding: TypeAlias = npt.NDArray[Any] | Joined | Tensor | str | Path
 # Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
@@ -84,7 +85,9 @@ class Embeddings:
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
-    array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
+    array: Any = values  # joined arrays are read as one array is
+    if not isinstance(values, Joined):
+        array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
     check_floats(array, what, ("items", "dimension"))
     return array
 
