@@ -148,7 +148,7 @@ def _length(index: Index) -> int:
     return index.stop - index.start if isinstance(index, slice) else len(index)
 
 
-def _within_chunks(shape: tuple[int, int], chunks: Piece, cells: int) -> Iterator[tuple[slice, slice]]:
+def _within_chunks(shape: tuple[int, int], chunks: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
     """Blocks of at most `cells`, none of which lies in two chunks."""
     wide = min(chunks[1], shape[1], cells)
     tall = max(1, min(chunks[0], cells // wide))

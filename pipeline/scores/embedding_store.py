@@ -26,8 +26,8 @@ import zarr
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.blocks import Ids
-
-IDS = ("image_ids", "caption_ids", "caption_image")
+from pipeline.retrieval.zarr_pieces import refuse_missing
+from pipeline.scores import ids
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: Path) -> EmbeddingStore:
-        """Raises InputError where there is none."""
+        """Raises InputError where there is none, or its ids are damaged."""
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
-            ids = [np.asarray(group[name][:]) for name in IDS]  # type: ignore[index]
-            return cls(path, ids[0], ids[1], ids[2], dict(group.attrs["made_from"]))  # type: ignore[arg-type]
+            image_ids, caption_ids, caption_image = ids.read(path, group)
+            return cls(path, image_ids, caption_ids, caption_image, dict(group.attrs["made_from"]))  # type: ignore[arg-type]
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no embeddings there; make them with `pipeline score` or `pipeline embed`"
                              ) from None
@@ -64,12 +64,13 @@ class EmbeddingStore:
     def _mapped(self, name: str, length: int) -> np.ndarray:
         try:
             array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
-            if array.shape[0] != length:
-                raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
-            return np.memmap(_bytes_of(self.path / name), array.dtype, "c", shape=array.shape)
         except (FileNotFoundError, ValueError):
             raise InputError(f"{self.path}: holds no embeddings; those of a single head do, see `pipeline score`"
                              ) from None
+        if array.shape[0] != length:
+            raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
+        refuse_missing(array, f"embeddings {name}")
+        return np.memmap(_bytes_of(self.path / name), array.dtype, "r", shape=array.shape)
 
 
 @contextmanager
@@ -85,9 +86,9 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
     group = zarr.create_group(making, zarr_format=3, attributes={"made_from": dict(made_from)})
-    for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
+    for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):
         array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
-                                   filters=None)
+                                   filters=None, config={"write_empty_chunks": True})
         array[:] = values
     maps = [_map(group, making, name, (length, dimension))
             for name, length in (("image_embeddings", len(image_ids)), ("caption_embeddings", len(caption_ids)))]

@@ -30,6 +30,7 @@ from pipeline.errors import InputError
 from pipeline.retrieval import FUSIONS, Embeddings, PerDirection, Similarity, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.ids import read as read_ids
 
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
@@ -56,10 +57,10 @@ class SimilarityStore:
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
-        """Raises InputError where there is none, or its parts do not fit together."""
+        """Raises InputError where there is none, or its parts are damaged or do not fit together."""
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
-            ids = [np.asarray(_array(group, name)[:]) for name in ("image_ids", "caption_ids", "caption_image")]
+            ids = read_ids(path, group)
             matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
             fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
                                           or {"method": None, "weights": []})
