@@ -14,6 +14,7 @@ from PIL import Image
 from pipeline import training
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import images
+from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
 from pipeline.report import search_page
 from pipeline.scores.embedding_store import EmbeddingStore
@@ -53,7 +54,8 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
     run = settings.run
-    manifest = Manifest.load(layout.manifest(dataset or run.dataset))
+    # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
+    manifest = Manifest.load(layout.manifest(dataset or run.dataset), Remembered(layout.digests))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     trained, source = _open(layout, manifest, name)
     store = EmbeddingStore.open(where or layout.similarity(manifest.dataset, name))
@@ -61,8 +63,7 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
     queries = _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
-    vectors = store.embeddings()
-    found = nearest(queries, vectors.images if find == "images" else vectors.captions, top)
+    found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = _manifest_of(layout, store), [str(image)] if image else [f"“{each}”" for each in texts]
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)), image)
                 for query, *each in zip(asked, *found, strict=True)]
@@ -149,7 +150,7 @@ def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
 
 
 def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:
-    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]))
+    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]), Remembered(layout.digests))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest

@@ -99,7 +99,8 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
         rows = to_tensor(values[start : start + ROWS_AT_ONCE])
-        low, high = (each.item() for each in rows.aminmax())
+        # numpy's are many times faster than torch's, and a NaN is the least and the greatest of any.
+        low, high = float(rows.numpy().min()), float(rows.numpy().max())
         if not math.isfinite(high - low):
             for row, dimension in torch.nonzero(~torch.isfinite(rows))[:1].tolist():
                 raise InputError(

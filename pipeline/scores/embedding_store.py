@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import zarr
@@ -58,10 +58,11 @@ class EmbeddingStore:
 
     def embeddings(self) -> Embeddings:
         """All vectors. Raises InputError where the store is an ensemble's, which has none, or is cut short."""
-        return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
-                          self._mapped("caption_embeddings", len(self.caption_ids)))
+        return Embeddings(self.vectors("image"), self.vectors("caption"))
 
-    def _mapped(self, name: str, length: int) -> np.ndarray:
+    def vectors(self, side: Literal["image", "caption"]) -> np.ndarray:
+        """The vectors of one side, [I, d] or [C, d], memory-mapped. Raises InputError as `embeddings`."""
+        name, length = f"{side}_embeddings", len(self.image_ids if side == "image" else self.caption_ids)
         try:
             array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
         except (FileNotFoundError, ValueError):

@@ -33,7 +33,7 @@ def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids
         Places int64 [Q, k], and the products float32 [Q, k].
 
     Raises:
-        InputError: Where the dimensions differ.
+        InputError: Where the dimensions differ, and for a vector with a NaN or infinity, with its place.
     """
     if vectors.ndim != 2 or queries.shape[1:] != vectors.shape[1:]:
         raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(vectors.shape)}")
@@ -42,6 +42,8 @@ def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids
     for start in range(0, len(vectors), at_once):
         block = vectors[start:start + at_once]
         products = _products(queries, block)
+        if not torch.isfinite(products.sum()):
+            _refuse_nonfinite(products, start)
         border = torch.tensor([each.border(row) for each, row in zip(best, products, strict=True)])
         near = products >= border[:, None]
         for number in torch.nonzero(near.any(1))[:, 0].tolist():
@@ -76,6 +78,12 @@ class _Best:
         self.places, self.products = np.concatenate([self.places, places]), np.concatenate([self.products, products])
         order = np.lexsort((self.places, -self.products))[:self.count]
         self.places, self.products = self.places[order], self.products[order]
+
+
+def _refuse_nonfinite(products: torch.Tensor, start: int) -> None:
+    """Raises InputError with the place of the first vector whose product is no number; sums may overflow."""
+    for place in torch.nonzero(~torch.isfinite(products).all(0))[:1, 0].tolist():
+        raise InputError(f"search: vector {start + place} holds a NaN or infinity, or is too long; embed again")
 
 
 def _products(queries: Floats, block: npt.NDArray[Any]) -> torch.Tensor:

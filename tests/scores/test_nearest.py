@@ -61,3 +61,14 @@ def test_a_memory_map_is_searched_as_it_lies(tmp_path: Any, rng: np.random.Gener
 def test_other_dimensions_are_refused() -> None:
     with pytest.raises(InputError, match=r"expected vectors \[n, 3\], received \[4, 2\]"):
         nearest(np.ones((1, 3), np.float32), np.ones((4, 2), np.float32), 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("queries", [1, 2])
+def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, queries: int,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", 3 * queries)
+    vectors = np.ones((9, 3), np.float32)
+    vectors[7, 1] = value
+    with pytest.raises(InputError, match="vector 7 holds a NaN or infinity"):
+        nearest(np.ones((queries, 3), np.float32), vectors, 2)
