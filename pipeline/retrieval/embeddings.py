@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
-    CACHED_BYTES,
+    PRODUCT_BYTES,
     Ids,
     Index,
     aligned,
@@ -78,7 +78,7 @@ class Embeddings:
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return product_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
+        return product_blocks(shape, max(1, min(block_bytes, PRODUCT_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: npt.NDArray[Any]) -> Tensor:
         return to_tensor(values).to(self.dtype)
