@@ -57,3 +57,9 @@ def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> 
         f"{their_growth / max(our_growth, 1):6.1f} × less",
         flush=True,
     )
+
+
+def report_ratios(times: dict[str, float], beside: str) -> None:
+    """Print a line for each, in milliseconds, and as so many times the one named `beside`."""
+    for name, taken in times.items():
+        print(f"  {name:14} {taken * 1e3:9.1f} ms   {taken / times[beside]:7.2f} × {beside}", flush=True)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pipeline.errors import InputError, InputWarning
+from stages.terminal import printable
 
 # Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
 COMMANDS = {
@@ -94,11 +95,11 @@ def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str
         otherwise(message, category, *place)
     elif str(message) not in said:
         said.add(str(message))
-        click.echo(f"warning: {message}", err=True)
+        click.echo(printable(f"warning: {message}"), err=True)
 
 
 def _say(line: str, code: int) -> int:
-    click.echo(line, err=True)
+    click.echo(printable(line), err=True)
     return code
 
 

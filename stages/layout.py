@@ -29,6 +29,10 @@ class Layout:
         return self.root / "similarities" / dataset / f"{name}.zarr"
 
     @property
+    def digests(self) -> Path:
+        return self.root / ".digests.json"
+
+    @property
     def metrics(self) -> Path:
         return self.root / "results" / "metrics.json"
 

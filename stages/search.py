@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InputWarning
 from stages import options
 from stages.layout import Layout, system
+from stages.terminal import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline import training
     from pipeline.files import images
     from pipeline.files.atomic import write_text
+    from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
     from pipeline.scores.embedding_store import EmbeddingStore
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("text", required=False)
 @click.option("--image", type=click.Path(path_type=Path), help="Search with this image instead of a text.")
+@click.option("--queries", "file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
 @click.option("--head", metavar="SYSTEM", show_default="the run's first", help="The head whose space is searched.")
@@ -40,36 +45,66 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
 @options.with_settings
-def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, find: str | None,
-            head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None) -> None:
+def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, file: Path | None,
+            find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None
+            ) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
 
     Example: pipeline search "a red house by the sea"
 
     Example: pipeline search --image photo.jpg --find images
+
+    Example: pipeline search --queries texts.txt
     """
-    if (text is None) == (image is None) or (text is not None and not text.strip()):
-        raise InputError("search needs a text, or an image with --image; one of them")
     options.choose_products(settings)
+    texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
     run = settings.run
-    manifest = Manifest.load(layout.manifest(dataset or run.dataset))
+    # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
+    manifest = Manifest.load(layout.manifest(dataset or run.dataset), Remembered(layout.digests))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     trained, source = _open(layout, manifest, name)
     store = EmbeddingStore.open(where or layout.similarity(manifest.dataset, name))
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
-    query = _embed_image(trained, source, image) if image else _embed_text(trained, text or "")
-    vectors = store.embeddings()
-    found = nearest(query, vectors.images if find == "images" else vectors.captions, top)
-    hits = list(_hits(_manifest_of(layout, store), store, find == "captions", *found))
+    queries = _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
+    found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
+    shown, asked = _manifest_of(layout, store), [str(image)] if image else [f"“{each}”" for each in texts]
+    sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)), image)
+                for query, *each in zip(asked, *found, strict=True)]
     path = out or layout.root / "results" / "search.html"
-    write_text(path, search_page.page(f"{find.capitalize()} nearest to {image or f'“{text}”'}, by {name}", hits, image))
-    for hit in hits:
-        shown = hit.found if hit.found is not None else next(iter(hit.captions), "")
-        click.echo(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {shown}")
+    title = f"{find.capitalize()} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, by {name}"
+    write_text(path, search_page.page(title, sections))
+    for section in sections:
+        _print(section, of_several=len(sections) > 1)
     click.echo(f"{path}: thumbnails of these")
+
+
+def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
+    """What is searched with, where that is not an image. Raises InputError unless it is one thing."""
+    if [text, image, file].count(None) != 2 or (text is not None and not text.strip()):
+        raise InputError("search needs a text, or an image with --image, or a file of texts with --queries; one of "
+                         "them")
+    if file is None:
+        return [text] if text is not None else []
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        raise InputError(f"--queries {file}: no such file") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"--queries {file}: expected a file of text in UTF-8, a query a line") from None
+    if not any(lines):
+        raise InputError(f"--queries {file}: holds no text; give a query a line")
+    return [line for line in lines if line]
+
+
+def _print(section: search_page.Section, of_several: bool) -> None:
+    if of_several:
+        click.echo(printable(section.query))
+    for hit in section.hits:
+        told = hit.found if hit.found is not None else next(iter(hit.captions), "")
+        click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {told}"))
 
 
 def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, training.Source]:
@@ -80,9 +115,17 @@ def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head,
     return training.load_head(folder, manifest, source), source
 
 
-def _embed_text(trained: training.Head, text: str) -> np.ndarray:
-    """[d] float32. The text goes the way of a split's captions, whatever encodes them."""
-    return training.embed_captions(trained.model, [text], trained.text, 1)[0]
+def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
+    """[Q, d] float32. The texts go the way of a split's captions, whatever encodes them."""
+    for text in texts:
+        unknown, words = trained.text.unknown(text)
+        if len(unknown) == words:
+            warnings.warn(f"“{text}”: holds no word that the head knows, so what is found says nothing of it",
+                          InputWarning, stacklevel=1)
+        elif unknown:
+            warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,
+                          stacklevel=1)
+    return training.embed_captions(trained.model, texts, trained.text, 32)
 
 
 def _embed_image(trained: training.Head, source: training.Source, path: Path) -> np.ndarray:
@@ -113,7 +156,7 @@ def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
 
 
 def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:
-    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]))
+    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]), Remembered(layout.digests))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest

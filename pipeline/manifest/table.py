@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +21,18 @@ from pipeline.files.atomic import replacing
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+from pipeline.files.remembered import Remembered
 
 SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
+
+Remember = Callable[[str, Callable[[], str]], str]
+
+
+def _compute(name: str, compute: Callable[[], str]) -> str:
+    return compute()
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Manifest:
 
     table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
     split, caption_id, caption; the rows of an image stand together, images in the annotation file's order.
+    remember: (name, compute) gives a digest, perhaps without computing it, see `files.remembered`.
     dataset: the data set's name. images_folder: where the files lie (not part of any digest). A saved manifest says it
     as seen from its own folder, unless it was given absolute: every command finds the files, wherever it is run.
     """
@@ -41,6 +49,7 @@ class Manifest:
     table: pd.DataFrame = field(repr=False)
     dataset: str
     images_folder: Path
+    remember: Remember = field(default=_compute, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if list(self.table.columns) != list(COLUMNS):
@@ -56,12 +65,13 @@ class Manifest:
     @cached_property
     def images_digest(self) -> str:
         """SHA-256 over ids and files, in order. Feature stores carry it, and each file's size beside its features."""
-        return _digest(self.images[["image_id", "file"]].itertuples(index=False, name=None))
+        return self.remember("images", lambda: _digest(self.images[["image_id", "file"]].itertuples(
+            index=False, name=None)))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over every row: all that heads, similarities and results depend on."""
-        return _digest(self.table.itertuples(index=False, name=None))
+        return self.remember("table", lambda: _digest(self.table.itertuples(index=False, name=None)))
 
     def split(self, name: str) -> Split:
         """One split's images and captions, in order. Raises InputError where it is empty or unknown."""
@@ -88,17 +98,26 @@ class Manifest:
             table.to_parquet(partial, index=False)
 
     @classmethod
-    def load(cls, path: Path) -> Manifest:
-        """Read a saved manifest. Raises InputError for a missing file or one that is not a manifest."""
+    def load(cls, path: Path, remembered: Remembered | None = None) -> Manifest:
+        """Read a saved manifest.
+
+        Args:
+            path: The file.
+            remembered: Digests that need not be computed again while the file stays as it is.
+
+        Raises:
+            InputError: For a missing file or one that is not a manifest.
+        """
         import pandas as pd
 
         if not path.is_file():
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest`")
+        remember = remembered.of(path) if remembered else _compute
         try:
             table = pd.read_parquet(path)
             # An older manifest says `images_folder`, as seen from where it was made.
             seen = table.attrs.get("images_folder") or os.path.normpath(path.parent / table.attrs["images"])
-            return cls(table, table.attrs["dataset"], Path(seen))
+            return cls(table, table.attrs["dataset"], Path(seen), remember)
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
 

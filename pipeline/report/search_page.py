@@ -16,13 +16,15 @@ STYLE = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 80rem; padding: 1rem; }
 h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
-ol { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); }
-ol { list-style: none; padding: 0; }
-li { border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
+h2 { border-top: 1px solid var(--line); font-size: 1.2rem; overflow-wrap: anywhere; padding-top: 1rem; }
+nav { overflow-wrap: anywhere; }
+.hits { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); }
+.hits { list-style: none; padding: 0; }
+.hits li { border: 1px solid var(--line); border-radius: .5rem; overflow: hidden; }
 img, .missing { aspect-ratio: 4 / 3; background: var(--line); display: block; object-fit: contain; width: 100%; }
 .missing { display: grid; padding: 1rem; place-items: center; box-sizing: border-box; }
 .query img { max-width: 20rem; }
-li div { padding: .5rem .75rem; overflow-wrap: anywhere; }
+.hits li div { padding: .5rem .75rem; overflow-wrap: anywhere; }
 p { margin: .25rem 0; }
 small { opacity: .75; }
 """
@@ -49,24 +51,44 @@ class Hit:
     found: str | None = None
 
 
-def page(title: str, hits: Sequence[Hit], query_image: Path | None = None) -> str:
-    """Render the page.
+@dataclass(frozen=True)
+class Section:
+    """The results of one query, best first. query: as it is shown; image: the query itself, where it is one."""
+
+    query: str
+    hits: Sequence[Hit]
+    image: Path | None = None
+
+
+def page(title: str, sections: Sequence[Section]) -> str:
+    """The page of one query's results, or of several, a section each below a list of all.
 
     Args:
-        title: What was searched, and where.
-        hits: The results, best first.
-        query_image: The image that was searched with, if any.
+        title: What was searched with, and where.
+        sections: One for each query.
 
     Returns:
-        An HTML document.
+        HTML.
     """
-    shown = f'<figure class="query">{_picture(query_image, "The image that was searched with")}</figure>' \
-        if query_image else ""
-    items = "\n".join(_item(hit) for hit in hits)
+    if len(sections) == 1:
+        content = _results(sections[0])
+    else:
+        links = "".join(f'<li><a href="#query-{number}">{escape(each.query)}</a></li>'
+                        for number, each in enumerate(sections, start=1))
+        content = f'<nav aria-label="Queries"><ol>{links}</ol></nav>\n' + "\n".join(
+            f'<section id="query-{number}">\n<h2>{escape(each.query)}</h2>\n{_results(each)}\n</section>'
+            for number, each in enumerate(sections, start=1))
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
-            f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{shown}\n"
-            f"<ol>\n{items}\n</ol>\n</main>\n</body>\n</html>\n")
+            f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{content}\n"
+            f"</main>\n</body>\n</html>\n")
+
+
+def _results(section: Section) -> str:
+    shown = f'<figure class="query">{_picture(section.image, "The image that was searched with")}</figure>\n' \
+        if section.image else ""
+    items = "\n".join(_item(hit) for hit in section.hits)
+    return f'{shown}<ol class="hits">\n{items}\n</ol>'
 
 
 def _item(hit: Hit) -> str:

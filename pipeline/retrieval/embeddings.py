@@ -14,7 +14,7 @@ import torch
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import (
-    CACHED_BYTES,
+    PRODUCT_BYTES,
     Cells,
     Ids,
     Index,
@@ -26,11 +26,14 @@ from pipeline.retrieval.blocks import (
     refuse_nonfinite_pairs,
     working_size,
 )
+from pipeline.retrieval.joined import Joined
 from pipeline.retrieval.similarity import EqualRows
 from pipeline.retrieval.stored import open_npy, to_array
+from pipeline.retrieval.tensors import to_tensor
 
-Embedding: TypeAlias = npt.NDArray[Any] | torch.Tensor | str | Path
+Embedding: TypeAlias = npt.NDArray[Any] | Joined | torch.Tensor | str | Path
 # Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
+TORCH = {4: torch.float32, 8: torch.float64}
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
 
@@ -77,14 +80,16 @@ class Embeddings:
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        return product_blocks(shape, max(1, min(block_bytes, CACHED_BYTES) // self.dtype.itemsize))
+        return product_blocks(shape, max(1, min(block_bytes, PRODUCT_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.require(values, self.dtype, ["C", "W"]))
+        return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
-    array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
+    array: Any = values  # joined arrays are read as one array is
+    if not isinstance(values, Joined):
+        array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
     check_floats(array, what, ("items", "dimension"))
     return array
 

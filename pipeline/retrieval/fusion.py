@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.combining import PerQuery, WeightedSum, reciprocal_ranks, standardise
+from pipeline.retrieval.combining import WeightedSum
+from pipeline.retrieval.reciprocal import RankFusion
 from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
+from pipeline.retrieval.standardised import ZScores
 
 
 class Member(NamedTuple):
@@ -44,8 +45,8 @@ def fuse(
 
 FUSIONS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDirection]] = {
     "mean": WeightedSum,
-    "zscore": partial(PerQuery, standardise),
-    "rank": partial(PerQuery, reciprocal_ranks),
+    "zscore": ZScores,
+    "rank": RankFusion,
 }
 
 

@@ -4,7 +4,7 @@ a similarity matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,8 +13,8 @@ from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.counting import Counts
 from pipeline.retrieval.ranks import QueryRanks, Ranks
-from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, as_similarity
-from pipeline.retrieval.thresholds import Thresholds
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, as_similarity
+from pipeline.retrieval.thresholds import OwnThresholds, Thresholds
 from pipeline.retrieval.workers import share, threads
 
 Progress: TypeAlias = Callable[[int], object]
@@ -100,19 +100,44 @@ class _Counter:
             counts.add(block, rows.start, columns.start)
 
 
+class _QueryCounter:
+    """One thread's counts of the blocks that it computes, each of whole queries."""
+
+    def __init__(self, source: Similarity, thresholds: OwnThresholds, by_image: bool) -> None:
+        self.source, self.thresholds, self.by_image = source, thresholds, by_image
+        threshold = thresholds.image if by_image else thresholds.caption
+        name: Direction = "i2t" if by_image else "t2i"
+        self.counts = {name: Counts(threshold, by_row=True)}
+
+    def add(self, rows: slice, columns: slice) -> None:
+        block = self.source.block(rows, columns)
+        if self.by_image:
+            self.thresholds.settle_images(block, rows)
+            self.counts["i2t"].add(block, rows.start, 0)
+        else:
+            self.thresholds.settle_captions(block.T, columns)
+            self.counts["t2i"].add(block.T, columns.start, 0)
+
+
 def _count(
     source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[Direction, ...]
 ) -> dict[Direction, QueryRanks]:
-    thresholds = Thresholds(source, owner)
+    thresholds: Thresholds | OwnThresholds
+    counters: Sequence[_Counter | _QueryCounter]
     blocks = source.grid(source.shape, block_bytes)
-    counters = share(blocks, lambda: _Counter(source, thresholds, directions), report.finished)
+    if isinstance(source, WholeQueries):
+        thresholds = own = OwnThresholds(source, owner)
+        counters = share(blocks, lambda: _QueryCounter(source, own, source.by_image), report.finished)
+    else:
+        thresholds = given = Thresholds(source, owner)
+        counters = share(blocks, lambda: _Counter(source, given, directions), report.finished)
     return {
         name: _queries(Counts.total([counter.counts[name] for counter in counters]), thresholds, name)
         for name in directions
     }
 
 
-def _queries(counts: Counts, thresholds: Thresholds, direction: Direction) -> QueryRanks:
+def _queries(counts: Counts, thresholds: Thresholds | OwnThresholds, direction: Direction) -> QueryRanks:
     greater, level = counts.above, counts.at
     known, owner = thresholds.known, thresholds.owner
     if direction == "t2i":

@@ -1,7 +1,8 @@
 """A similarity matrix as a source of blocks: read or computed piece by piece, so that a pool of any size fits
 in memory.
 
-Rows are images, columns are captions. `stored.py` reads, `embeddings.py` multiplies, `combining.py` sums.
+Rows are images, columns are captions. `stored.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
+`combining.py` sums.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Cells, Ids, Index, as_slice
-from pipeline.retrieval.stored import Matrix, ZarrMatrix, open_npy, open_zarr, to_array
+from pipeline.retrieval.stored import Matrix, open_npy, to_array
 
 Direction: TypeAlias = Literal["i2t", "t2i"]
 
@@ -58,6 +59,16 @@ class Similarity(Protocol):
         of at most `block_bytes` where the storage allows.
         """
         ...
+
+
+class WholeQueries:
+    """A matrix [I, C] for one direction whose grid has blocks of whole queries, each with all its candidates.
+
+    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks some columns. What a
+    candidate is compared with then stands in the query's own block.
+    """
+
+    by_image: bool
 
 
 @runtime_checkable
@@ -124,16 +135,22 @@ def as_similarity(source: object) -> Similarity | PerDirection:
         return source
     if isinstance(source, str | Path):
         path = Path(source)
-        source = open_npy(path) if path.suffix == ".npy" else open_zarr(path)
+        if path.suffix == ".npy":
+            source = open_npy(path)
+        else:
+            from pipeline.retrieval.zarr_matrix import open_zarr
+
+            source = open_zarr(path)
     if isinstance(source, np.ndarray) or _is(source, "torch", "Tensor"):
         return Matrix(to_array(source))  # type: ignore[arg-type]
     if _is(source, "zarr", "Array"):
+        from pipeline.retrieval.zarr_matrix import ZarrMatrix
+
         return ZarrMatrix(source)  # type: ignore[arg-type]
     if isinstance(source, Similarity):
         return source
-    raise InputError(
-        f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr array"
-    )
+    raise InputError(f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr "
+                     "array; of a sparse matrix its .toarray()")
 
 
 def _is(source: object, library: str, kind: str) -> bool:

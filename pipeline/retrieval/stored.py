@@ -1,11 +1,11 @@
-"""Stored similarity matrices: arrays in memory, `.npy` files by memory map, zarr arrays by chunk."""
+"""Similarity matrices in memory and in `.npy` files, by memory map."""
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,6 @@ from pipeline.retrieval.blocks import (
     row_blocks,
     working_size,
 )
-
-if TYPE_CHECKING:
-    import zarr
-    from torch import Tensor
 
 
 class Matrix:
@@ -51,77 +47,62 @@ class Matrix:
         return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
 
 
-class ZarrMatrix:
-    """A zarr array [I, C] of float16, float32 or float64, read in whole chunks.
+def to_array(values: object) -> npt.NDArray[Any]:
+    """A user's array as a plain numpy array; bfloat16, which numpy lacks, becomes float32.
 
-    Raises `InputError` if chunks are missing: zarr would read them back as the fill value, and the ranks
-    would be wrong in silence.
+    Args:
+        values: A numpy array or a torch tensor. A `np.matrix` is read as the array that it is.
+
+    Returns:
+        The same memory where nothing changes; a memory map stays one.
+
+    Raises:
+        InputError: For what is no dense array, and for a masked array that hides values.
     """
-
-    equal = None
-
-    def __init__(self, values: zarr.Array[Any]) -> None:
-        check_floats(values, "similarity matrix", ("images", "captions"))
-        written, expected = _objects(values)
-        if written != expected:
-            raise InputError(
-                f"the similarity array has {written} of its {expected} stored pieces: "
-                "finish writing it, with write_empty_chunks=True"
-            )
-        self.values = values
-        self.shape = (int(values.shape[0]), int(values.shape[1]))
-
-    def block(self, images: Index, captions: Index) -> Cells:
-        try:
-            cells = np.asarray(self.values.oindex[images, captions])
-        except (ValueError, RuntimeError) as error:  # a chunk that is cut short or does not unpack
-            raise InputError(f"a stored piece of the similarity array is damaged ({error}); write it again") from None
-        return refuse_nonfinite(as_cells(cells), images, captions)
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        cells = np.asarray(self.values.vindex[images, captions])
-        return refuse_nonfinite_pairs(as_cells(cells), images, captions)
-
-    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        cells = block_bytes // working_size(self.values.dtype)
-        return row_blocks(shape, cells, (self.values.chunks[0], self.values.chunks[1]))
+    torch: Any = sys.modules.get("torch")  # one that is not imported has made no tensor
+    if torch is not None and isinstance(values, torch.Tensor):
+        if values.layout != torch.strided or values.is_quantized:
+            raise InputError(f"expected a dense tensor, received layout {values.layout}: give its .to_dense()")
+        values = values.detach().cpu()
+        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = int(np.ma.count_masked(values))
+        if hidden:
+            raise InputError(f"{hidden} values of the array are masked, and all are ranked: give numbers for them, "
+                             "with .filled(), or leave their rows and columns out")
+        return np.asarray(values.data)
+    if not isinstance(values, np.ndarray):
+        raise InputError(f"expected an array, received {type(values).__name__}: give a numpy array or a tensor; of a "
+                         "sparse matrix its .toarray()")
+    return values if type(values) in (np.ndarray, np.memmap) else np.asarray(values)
 
 
-def _objects(values: zarr.Array[Any]) -> tuple[int, int]:
-    """How many shards (chunks, where there are no shards) are stored, and how many there should be."""
-    stored = values.shards or values.chunks
-    expected = math.prod(math.ceil(size / piece) for size, piece in zip(values.shape, stored, strict=True))
-    # zarr counts the chunks of every stored shard, those beyond the array's edge too.
-    return values.nchunks_initialized // (math.prod(stored) // math.prod(values.chunks)), expected
-
-
-def to_array(values: npt.NDArray[Any] | Tensor) -> npt.NDArray[Any]:
-    """The values as a numpy array; bfloat16, which numpy lacks, becomes float32."""
-    if not hasattr(values, "detach"):
-        return values
-    values = values.detach().cpu()
-    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+MAGIC, ARCHIVE = b"\x93NUMPY", b"PK"
 
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
-    """A `.npy` file, memory-mapped and never unpickled. Raises `InputError` if it cannot be read."""
+    """A `.npy` file by memory map, never unpickled; it may be larger than the memory.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The array, to be read alone.
+
+    Raises:
+        InputError: If there is no such file, or it is no whole `.npy` file of numbers.
+    """
     try:
-        # Copy on write: the file is never changed, and torch gets memory that it may write to.
-        array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"cannot read {path} as a .npy file: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path} holds several arrays: save the one that is meant as .npy")
-    return array
-
-
-def open_zarr(path: Path) -> zarr.Array[Any]:
-    """A zarr array, to be read. Raises `InputError` if there is none."""
-    import zarr
-
-    if not path.exists():
-        raise InputError(f"no similarity matrix at {path}")
-    try:
-        return zarr.open_array(path, mode="r")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"cannot read {path} as a zarr array: {error}") from error
+        with path.open("rb") as file:
+            start = file.read(len(MAGIC))
+        if start.startswith(ARCHIVE):
+            raise InputError(f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save")
+        if start != MAGIC:
+            raise InputError(f"{path}: is no .npy file: write it with numpy.save")
+        # To be read alone: a map that may be written to is refused where it is larger than the memory.
+        return np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # of a dtype that needs unpickling, or fewer bytes than its header says
+        raise InputError(f"{path}: is cut short or holds no plain numbers ({error}): write it with numpy.save"
+                         ) from None

@@ -53,3 +53,57 @@ class Thresholds:
         image, best, caption, own = self.labels
         np.copyto(block, self.caption[None, columns], where=image[rows, None] == own[None, columns])
         np.copyto(block, self.image[rows, None], where=best[rows, None] == caption[None, columns])
+
+
+class OwnThresholds:
+    """What candidates are compared with where a block holds whole queries: read from the block itself.
+
+    Cells are computed once, and none is computed beforehand. The arrays are those of `Thresholds`; they are filled
+    block by block, by several threads at once, each its own queries.
+    """
+
+    def __init__(self, source: Similarity, owner: Ids) -> None:
+        images, captions = source.shape
+        self.known, self.owner = np.flatnonzero(owner >= 0), owner
+        self.caption, self.image = (np.full(size, np.inf) for size in (captions, images))
+        self.by_owner = self.known[np.argsort(owner[self.known], kind="stable")]
+        equal = source.equal
+        distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
+        self.labels = None if distinct else equal
+
+    def settle_captions(self, scores: Cells, captions: slice) -> None:
+        """Reads the thresholds of caption queries; images equal to a query's own get the same number.
+
+        Args:
+            scores: Of these captions, float64 [Q, I]; written into where rows of the matrix are equal.
+            captions: The queries.
+        """
+        own = self.owner[captions]
+        query = np.flatnonzero(own >= 0)
+        found = scores[query, own[query]]
+        self.caption[captions][query] = found
+        if self.labels is not None:
+            images = self.labels.images
+            scores[query] = np.where(images[own[query], None] == images, found[:, None], scores[query])
+
+    def settle_images(self, scores: Cells, images: slice) -> None:
+        """Reads the thresholds of image queries; captions equal to a query's best get the same number.
+
+        Args:
+            scores: Of these images, float64 [Q, C]; written into where columns of the matrix are equal.
+            images: The queries.
+        """
+        first, last = np.searchsorted(self.owner[self.by_owner], (images.start, images.stop))
+        captions = self.by_owner[first:last]
+        query = self.owner[captions] - images.start
+        found = scores[query, captions]
+        best = np.full(len(scores), -np.inf)
+        np.maximum.at(best, query, found)
+        if self.labels is not None:
+            reached = np.flatnonzero(found == best[query])
+            label = np.full(len(scores), -1, np.int64)
+            label[query[reached]] = self.labels.captions[captions[reached]]
+            np.copyto(scores, best[:, None], where=label[:, None] == self.labels.captions)
+            found = scores[query, captions]
+        self.caption[captions] = found
+        self.image[images] = np.where(best == -np.inf, np.inf, best)

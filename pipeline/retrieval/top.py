@@ -22,12 +22,22 @@ class Top(NamedTuple):
 
 def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,
         block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
-    """The k best captions of every image ("i2t") or images of every caption ("t2i"); k at most their number.
+    """The k best captions of every image ("i2t") or images of every caption ("t2i").
 
-    Equally similar candidates come in a random order, so that none profits from its place; the order depends on
-    `generator` alone. progress: called with the number of queries finished.
+    Equally similar candidates come in a random order, drawn anew for each query, so that none profits from its place;
+    the orders depend on `generator` alone, and not on the size of blocks.
+
+    Args:
+        source: Scores [I, C].
+        direction: Who asks.
+        k: At most the number of candidates.
+        generator: Draws the orders.
+        block_megabytes: About what one block takes (10^6 bytes).
+        progress: Called with the number of queries finished.
     """
     import torch
+
+    from pipeline.retrieval.tensors import to_tensor
 
     block_bytes = int(block_megabytes * 1e6)
     if isinstance(source, PerDirection):
@@ -38,11 +48,13 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     for start in range(0, queries, at_once):
         part, everything = slice(start, min(start + at_once, queries)), slice(0, candidates)
         cells = source.block(part, everything) if direction == "i2t" else source.block(everything, part).T
-        scores = torch.from_numpy(cells)
-        # Whatever order the search gives to equals, it is one of their places, and these are shuffled.
-        order = generator.permutation(candidates)
-        best = scores[:, torch.from_numpy(order)].topk(min(k + 1, candidates), dim=1)
-        places[part] = order[best.indices[:, :k].numpy()]
+        scores = to_tensor(cells)
+        best = scores.topk(min(k + 1, candidates), dim=1)
+        places[part] = best.indices[:, :k].numpy()
         tied[part] = (best.values[:, 1:] == best.values[:, :-1]).any(1).numpy()
+        for query in np.flatnonzero(tied[part]):
+            # Whatever order the search gives to equals, it is one of their places, and these are shuffled.
+            order = generator.permutation(candidates)
+            places[start + query] = order[scores[query, torch.from_numpy(order)].topk(k).indices.numpy()]
         progress(part.stop)
     return Top(places, tied)

@@ -18,21 +18,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
-from pipeline.scores import contents
+from pipeline.scores import contents, ids
 
 if TYPE_CHECKING:
     import zarr
 
     from pipeline.retrieval import Embeddings
-
-IDS = ("image_ids", "caption_ids", "caption_image")
 
 
 @dataclass(frozen=True)
@@ -47,13 +45,13 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: Path) -> EmbeddingStore:
-        """Raises InputError where there is none."""
+        """Raises InputError where there is none, or its ids are damaged."""
         import zarr
 
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
-            ids = [np.asarray(group[name][:]) for name in IDS]  # type: ignore[index]
-            return cls(path, ids[0], ids[1], ids[2], dict(group.attrs["made_from"]))  # type: ignore[arg-type]
+            image_ids, caption_ids, caption_image = ids.read(path, group)
+            return cls(path, image_ids, caption_ids, caption_image, dict(group.attrs["made_from"]))  # type: ignore[arg-type]
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no embeddings there; make them with `pipeline score` or `pipeline embed`"
                              ) from None
@@ -67,20 +65,24 @@ class EmbeddingStore:
         """All vectors. Raises InputError where the store is an ensemble's, which has none, or is cut short."""
         from pipeline.retrieval import Embeddings
 
-        return Embeddings(self._mapped("image_embeddings", len(self.image_ids)),
-                          self._mapped("caption_embeddings", len(self.caption_ids)))
+        return Embeddings(self.vectors("image"), self.vectors("caption"))
 
-    def _mapped(self, name: str, length: int) -> np.ndarray:
+    def vectors(self, side: Literal["image", "caption"]) -> np.ndarray:
+        """The vectors of one side, [I, d] or [C, d], memory-mapped. Raises InputError as `embeddings`."""
+        name, length = f"{side}_embeddings", len(self.image_ids if side == "image" else self.caption_ids)
         import zarr
+
+        from pipeline.retrieval.zarr_pieces import refuse_missing
 
         try:
             array = zarr.open_array(self.path / name, mode="r", zarr_format=3)
-            if array.shape[0] != length:
-                raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
-            return np.memmap(_bytes_of(self.path / name), array.dtype, "c", shape=array.shape)
         except (FileNotFoundError, ValueError):
             raise InputError(f"{self.path}: holds no embeddings; those of a single head do, see `pipeline score`"
                              ) from None
+        if array.shape[0] != length:
+            raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
+        refuse_missing(array, f"embeddings {name}")
+        return np.memmap(_bytes_of(self.path / name), array.dtype, "r", shape=array.shape)
 
 
 @contextmanager
@@ -98,9 +100,9 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
     group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
-    for name, values in zip(IDS, (image_ids, caption_ids, caption_image), strict=True):
+    for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):
         array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
-                                   filters=None)
+                                   filters=None, config={"write_empty_chunks": True})
         array[:] = values
     maps = [_map(group, making, name, (length, dimension))
             for name, length in (("image_embeddings", len(image_ids)), ("caption_embeddings", len(caption_ids)))]

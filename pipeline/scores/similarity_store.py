@@ -33,6 +33,7 @@ from pipeline.retrieval import FUSIONS, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.scores import contents
 from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.ids import read as read_ids
 
 if TYPE_CHECKING:
     import zarr
@@ -64,12 +65,12 @@ class SimilarityStore:
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
-        """Raises InputError where there is none, or its parts do not fit together."""
+        """Raises InputError where there is none, or its parts are damaged or do not fit together."""
         import zarr
 
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
-            ids = [np.asarray(_array(group, name)[:]) for name in ("image_ids", "caption_ids", "caption_image")]
+            ids = read_ids(path, group)
             matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
             fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
                                           or {"method": None, "weights": []})

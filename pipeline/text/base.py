@@ -56,6 +56,10 @@ class Text(Protocol):
         """Each caption's words as numbers, without start and end."""
         ...
 
+    def unknown(self, caption: str) -> tuple[list[str], int]:
+        """The words of a caption that it does not know, and how many words the caption has."""
+        ...
+
     def encoder(self, dimension: int, training: Training) -> nn.Module:
         """A network (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension], whose padding is whatever it is.
 

@@ -110,6 +110,13 @@ class BertText:
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
         return [_by_word(numbers, encoded.word_ids(row)) for row, numbers in enumerate(encoded["input_ids"])]
 
+    def unknown(self, caption: str) -> tuple[list[str], int]:
+        """Those that have no word pieces, as signs of a script that it never saw."""
+        words = caption.split()
+        pieces = self.split(words)
+        return [word for word, own in zip(words, pieces, strict=True)
+                if all(piece == self.tokenizer.unk_token_id for parts in own for piece in parts)], len(words)
+
     def encoder(self, dimension: int, training: Training) -> Bert:
         """The pretrained network; for a head's text one of the same shape, to be filled from its checkpoint."""
         network = _pretrained(self.source) if self.source else _without_pooler(AutoModel.from_config(self.config))

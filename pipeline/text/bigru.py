@@ -16,7 +16,8 @@ from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.gru import read
 from pipeline.text.packing import Packing
-from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary
+from pipeline.text.splitting import SPLITTINGS
+from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary
 
 LONGEST = 256
 """Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow."""
@@ -103,6 +104,11 @@ class BiGRUText:
     def split(self, captions: Sequence[str]) -> list[Words]:
         """A word is one number."""
         return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
+
+    def unknown(self, caption: str) -> tuple[list[str], int]:
+        """Those that are not in its vocabulary, and are all one word to the network; marks of punctuation are none."""
+        words = [word for word in SPLITTINGS[self.vocabulary.splitting](caption) if any(map(str.isalnum, word))]
+        return [word for word in words if self.vocabulary.number(word) == self.vocabulary.number(UNKNOWN)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> BiGRU:
         return BiGRU(len(self.vocabulary), dimension, training.word_dimension)

@@ -1,6 +1,8 @@
-"""The nearest vectors: by sorting, by the library, over blocks."""
+"""The nearest vectors: by sorting, for one query and many, over blocks, in float16 and float32."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,34 +12,63 @@ from pipeline.scores import nearest as module
 from pipeline.scores.nearest import nearest
 
 
-@pytest.mark.parametrize("library_from", [0, 10**9])
-@pytest.mark.parametrize("at_once", [7, 10**6])
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("products", [35, 10**6])
 @pytest.mark.parametrize("count", [1, 10, 300])
-def test_agrees_with_sorting(library_from: int, at_once: int, count: int, monkeypatch: pytest.MonkeyPatch,
+def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int, monkeypatch: pytest.MonkeyPatch,
                              rng: np.random.Generator) -> None:
-    monkeypatch.setattr(module, "LIBRARY_FROM", library_from)
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
-    vectors, query = rng.standard_normal((200, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
-    expected = np.argsort(-(vectors.astype(np.float64) @ query))[:count]
-    places, products = nearest(query, vectors, count)
+    monkeypatch.setattr(module, "PRODUCTS", products)
+    monkeypatch.setattr(module, "CONVERTED", 13)
+    vectors = rng.standard_normal((200, 16)).astype(kind)
+    asked = rng.standard_normal((queries, 16)).astype(np.float32)
+    exact = asked.astype(np.float64) @ vectors.astype(np.float64).T
+    expected = np.argsort(-exact, axis=1)[:, :count]
+    places, found = nearest(asked, vectors, count)
     assert np.array_equal(places, expected)
-    np.testing.assert_allclose(products, vectors[expected] @ query, rtol=1e-5)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-6)
 
 
-@pytest.mark.parametrize("at_once", [4, 64])
-def test_of_equals_the_earlier_come_first(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
+@pytest.mark.parametrize("products", [4, 64])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_of_equals_the_earlier_come_first(products: int, queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", products)
     vectors = np.ones((64, 3), np.float16)
     vectors[5] = 2
-    assert nearest(np.ones(3, np.float32), vectors, 4)[0].tolist() == [5, 0, 1, 2]
+    assert nearest(np.ones((queries, 3), np.float32), vectors, 4)[0].tolist() == [[5, 0, 1, 2]] * queries
 
 
-def test_a_large_gallery_is_searched_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIBRARY_FROM", 5)
-    monkeypatch.setattr(module, "_by_product", None)  # calling it would fail
-    assert nearest(np.ones(2, np.float32), np.eye(6, 2, dtype=np.float32), 2)[1].tolist() == [1, 1]
+@pytest.mark.parametrize("queries", [1, 2])
+def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.random.Generator,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors whose products differ by less than float32 rounds, in an order that must not decide."""
+    monkeypatch.setattr(module, "PRODUCTS", 50 * queries)
+    query = rng.standard_normal(256).astype(np.float32)
+    vectors = np.tile(rng.standard_normal(256).astype(np.float32) / 16, (400, 1))
+    vectors[:, 0] = rng.permutation(np.nextafter(vectors[0, 0], 9, dtype=np.float32) * (1 + np.arange(400) * 1.2e-7))
+    expected = np.argsort(-(vectors.astype(np.float64) @ query), kind="stable")[:7]
+    assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
+
+
+def test_a_memory_map_is_searched_as_it_lies(tmp_path: Any, rng: np.random.Generator) -> None:
+    vectors = rng.standard_normal((50, 8)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
+    assert np.array_equal(nearest(vectors[:3], mapped, 5)[0], nearest(vectors[:3], vectors, 5)[0])
 
 
 def test_other_dimensions_are_refused() -> None:
     with pytest.raises(InputError, match=r"expected vectors \[n, 3\], received \[4, 2\]"):
-        nearest(np.ones(3, np.float32), np.ones((4, 2), np.float32), 1)
+        nearest(np.ones((1, 3), np.float32), np.ones((4, 2), np.float32), 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("queries", [1, 2])
+def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, queries: int,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", 3 * queries)
+    vectors = np.ones((9, 3), np.float32)
+    vectors[7, 1] = value
+    with pytest.raises(InputError, match="vector 7 holds a NaN or infinity"):
+        nearest(np.ones((queries, 3), np.float32), vectors, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.stored import Matrix
 from pipeline.scores import similarity_store
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
 
 
@@ -123,6 +125,30 @@ def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"):
         SimilarityStore.open(tmp_path / "s.zarr")
     group = zarr.open_group(tmp_path / "s.zarr", mode="r+")
-    group.create_array("image_ids", shape=(5,), dtype="int64", overwrite=True)
+    group.create_array("image_ids", shape=(5,), dtype="int64", overwrite=True)[:] = np.arange(5)
     with pytest.raises(InputError, match="5 image and 3 caption ids"):
         SimilarityStore.open(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize("kind", [SimilarityStore, EmbeddingStore])
+@pytest.mark.parametrize("name", ["image_ids", "caption_ids", "caption_image"])
+@pytest.mark.parametrize("harm", ["cut short", "lost"])
+def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, kind: type, name: str, harm: str) -> None:
+    vectors = {"image_embeddings": np.ones((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
+    save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
+    chunk = tmp_path / "s.zarr" / name / "c" / "0"
+    if harm == "lost":
+        chunk.unlink()
+    else:
+        chunk.write_bytes(chunk.read_bytes()[:-3])
+    with pytest.raises(InputError, match=re.escape(str(chunk))):
+        kind.open(tmp_path / "s.zarr")
+
+
+def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path) -> None:
+    vectors = {"image_embeddings": np.ones((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
+    save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
+    chunk = tmp_path / "s.zarr" / "caption_embeddings" / "c" / "0" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:-3])
+    with pytest.raises(InputError, match=re.escape(f"{chunk}: expected a chunk of 64 bytes, received 61")):
+        SimilarityStore.open(tmp_path / "s.zarr").embeddings()

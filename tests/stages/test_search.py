@@ -18,6 +18,7 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.store import FeatureStore
 
 HEAD = "vse2ad-region-bigru-s0"
 OWN = Path("similarities/sample", f"{HEAD}.zarr")
@@ -42,6 +43,56 @@ def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipe
     html = Path("results/search.html").read_text(encoding="utf-8")
     assert html.count("data:image/webp;base64,") == 3
     assert f"<h1>Images nearest to “{escape(scenes.split('test').captions[column])}”, by {HEAD}</h1>" in html
+
+
+def test_a_file_of_queries_finds_for_each_what_it_finds_alone(pipeline: Any, project: Path, scenes: Manifest) -> None:
+    captions = scenes.split("test").captions[3:6]
+    Path("queries.txt").write_text("\n".join([captions[0], "", f"  {captions[1]} ", captions[2]]) + "\n")
+    code, out, err = pipeline("search", "--queries", "queries.txt", "--top", "3")
+    assert code == 0, err
+    assert [line for line in out.splitlines() if line.startswith("“")] == [f"“{caption}”" for caption in captions]
+    html = Path("results/search.html").read_text(encoding="utf-8")
+    assert (html.count("<section"), html.count("data:image/webp;base64,")) == (3, 9)
+    assert f"<h1>Images nearest to 3 texts, by {HEAD}</h1>" in html
+    assert found(out) == [hit for caption in captions for hit in found(pipeline("search", caption, "--top", "3")[1])]
+
+
+def test_files_of_queries_that_hold_none_are_refused(refused: Callable[..., str], project: Path) -> None:
+    Path("empty.txt").write_text(" \n\n")
+    Path("binary.txt").write_bytes(b"\xff\xfe\x00")
+    assert "empty.txt: holds no text" in refused("search", "--queries", "empty.txt")
+    assert "binary.txt: expected a file of text in UTF-8" in refused("search", "--queries", "binary.txt")
+    assert "nowhere.txt: no such file" in refused("search", "--queries", "nowhere.txt")
+    assert "one of them" in refused("search", "a house", "--queries", "empty.txt")
+
+
+def test_words_that_the_head_does_not_know_are_said(pipeline: Any, project: Path, scenes: Manifest) -> None:
+    known = scenes.split("train").captions[0].split()[0]
+    code, out, err = pipeline("search", "Zyx qwv!")
+    assert (code, len(found(out))) == (0, 4)
+    assert "warning: “Zyx qwv!”: holds no word that the head knows, so what is found says nothing of it" in err
+    assert "the head does not know zyx" in pipeline("search", f"{known} Zyx")[2]
+    assert "warning" not in pipeline("search", known)[2]
+
+
+def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refused: Callable[..., str], project: Path,
+                                                             scenes: Manifest) -> None:
+    table = scenes.table.copy()
+    table["caption"] = "\x1b]0;owned\x07 a house \x9b2J \u202egpj.exe"
+    table["file"] = [f"{name}\x1b[2J.jpg" for name in table["file"]]
+    changed = Manifest(table, "sample", scenes.images_folder)
+    changed.save(Path("data/sample.parquet"))
+    head, store = Path("heads/sample", HEAD, "head.json"), Path("features/sample/region.zarr/zarr.json")
+    for path in (OWN / "zarr.json", head, store):
+        text = path.read_text().replace(scenes.digest, changed.digest)
+        path.write_text(text.replace(scenes.images_digest, changed.images_digest))
+    forgive_edits(store, head)
+    code, out, err = pipeline("search", "a house \x1b[31m")
+    assert code == 0, err
+    assert len(found(out)) == 4
+    assert r"\x1b]0;owned\x07 a house \x9b2J \u202egpj.exe" in out
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & {*out, *err}
+    assert not {"\x1b"} & {*refused("search", "--image", "photo\x1b[2J.jpg")}
 
 
 def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(pipeline: Any, project: Path,
@@ -99,6 +150,17 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)
     change(elsewhere, "checkpoint")
     assert "holds the vectors of another head" in refused(*enlarged)
+
+
+def forgive_edits(store: Path, head: Path) -> None:
+    """Let an edited store's digest, and the head's record of it, fit what the store says now."""
+    tree = json.loads(store.read_text())
+    attributes = tree["attributes"]
+    attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
+    store.write_text(json.dumps(tree))
+    description = json.loads(head.read_text())
+    description["store"] = FeatureStore(store.parent).identity
+    head.write_text(json.dumps(description))
 
 
 def change(store: Path, key: str) -> None:

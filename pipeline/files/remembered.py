@@ -1,0 +1,75 @@
+"""Digests that are remembered while a file stays as it is.
+
+A manifest of a million captions takes seconds to digest, which a search would pay each time. So a digest is kept in a
+small file below the root, with the manifest file's size, inode, and times of its last change (of its bytes, and of
+anything about it, which no user can set back); where any of these differs it is computed again, as git does with its
+index. It is for commands that ask often and only compare; `pipeline trace` computes all digests from the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+# A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
+SETTLED = 2 * 10**9
+
+
+class Remembered:
+    """The digests of files, kept in the JSON file `path`; without it, or where it is damaged, all are computed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def of(self, file: Path) -> Callable[[str, Callable[[], str]], str]:
+        """A function (name, compute) that gives a digest of the file as it is now.
+
+        Args:
+            file: To be read after this call.
+
+        Returns:
+            The function; it calls `compute` where the digest of that name is not known.
+        """
+        key, state = str(file.resolve()), _state(file)
+
+        def digest(name: str, compute: Callable[[], str]) -> str:
+            entry = self._read().get(key)
+            if isinstance(entry, dict) and state is not None and entry.get("state") == state and name in entry:
+                return str(entry[name])
+            found = compute()
+            if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == _state(file):
+                whole = self._read()
+                kept = whole.get(key)
+                before = kept if isinstance(kept, dict) and kept.get("state") == state else {"state": state}
+                self._write(whole | {key: {**before, name: found}})
+            return found
+
+        return digest
+
+    def _read(self) -> dict[str, object]:
+        try:
+            tree = json.loads(self.path.read_text(encoding="utf-8"))
+            return tree if isinstance(tree, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+
+    def _write(self, tree: dict[str, object]) -> None:
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(tree, indent=1), encoding="utf-8")
+            partial.replace(self.path)
+        except OSError:  # a root that is read alone, or full: digests are computed again
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
+def _state(file: Path) -> list[int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]

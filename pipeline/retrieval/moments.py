@@ -1,0 +1,95 @@
+"""Mean and standard deviation of every row and of every column of a matrix, in one pass over its blocks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.retrieval.similarity import Similarity
+from pipeline.retrieval.workers import share
+
+Floats = npt.NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Of n lines: their means, and one over their standard deviations, 0 where all of a line's values are equal;
+    both float64 [n].
+    """
+
+    mean: Floats
+    inverse: Floats
+
+
+class _Lines:
+    """What is known of n lines so far; each array [n].
+
+    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983), which loses no digits where a mean is
+    large beside the deviation.
+    """
+
+    def __init__(self, lines: int) -> None:
+        self.count, self.mean, self.squares = (np.zeros(lines) for _ in range(3))
+        self.least, self.greatest = np.full(lines, np.inf), np.full(lines, -np.inf)
+
+    def merge(self, part: slice, count: npt.NDArray[Any] | int, mean: Floats, squares: Floats, least: Floats,
+              greatest: Floats) -> None:
+        """squares: sums of squared deviations from `mean`, of `count` values a line."""
+        before = self.count[part]
+        both = before + count
+        share_of_new = np.divide(count, both, out=np.zeros_like(both), where=both > 0)
+        shift = mean - self.mean[part]
+        self.squares[part] += squares + shift * shift * before * share_of_new
+        self.mean[part] += shift * share_of_new
+        self.count[part] = both
+        np.minimum(self.least[part], least, out=self.least[part])
+        np.maximum(self.greatest[part], greatest, out=self.greatest[part])
+
+    def moments(self) -> Moments:
+        constant = self.least == self.greatest
+        deviation = np.sqrt(self.squares / self.count)
+        # Values that differ by less than can be squared are taken as equal, as their deviation of 0 says.
+        constant |= deviation == 0
+        inverse = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
+        return Moments(self.mean, inverse)
+
+
+class _Worker:
+    """One thread's part."""
+
+    def __init__(self, source: Similarity) -> None:
+        self.source = source
+        self.rows, self.columns = (_Lines(size) for size in source.shape)
+
+    def add(self, rows: slice, columns: slice) -> None:
+        cells = self.source.block(rows, columns)
+        values = cells.astype(np.float64, copy=False)
+        by_row, by_column = values.mean(1), values.mean(0)
+        deviations = np.empty_like(values)
+        np.subtract(values, by_row[:, None], out=deviations)
+        self.rows.merge(rows, cells.shape[1], by_row, np.einsum("ij,ij->i", deviations, deviations), cells.min(1),
+                        cells.max(1))
+        np.subtract(values, by_column, out=deviations)
+        self.columns.merge(columns, cells.shape[0], by_column, np.einsum("ij,ij->j", deviations, deviations),
+                           cells.min(0), cells.max(0))
+
+
+def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
+    """Mean and deviation of every row and every column, to about the last digit of float64.
+
+    Args:
+        source: A matrix [I, C]; each of its cells is read once.
+        block_bytes: The most that one block and its copies take, for each thread.
+
+    Returns:
+        The moments of the I rows, and of the C columns.
+    """
+    # A block is there as it is, in float64, and as deviations.
+    blocks = source.grid(source.shape, block_bytes // 5)
+    workers = share(blocks, lambda: _Worker(source), lambda cells: None)
+    for name in ("rows", "columns"):
+        first, *others = (getattr(worker, name) for worker in workers)
+        for other in others:
+            first.merge(slice(None), other.count, other.mean, other.squares, other.least, other.greatest)
+    return workers[0].rows.moments(), workers[0].columns.moments()

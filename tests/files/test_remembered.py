@@ -1,0 +1,77 @@
+"""Digests are computed once while a file stays as it is, and again after any change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.files import remembered
+from pipeline.files.digest import sha256
+from pipeline.files.remembered import Remembered
+
+
+class Counting:
+    """Digests of a file, and how often one was computed."""
+
+    def __init__(self, file: Path, cache: Path) -> None:
+        self.file, self.cache, self.computed = file, cache, 0
+
+    def __call__(self) -> str:
+        return Remembered(self.cache).of(self.file)("sha256", self._compute)
+
+    def _compute(self) -> str:
+        self.computed += 1
+        return sha256(self.file)
+
+
+@pytest.fixture
+def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    monkeypatch.setattr(remembered, "SETTLED", -10**12)  # as if the file were old
+    (tmp_path / "file").write_bytes(b"one")
+    return Counting(tmp_path / "file", tmp_path / "digests.json")
+
+
+def test_a_digest_is_computed_once(digest: Counting) -> None:
+    assert digest() == digest() == sha256(digest.file)
+    assert digest.computed == 1
+
+
+@pytest.mark.parametrize("times_kept", [False, True])
+def test_a_byte_that_changes_is_seen_even_where_its_time_is_set_back(digest: Counting, times_kept: bool) -> None:
+    before, at = digest(), digest.file.stat()
+    digest.file.write_bytes(b"two")
+    if times_kept:
+        os.utime(digest.file, ns=(at.st_atime_ns, at.st_mtime_ns))
+    assert digest() == sha256(digest.file) != before
+    assert digest.computed == 2
+
+
+def test_another_file_in_its_place_is_seen(digest: Counting) -> None:
+    digest()
+    other = digest.file.with_name("other")
+    other.write_bytes(b"two")
+    other.replace(digest.file)
+    assert digest() == sha256(digest.file)
+
+
+def test_a_file_that_changed_just_now_is_not_remembered(digest: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "SETTLED", 10**12)
+    digest()
+    digest()
+    assert digest.computed == 2
+    assert not digest.cache.exists()
+
+
+@pytest.mark.parametrize("held", ["", "[]", "{", '{"x": 1}', '{"FILE": 7}', '{"FILE": {"sha256": "forged"}}'])
+def test_a_damaged_memory_is_no_memory(digest: Counting, held: str) -> None:
+    digest.cache.write_text(held.replace("FILE", str(digest.file.resolve())))
+    assert digest() == digest() == sha256(digest.file)
+    assert digest.computed == 1
+
+
+def test_where_nothing_can_be_kept_digests_are_computed(digest: Counting) -> None:
+    digest.cache = digest.file / "digests.json"
+    assert digest() == digest() == sha256(digest.file)
+    assert digest.computed == 2

@@ -1,0 +1,141 @@
+"""Z-scores and reciprocal ranks against the plain formulas; what is read how often, and in how much memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import zarr
+from torch import Tensor
+
+from pipeline.retrieval import Embeddings, Protocol, evaluate
+from pipeline.retrieval import reciprocal as module
+from pipeline.retrieval.moments import moments
+from pipeline.retrieval.reciprocal import RankFusion
+from pipeline.retrieval.standardised import ZScores
+from pipeline.retrieval.stored import Matrix
+from pipeline.retrieval.zarr_matrix import ZarrMatrix
+
+
+def standardise(scores: Tensor) -> Tensor:
+    """Mean 0 and standard deviation 1 along the last dimension; 0 where all scores are equal."""
+    scores = scores.double()
+    constant = scores.amin(-1, keepdim=True) == scores.amax(-1, keepdim=True)
+    deviation = scores - scores.mean(-1, keepdim=True)
+    spread = deviation.square().mean(-1, keepdim=True).sqrt()
+    return (deviation / spread.masked_fill(constant, 1)).masked_fill(constant, 0)
+
+
+def reciprocal_ranks(scores: Tensor, offset: float = 60) -> Tensor:
+    """1 / (offset + rank) along the last dimension, where tied scores share their mean rank."""
+    scores = scores.contiguous()
+    ascending = scores.sort(-1).values
+    up_to = torch.searchsorted(ascending, scores, right=True)
+    below = torch.searchsorted(ascending, scores)
+    return 1 / (offset + scores.shape[-1] - (up_to + below - 1).double() / 2)
+
+
+KINDS = {"zscore": (ZScores, standardise), "rank": (RankFusion, reciprocal_ranks)}
+
+
+def matrices(rng: np.random.Generator, shape: tuple[int, int]) -> list[np.ndarray]:
+    """Many ties and both signs of zero; none; a large mean beside small deviations; float64; float16."""
+    levels = rng.integers(-3, 3, shape).astype(np.float32)
+    levels[levels == 0] *= rng.choice([-1.0, 1.0], int((levels == 0).sum()))
+    levels[2], levels[:, 5] = 0.25, -1
+    return [levels, rng.standard_normal(shape).astype(np.float32), 1e4 + rng.random(shape).astype(np.float32),
+            rng.standard_normal(shape) * 1e-9, rng.standard_normal(shape).astype(np.float16)]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("block_bytes", [10**8, 5000])
+def test_scores_are_those_of_the_plain_formulas(name: str, direction: Any, block_bytes: int, tmp_path: Path,
+                                                rng: np.random.Generator) -> None:
+    fusion, formula = KINDS[name]
+    every, weights = matrices(rng, (70, 90)), [0.1, 0.3, 0.05, 0.35, 0.2]
+    sources: list[Any] = [Matrix(each) for each in every]
+    stored = zarr.create_array(tmp_path / "s", data=every[1], chunks=(32, 40), compressors=None, filters=None)
+    sources[1] = ZarrMatrix(stored)
+    expected = sum(weight * (formula(torch.from_numpy(each)) if direction == "i2t"
+                             else formula(torch.from_numpy(each).T).T)
+                   for weight, each in zip(weights, every, strict=True))
+    scores = fusion(sources, weights).direction(direction, block_bytes)
+    found = torch.full((70, 90), torch.nan, dtype=torch.float64)
+    for rows, columns in scores.grid((70, 90), block_bytes):
+        found[rows, columns] = scores.block(rows, columns)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    # A pair is the very number of the grid: a right one neither beats itself nor ties by accident.
+    images, captions = rng.integers(0, 70, 200), rng.integers(0, 90, 200)
+    assert torch.equal(scores.pairs(images, captions), found[images, captions])
+    some = np.array([3, 60, 2])
+    assert torch.equal(scores.block(some, slice(0, 90)), found[some])
+
+
+def test_moments_lose_no_digits(rng: np.random.Generator) -> None:
+    values = 1e6 * rng.standard_normal((40, 1)) + rng.standard_normal((40, 60)) + 1e7
+    rows, columns = moments(Matrix(values), 4000)
+    np.testing.assert_allclose(rows.mean, values.mean(1), rtol=1e-15)
+    np.testing.assert_allclose(1 / rows.inverse, values.std(1), rtol=1e-9)  # of numbers with 8 digits after the comma
+    np.testing.assert_allclose(1 / columns.inverse, values.std(0), rtol=1e-12)
+
+
+class Counted(Matrix):
+    """A source that notes how many cells are read, and the largest block."""
+
+    read = largest = 0
+
+    def block(self, images: Any, captions: Any) -> Tensor:
+        block = super().block(images, captions)
+        self.read += block.numel()
+        self.largest = max(self.largest, block.numel())
+        return block
+
+
+@pytest.mark.parametrize(("name", "passes"), [("zscore", 3), ("rank", 2)])
+def test_each_cell_is_read_once_a_pass_and_blocks_are_bounded(name: str, passes: int, rng: np.random.Generator
+                                                              ) -> None:
+    sources = [Counted(rng.random((300, 600)).astype(np.float32)) for _ in range(2)]
+    evaluate(KINDS[name][0](sources, [0.5, 0.5]), np.arange(600) // 2, block_megabytes=0.5)
+    assert [source.read for source in sources] == [passes * 180_000] * 2
+    assert max(source.largest for source in sources) * 4 <= 5e5
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("megabytes", [32, 0.02])
+def test_metrics_are_those_of_the_whole_matrices(name: str, megabytes: float, rng: np.random.Generator) -> None:
+    fusion, formula = KINDS[name]
+    every, owner = [rng.integers(0, 9, (60, 180)).astype(np.float32) for _ in range(2)], rng.integers(-1, 60, 180)
+    found = evaluate(fusion([Matrix(each) for each in every], [0.5, 0.5]), owner, block_megabytes=megabytes)
+    sums = [sum(formula(torch.from_numpy(each if by_image else each.T)) for each in every) / 2
+            for by_image in (True, False)]
+    assert found.i2t == evaluate(sums[0], owner).i2t
+    assert found.t2i == evaluate(sums[1].T, owner).t2i
+
+
+def test_duplicates_of_computed_members_tie_by_rank_whatever_the_blocks(rng: np.random.Generator) -> None:
+    images = rng.standard_normal((400, 333)).astype(np.float32)
+    images[200:] = images[:200]
+    captions = images + rng.standard_normal(images.shape).astype(np.float32) / 100
+    captions[200:] = captions[:200]
+    for megabytes in (32, 0.05):
+        metrics = evaluate(RankFusion([Embeddings(images, captions)], [1]), np.arange(400), block_megabytes=megabytes)
+        assert metrics.i2t.recalls[1] == metrics.t2i.recalls[1] == 50
+        assert (metrics.i2t.tied, metrics.t2i.tied) == (400, 400)
+
+
+def test_float64_scores_are_ranked_in_all_their_digits() -> None:
+    scores = 1 + np.array([[3.0, 1, 2, 2]]) * 1e-12
+    assert np.array_equal(module.reciprocal_ranks(scores), [[1 / 61, 1 / 64, 1 / 62.5, 1 / 62.5]])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> None:
+    fusion = KINDS[name][0]
+    scores, owner = [rng.random((40, 80)).astype(np.float32) for _ in range(2)], np.arange(80) // 2
+    folds = evaluate(fusion([Matrix(each) for each in scores], [0.5, 0.5]), owner, Protocol("two", folds=2)).folds
+    half = fusion([Matrix(each[20:, 40:]) for each in scores], [0.5, 0.5])
+    assert folds[1].t2i == evaluate(half, owner[40:] - 20).t2i
