@@ -61,10 +61,12 @@ def to_array(values: object) -> npt.NDArray[Any]:
     """
     torch: Any = sys.modules.get("torch")  # one that is not imported has made no tensor
     if torch is not None and isinstance(values, torch.Tensor):
-        if values.layout != torch.strided or values.is_quantized:
-            raise InputError(f"expected a dense tensor, received layout {values.layout}: give its .to_dense()")
-        values = values.detach().cpu()
-        return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+        tensor: Any = values
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise InputError(f"expected a dense tensor, received layout {tensor.layout}: give its .to_dense()")
+        tensor = tensor.detach().cpu()
+        array: npt.NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+        return array
     if isinstance(values, np.ma.MaskedArray):
         hidden = int(np.ma.count_masked(values))
         if hidden:

@@ -37,7 +37,7 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
         assert np.array_equal(store.similarity[:], numbered(2 * ROWS + 5) * scale)
         assert store.image_ids.tolist() == list(range(2 * ROWS + 5))
         assert store.caption_ids.tolist() == [100, 101, 102]
-        assert store.made_from == {"seed": 0}
+        assert store.made_from["seed"] == 0
     assert [entry.name for entry in path.parent.iterdir()] == ["s.zarr"]
 
 

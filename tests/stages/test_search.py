@@ -114,7 +114,7 @@ def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(p
 
 
 @pytest.fixture
-def outside_benchmarks(project: Path, scenes: Manifest) -> Path:
+def elsewhere(project: Path, scenes: Manifest) -> Path:
     """The same images as another data set, with features made alike."""
     other = Manifest(scenes.table, "other", scenes.images_folder)
     other.save(Path("data/other.parquet"))
