@@ -2,6 +2,7 @@
 
 python -m benchmarks.ranking               # 5,000 images x 25,000 captions; 100,000 x 500,000, embeddings on disk
 python -m benchmarks.ranking --skip-large  # the first alone, in a minute
+python -m benchmarks.ranking --products medium  # torch's other float32 kernel, where that is the faster one
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def compare_loops(images: int, dim: int, repeats: int) -> None:
     sorting = time.perf_counter() - start
     metrics = evaluate(scores, owner)
     assert np.allclose([*metrics.i2t.recalls.values(), *metrics.t2i.recalls.values()], expected)
-    print(f"{images} images x {images * 5} captions, float32, {torch.get_num_threads()} threads")
+    print(f"{images} images x {images * 5} captions, float32, {torch.get_num_threads()} threads, products "
+          f"{torch.get_float32_matmul_precision()}")
     print(f"  sorting loops {sorting:8.2f} s")
     print(f"  counting      {counting:8.2f} s   {sorting / counting:.1f} times faster")
     print(f"  product alone {min(product):8.2f} s   (d = {dim}, keeps {scores.nbytes / 1e6:.0f} MB)")
@@ -101,19 +103,20 @@ def compare_loops(images: int, dim: int, repeats: int) -> None:
     )
 
 
-def measure_large(images: int, dim: int) -> None:
+def measure_large(images: int, dim: int, products: str) -> None:
     """Embeddings on disk to metrics, in a process of its own, so that its memory is all that it takes."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, "images.npy"), Path(folder, "captions.npy")]
         for path, side in zip(paths, noisy_pairs(images, dim), strict=True):
             np.save(path, side.numpy())
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            took, peak = pool.apply(_evaluate_files, (paths, images))
+            took, peak = pool.apply(_evaluate_files, (paths, images, products))
     print(f"{images} images x {images * 5} captions from disk, d = {dim}, {torch.get_num_threads()} threads")
     print(f"  to metrics    {took:8.0f} s   {peak / 1e6:.0f} MB at most, the process and its mapped files")
 
 
-def _evaluate_files(paths: list[Path], images: int) -> tuple[float, int]:
+def _evaluate_files(paths: list[Path], images: int, products: str) -> tuple[float, int]:
+    torch.set_float32_matmul_precision(products)
     with tqdm(total=images, unit="image", desc="rank") as bar:
         took = seconds(lambda: evaluate(Embeddings(*paths), consecutive_captions((images, images * 5)),
                                         progress=lambda rows: bar.update(rows - bar.n)))
@@ -126,11 +129,14 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--large-images", type=int, default=100_000, help="five captions each, d = 256")
+    parser.add_argument("--products", choices=["highest", "medium"], default="highest",
+                        help="torch's float32 matmul precision")
     parser.add_argument("--skip-large", action="store_true", help="leave out the large one, some minutes")
     given = parser.parse_args()
+    torch.set_float32_matmul_precision(given.products)
     compare_loops(given.images, given.dim, given.repeats)
     if not given.skip_large:
-        measure_large(given.large_images, 256)
+        measure_large(given.large_images, 256, given.products)
 
 
 if __name__ == "__main__":

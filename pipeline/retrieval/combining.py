@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -64,7 +65,7 @@ def _joint(labels: Sequence[Ids]) -> Ids:
     return np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
 
 
-class PerQuery:
+class PerQuery(ABC):
     """A fusion of sources [I, C] by scores that depend on the candidates of each query; a subclass writes `direction`.
     """
 
@@ -72,8 +73,9 @@ class PerQuery:
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
+    @abstractmethod
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        raise NotImplementedError
+        """The matrix that ranks captions for images ("i2t"), or images for captions ("t2i")."""
 
     def select(self, images: Ids, captions: Ids) -> PerQuery:
         return type(self)([Selection(source, images, captions) for source in self.sources], self.weights)

@@ -9,21 +9,26 @@ import numpy.typing as npt
 import torch
 
 from pipeline.errors import InputError
-from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.blocks import Ids, cut
 from pipeline.retrieval.tensors import to_tensor
+from pipeline.retrieval.workers import share
 
 Floats = npt.NDArray[np.float32]
 
-# Products in memory at once (32 MB), and vectors that are made float32 at once, in the processor's cache.
-PRODUCTS, CONVERTED = 8_000_000, 4096
+# Vectors that a thread takes at once, at most as many as have PRODUCTS products (16 MB) with all queries; and those
+# that are made float32 at once, in the processor's cache.
+VECTORS, PRODUCTS, CONVERTED = 65_536, 4_000_000, 2048
+
+# Of a product in float32 and float16, the most by which one rounding changes it, as a share.
+UNIT, HALF_UNIT = 2.0**-24, 2.0**-11
 
 
 def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids, Floats]:
     """The vectors with the largest inner product with each query, largest first; of equals the earlier first.
 
-    All vectors are multiplied in float32. Whatever comes within the rounding of these products of the best is
-    multiplied again in float64, and this decides: so the result is that of a sort by exact products, whatever the
-    processor, the number of queries and the size of blocks.
+    All vectors are multiplied fast, and rounded. Whatever comes within the rounding of the best is multiplied again in
+    float64, and this decides: so the result is that of a sort by exact products, whatever the processor, the number of
+    queries and the size of blocks. Torch's threads each take blocks of their own.
 
     Args:
         queries: [Q, d] float32.
@@ -38,18 +43,15 @@ def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids
     """
     if vectors.ndim != 2 or queries.shape[1:] != vectors.shape[1:]:
         raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(vectors.shape)}")
-    best = [_Best(query, min(count, len(vectors))) for query in queries]
-    at_once = max(1, PRODUCTS // max(1, len(queries)))
-    for start in range(0, len(vectors), at_once):
-        block = vectors[start:start + at_once]
-        products = _products(queries, block)
-        if not torch.isfinite(products.sum()):
-            _refuse_nonfinite(products, start)
-        border = torch.tensor([each.border(row) for each, row in zip(best, products, strict=True)])
-        near = products >= border[:, None]
-        for number in torch.nonzero(near.any(1))[:, 0].tolist():
-            best[number].add(block, torch.nonzero(near[number])[:, 0].numpy(), start)
-    return np.stack([each.places for each in best]), np.stack([each.products for each in best]).astype(np.float32)
+    at_once = max(1, min(VECTORS, PRODUCTS // max(1, len(queries))))
+    workers = share(cut((len(vectors), 1), at_once, 1), lambda: _Worker(queries, vectors, min(count, len(vectors))),
+                    lambda done: None)
+    first, *others = workers
+    for other in others:
+        for mine, theirs in zip(first.best, other.best, strict=True):
+            mine.take(theirs.places, theirs.products)
+    return (np.stack([each.places for each in first.best]),
+            np.stack([each.products for each in first.best]).astype(np.float32))
 
 
 class _Best:
@@ -57,46 +59,75 @@ class _Best:
 
     def __init__(self, query: Floats, count: int) -> None:
         self.query, self.count = query.astype(np.float64), count
-        self.places, self.products = np.empty(0, np.int64), np.empty(0)
-        self.longest = 0.0
+        self.length = float(np.linalg.norm(self.query))
+        self.places, self.products, self.longest = np.empty(0, np.int64), np.empty(0), 1.0
 
-    def border(self, products: torch.Tensor) -> float:
-        """The least product in float32 that may belong to one of the best, of a block's [B] or those before."""
-        least = float(self.products[-1]) if len(self.products) == self.count else -np.inf
-        if len(products) >= self.count:
-            least = max(least, products.topk(self.count).values[-1].item()) if least == -np.inf else least
-        # A sum of d products is off by at most d roundings of the product of both lengths (Higham 2002, 3.5); twice,
-        # since the border is off as well, and once more for what is found longer than all before.
-        length = max(self.longest, 1.0) * float(np.linalg.norm(self.query))
-        return least - 4 * len(self.query) * 2.0**-24 * length
+    def border(self, products: torch.Tensor, rounding: float) -> float:
+        """What a product [B] of a block must reach if it may belong to one of the best.
 
-    def add(self, block: npt.NDArray[Any], near: Ids, start: int) -> None:
-        """Takes the best of these rows of a block that begins at place `start`."""
-        rows = block[near].astype(np.float64)
-        self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max())))
+        rounding: by which a product may be off, as a share of both lengths multiplied. The border may be off as well.
+        """
+        least = -np.inf
+        if len(self.products) == self.count:
+            least = float(self.products[-1])
+        elif len(products) >= self.count:
+            least = products.topk(self.count).values[-1].item()
+        return least - 2 * rounding * self.longest * self.length
+
+    def add(self, rows: npt.NDArray[Any], places: Ids) -> None:
+        """Takes the best of these vectors [m, d]."""
+        exact = rows.astype(np.float64)
+        self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", exact, exact).max())))
         # Row by row, so that equal vectors have equal products wherever they stand.
-        places, products = near + start, np.einsum("ij,j->i", rows, self.query)
+        self.take(places, np.einsum("ij,j->i", exact, self.query))
+
+    def take(self, places: Ids, products: npt.NDArray[np.float64]) -> None:
+        """Takes the best of these, and of those before."""
         self.places, self.products = np.concatenate([self.places, places]), np.concatenate([self.products, products])
         order = np.lexsort((self.places, -self.products))[:self.count]
         self.places, self.products = self.places[order], self.products[order]
 
 
-def _refuse_nonfinite(products: torch.Tensor, start: int) -> None:
-    """Raises InputError with the place of the first vector whose product is no number; sums may overflow."""
-    for place in torch.nonzero(~torch.isfinite(products).all(0))[:1, 0].tolist():
-        raise InputError(f"search: vector {start + place} holds a NaN or infinity, or is too long; embed again")
+class _Worker:
+    """One thread's best of the blocks that it takes."""
+
+    def __init__(self, queries: Floats, vectors: npt.NDArray[Any], count: int) -> None:
+        self.queries, self.vectors = queries, vectors
+        self.best = [_Best(query, count) for query in queries]
+
+    def add(self, rows: slice, columns: slice) -> None:
+        block = np.asarray(self.vectors[rows])
+        products, rounding = _products(self.queries, block)
+        if not torch.isfinite(products.sum()):
+            _refuse_nonfinite(block, rows.start)
+        border = [each.border(row, rounding) for each, row in zip(self.best, products, strict=True)]
+        near = products >= torch.tensor(border)[:, None]
+        for number in torch.nonzero(near.any(1))[:, 0].tolist():
+            here = torch.nonzero(near[number])[:, 0].numpy()
+            self.best[number].add(block[here], here + rows.start)
 
 
-def _products(queries: Floats, block: npt.NDArray[Any]) -> torch.Tensor:
-    """float32 [Q, B]. One query is a product of a matrix and a vector, which goes at the speed of memory."""
-    if block.dtype == np.float32:
-        return _multiply(queries, np.asarray(block))
-    parts = [_multiply(queries, to_tensor(block[start:start + CONVERTED]).numpy())
-             for start in range(0, len(block), CONVERTED)]
-    return torch.cat(parts, dim=1)
+def _refuse_nonfinite(block: npt.NDArray[Any], start: int) -> None:
+    """Raises InputError with the place of the first vector that is not finite."""
+    for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
+        raise InputError(f"search: vector {start + place} holds a NaN or infinity; embed again")
 
 
-def _multiply(queries: Floats, block: Floats) -> torch.Tensor:
-    if len(queries) == 1:
-        return torch.from_numpy(block @ queries[0])[None]
-    return torch.from_numpy(queries) @ to_tensor(block).T
+def _products(queries: Floats, block: npt.NDArray[Any]) -> tuple[torch.Tensor, float]:
+    """The products float32 [Q, B], and by how much each may be off, as a share of both lengths multiplied.
+
+    A sum of d products is off by at most d roundings (Higham 2002, 3.5). One query is multiplied at the speed of
+    memory: numpy's einsum does so for float32, torch's product of a matrix and a vector for float16, whose result is
+    a float16 and so is its query.
+    """
+    rounding = queries.shape[1] * UNIT
+    if len(queries) == 1 and block.dtype == np.float32:
+        return torch.from_numpy(np.einsum("ij,j->i", block, queries[0]))[None], rounding
+    if len(queries) == 1 and block.dtype == np.float16:
+        products = (torch.from_numpy(block) @ torch.from_numpy(queries[0]).half()).float()
+        if torch.isfinite(products.sum()):
+            return products[None], rounding + 2 * HALF_UNIT
+    asked = torch.from_numpy(queries)
+    parts = [asked @ to_tensor(block[start:start + CONVERTED]).T for start in range(0, len(block), CONVERTED)] \
+        if block.dtype != np.float32 else [asked @ to_tensor(block).T]
+    return torch.cat(parts, dim=1), rounding

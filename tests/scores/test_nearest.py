@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.errors import InputError
 from pipeline.scores import nearest as module
 from pipeline.scores.nearest import nearest
+
+
+@pytest.fixture(params=[1, 2], autouse=True)
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
@@ -49,6 +59,23 @@ def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.rand
     vectors[:, 0] = rng.permutation(np.nextafter(vectors[0, 0], 9, dtype=np.float32) * (1 + np.arange(400) * 1.2e-7))
     expected = np.argsort(-(vectors.astype(np.float64) @ query), kind="stable")[:7]
     assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
+
+
+def test_float16_products_too_large_for_float16_are_found(rng: np.random.Generator) -> None:
+    vectors = (rng.standard_normal((60, 16)) * 100).astype(np.float16)
+    query = (rng.standard_normal((1, 16)) * 1e4).astype(np.float32)
+    expected = np.argsort(-(vectors.astype(np.float64) @ query[0]))[:5]
+    assert nearest(query, vectors, 5)[0].tolist() == [expected.tolist()]
+
+
+def test_what_float16_cannot_tell_apart_is_told_apart(rng: np.random.Generator) -> None:
+    """Thousands of unit vectors close together: first products are rounded to one of a few numbers."""
+    vectors = rng.standard_normal(64) + rng.standard_normal((3000, 64)) / 100
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+    query = (vectors[7] + rng.standard_normal(64) / 50).astype(np.float32)[None]
+    exact = vectors.astype(np.float64) @ query[0]
+    assert len(np.unique(exact.astype(np.float16))) < 100
+    assert nearest(query, vectors, 20)[0].tolist() == [np.argsort(-exact, kind="stable")[:20].tolist()]
 
 
 def test_a_memory_map_is_searched_as_it_lies(tmp_path: Any, rng: np.random.Generator) -> None:
