@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from itertools import islice
@@ -41,16 +41,26 @@ def describe(engine: Engine) -> Description:
     return Description(**{field.name: getattr(extractor, field.name) for field in fields(Description)})
 
 
-def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None) -> list[ledger.Entry]:
-    """Extract shards and write each when it is whole; on_images is told how many images are written.
+def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
+        wanted: Callable[[], bool] = lambda: True) -> list[ledger.Entry]:
+    """Extract shards and write each when it is whole.
 
-    Raises InputError for an image that cannot be decoded, unless such are skipped, and for one that is missing or
-    not the manifest's.
+    Args:
+        tasks: the shards.
+        on_images: told how many images are written.
+        wanted: asked before each batch whether anybody still waits for the shards.
+
+    Returns:
+        The shards' ledger entries.
+
+    Raises:
+        InputError: for an image that cannot be decoded, unless such are skipped, for one that is missing or not the
+            manifest's, and where the shards are no longer wanted.
     """
     entries: list[ledger.Entry] = []
     with ThreadPoolExecutor(DECODERS) as decoders, ThreadPoolExecutor(1) as writer:
         writing: Future[ledger.Entry] | None = None
-        for shard in _shards(_ahead(decoders, tasks)):
+        for shard in _shards(_while(wanted, _ahead(decoders, tasks))):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
             writing = writer.submit(write_shard, *shard)
@@ -82,6 +92,13 @@ def _ahead(decoders: ThreadPoolExecutor, tasks: Iterable[Task]) -> Iterator[Batc
     while waiting:
         waiting.extend(islice(batches, 1))
         yield waiting.popleft()
+
+
+def _while(wanted: Callable[[], bool], batches: Iterable[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        if not wanted():
+            raise InputError("the run that wanted these images is over")
+        yield batch
 
 
 def _shards(batches: Iterable[Batch]) -> Iterator[tuple[Path, Any, Shard, str]]:

@@ -1,9 +1,10 @@
 """Feature stores: sharded zarr with one owner a shard, a ledger of what is whole, and a fingerprint."""
 
+from pipeline.files.lock import exclusive
 from pipeline.store.layout import Extra, Layout, StoreError, describe
 from pipeline.store.reader import FeatureStore, provenance
 from pipeline.store.survey import survey
-from pipeline.store.writer import Shard, exclusive, prepare, write_failures, write_shard
+from pipeline.store.writer import Shard, prepare, write_failures, write_shard
 
 __all__ = ["Extra", "FeatureStore", "Layout", "Shard", "StoreError", "describe", "exclusive", "prepare", "provenance",
            "survey", "write_failures", "write_shard"]

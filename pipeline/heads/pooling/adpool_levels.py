@@ -38,16 +38,17 @@ def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, T
 class BothLevels(torch.autograd.Function):
     """`both_levels` in float32 by `cpu_sort`, each chunk of samples in one go.
 
-    A softmax does not mind the order, so the embedding level reads the sorted items while they are in the
-    cache. The backward pass has the order (one byte a value up to 256 items) and each softmax's normaliser,
-    and computes the rest again. With g the gradient of t_tok, that of the sorted items u is of rank two: θ_m
-    g + s_m W_tok, where s_m = θ_m (u_m · g − t_tok · g) is the gradient of the logits.
+    A softmax does not depend on the order, so the embedding level reads the sorted items while they are in
+    the cache. It counts from the greatest item: with v = u − u_1, δ = exp(v) / Σ exp(v) and t_emb = u_1 + Σ δ v
+    keep their precision however large the items are. The backward pass has the order (one byte a value up to
+    256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the gradient of t_tok, that of the sorted
+    items u is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (u_m · g − t_tok · g) is the gradient of the logits.
     """
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         batch, slots, dim = items.shape
-        token, embedding, normaliser = items.new_empty(3, batch, dim)
+        token, embedding, total, below = items.new_empty(4, batch, dim)
         theta = items.new_empty(batch, slots)
         order = torch.empty(batch, dim, slots, dtype=order_dtype(slots))
         padding = padding_of(valid)
@@ -58,21 +59,22 @@ class BothLevels(torch.autograd.Function):
             logits = weight @ u
             theta[part] = (logits if mask is None else logits.masked_fill_(mask, float("-inf"))).softmax(1)
             token[part] = (u @ theta[part].unsqueeze(2)).squeeze(2)
-            greatest = u[..., :1]
-            delta = without(mask, (u - greatest).exp_())
-            total = delta.sum(2)
-            embedding[part] = delta.mul_(u).sum(2) / total
-            normaliser[part] = greatest.squeeze(2) + total.log_()
+            greatest = u[..., 0].clone()
+            v = u.sub_(greatest.unsqueeze(2))
+            delta = without(mask, v.exp())
+            total[part] = delta.sum(2)
+            below[part] = delta.mul_(v).sum(2) / total[part]
+            embedding[part] = greatest + below[part]
 
         in_chunks(pool, items)
-        ctx.save_for_backward(items, valid, weight, order, theta, embedding, normaliser)
+        ctx.save_for_backward(items, valid, weight, order, theta, total, below)
         return token, embedding
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, valid, weight, order, theta, embedding, normaliser = ctx.saved_tensors
-        of_items, of_weight = torch.empty_like(items), torch.empty_like(embedding)
+        items, valid, weight, order, theta, total, below = ctx.saved_tensors
+        of_items, of_weight = torch.empty_like(items), torch.empty_like(total)
         padding = padding_of(valid)
 
         def pull_back(part: slice) -> None:
@@ -82,10 +84,11 @@ class BothLevels(torch.autograd.Function):
             of_theta = (g.unsqueeze(1) @ u).squeeze(1)
             s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
             of_weight[part] = (u @ s.unsqueeze(2)).squeeze(2)
-            delta = without(rows(padding, part), (u - normaliser[part].unsqueeze(2)).exp_())
-            # d t_emb / d t_i = δ_i (1 + t_i − t_emb)
-            delta.mul_(of_embedding[part].unsqueeze(2))
-            of_u = u.sub_((embedding[part] - 1).unsqueeze(2)).mul_(delta)
+            v = u.sub_(u[..., 0].clone().unsqueeze(2))
+            delta = without(rows(padding, part), v.exp())
+            # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
+            delta.mul_((of_embedding[part] / total[part]).unsqueeze(2))
+            of_u = v.sub_((below[part] - 1).unsqueeze(2)).mul_(delta)
             of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([theta[part], s], 1))
             of_items[part] = scatter_chunk(of_u, index)
 
