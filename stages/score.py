@@ -55,6 +55,9 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
                    for recipe in recipes for seed in seeds]
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
+    if not any("finetuned" in training.describe(one) for one in folders):
+        options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
+                                    "features")
     requests = {one: _request(layout, settings, dataset, one) for one in folders}
     manifest = None
     for one, request in requests.items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extraction.job import OnImages, Task
+from pipeline.store import ledger
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -48,7 +49,7 @@ class Workers:
     def _hand_out(self, waiting: Iterator[Task], running: int) -> list[Future]:
         """As many futures as keep every thread busy, also when workers have come since."""
         wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
-        return [self.client.submit(worker.run, [task], pure=False) for task in islice(waiting, max(0, wanted))]
+        return [self.client.submit(run, task, pure=False) for task in islice(waiting, max(0, wanted))]
 
     def _wait(self, future: Future) -> Any:
         from distributed import CancelledError
@@ -62,6 +63,23 @@ class Workers:
                              "--workers or a smaller --batch-size and run again to resume") from None
         except (CancelledError, CommClosedError):
             raise InputError("the dask cluster went away; run again to resume") from None
+
+
+def run(task: Task) -> list[ledger.Entry]:
+    """What a worker does: one shard, left at the next batch when its run was interrupted or has died.
+
+    Dask then takes the task back, but cannot stop a thread.
+    """
+    from distributed import get_worker
+
+    here = get_worker()
+    key = here.get_current_task()
+
+    def wanted() -> bool:
+        known = here.state.tasks.get(key)
+        return known is not None and known.state == "executing"
+
+    return worker.run([task], wanted=wanted)
 
 
 @contextmanager

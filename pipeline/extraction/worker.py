@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, replace
@@ -52,16 +52,26 @@ def describe(engine: Engine) -> Description:
     return Description(**{field.name: getattr(extractor, field.name) for field in fields(Description)})
 
 
-def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None) -> list[ledger.Entry]:
-    """Extract shards and write each when it is whole; on_images is told how many images are written.
+def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
+        wanted: Callable[[], bool] = lambda: True) -> list[ledger.Entry]:
+    """Extract shards and write each when it is whole.
 
-    Raises InputError for an image that cannot be decoded, unless such are skipped, and for one that is missing or
-    not the manifest's.
+    Args:
+        tasks: the shards.
+        on_images: told how many images are written.
+        wanted: asked before each batch whether anybody still waits for the shards.
+
+    Returns:
+        The shards' ledger entries.
+
+    Raises:
+        InputError: for an image that cannot be decoded, unless such are skipped, for one that is missing or not the
+            manifest's, and where the shards are no longer wanted.
     """
     entries: list[ledger.Entry] = []
     with ThreadPoolExecutor(1) as writer, closing(_extracted(tasks)) as extracted:
         writing: Future[ledger.Entry] | None = None
-        for shard in _shards(extracted):
+        for shard in _shards(_while(wanted, extracted)):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
             writing = writer.submit(write_shard, *shard)
@@ -140,6 +150,14 @@ def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted
         raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None
     return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
+
+
+def _while(wanted: Callable[[], bool], batches: Iterable[tuple[Batch, list[Extracted]]]
+           ) -> Iterator[tuple[Batch, list[Extracted]]]:
+    for batch in batches:
+        if not wanted():
+            raise InputError("the run that wanted these images is over")
+        yield batch
 
 
 def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Path, Any, Shard, str]]:

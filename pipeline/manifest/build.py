@@ -109,7 +109,7 @@ def _size(folder: Path, file: str, source: Path) -> int:
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         inside = place.resolve().is_relative_to(folder.resolve()) or not place.is_symlink()
         size = place.stat().st_size if place.is_file() else -1
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")

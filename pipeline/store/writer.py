@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,24 +109,6 @@ def _check_own(store: Path, layout: Layout, made_from: str) -> None:
     there, fingerprint = describe(store)
     if there != layout or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
-
-
-@contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold the store for writing. Raises StoreError at once where another extraction holds it.
-
-    The lock is a file beside the store and goes with its process, however that ends.
-    """
-    path = path.resolve()  # one lock, however the store is named
-    if not path.name:
-        raise StoreError(f"{path}: is not a place for a feature store; choose another --out")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (path.parent / f".{path.name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"{path}: another extraction is writing to this store; wait for it to end") from None
-        yield
 
 
 def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,

@@ -24,6 +24,10 @@ from pipeline.text.linear import LinearProjection
 
 FILES = ["*.json", "*.txt", "model*.safetensors"]
 """Of a checkpoint's files, all that are ever read: no pickle, no code."""
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to."""
+ATTENTION = {"attn_implementation": "sdpa"}
+"""torch's own. A config.json may name another, which `transformers` would fetch from the hub and run."""
 KINDS = ("bert", "distilbert")
 """Networks that read a caption between [CLS] and [SEP], at positions from 0."""
 
@@ -81,7 +85,7 @@ class BertText:
         """From config.json, source.json and the tokenizer's files. Raises InputError where they are not there."""
         try:
             source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
-            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder), None, source["weights"],
+            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
                        source.get("found"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
@@ -119,7 +123,8 @@ class BertText:
 
     def encoder(self, dimension: int, training: Training) -> Bert:
         """The pretrained network; for a head's text one of the same shape, to be filled from its checkpoint."""
-        network = _pretrained(self.source) if self.source else _without_pooler(AutoModel.from_config(self.config))
+        network = _pretrained(self.source) if self.source else _without_pooler(
+            AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION))
         return Bert(network, self.config.hidden_size, dimension)
 
 
@@ -159,7 +164,7 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
 
 def _tokenizer(folder: Path) -> Any:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder}: no tokenizer that can be read: {_line(error)}") from None
     if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
@@ -169,10 +174,12 @@ def _tokenizer(folder: Path) -> Any:
 
 def _pretrained(folder: Path) -> nn.Module:
     try:
-        kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
+        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
-        network = AutoModel.from_pretrained(folder, use_safetensors=True, local_files_only=True, dtype=torch.float32)
+        config = AutoConfig.from_pretrained(folder, **LOCAL)
+        network = AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32, **LOCAL,
+                                            **ATTENTION)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "
                          f"{_line(error)}") from None

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
+from pipeline.files.lock import exclusive
 from pipeline.heads.two_tower import TwoTower
 from pipeline.settings import Training, first_fault
 from pipeline.training import checkpoint
@@ -44,8 +45,9 @@ def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
     except RuntimeError as error:
         raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
     job.check(text)
-    job.claim(text)
-    checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
+    with exclusive(job.folder):
+        job.claim(text)
+        checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
 
 
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:

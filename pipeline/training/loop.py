@@ -8,6 +8,7 @@ choice of products (`pipeline.compute`): sums are added in another order otherwi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import torch
 
@@ -15,6 +16,7 @@ from pipeline import objectives, retrieval
 from pipeline import text as texts
 from pipeline.compute import half, memory
 from pipeline.errors import InputError
+from pipeline.files.lock import exclusive
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
 from pipeline.text import Text
@@ -46,17 +48,24 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
 
     Before the first step every byte that will be read is compared with what the store's ledger says.
 
-    Raises InputError where the folder holds another head (if_changed="redo" replaces it), the recipe pools a class
-    token that images lack, this CPU has no fast half precision and is to use it, the features' bytes are not those that
-    were written, or training diverges.
+    Raises InputError where the folder holds another head (if_changed="redo" replaces it) or another run trains it, the
+    recipe pools a class token that images lack, this CPU has no fast half precision and is to use it, the features'
+    bytes are not those that were written, or training diverges.
     """
     memory.keep_freed()
-    first, keep_first = job.processes.rank == 0, job.pools_class_token
+    keep_first = job.pools_class_token
     split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
     if not job.finished(text):
         half.refuse_slow(job.training.precision, job.training.device)
+    with exclusive(job.folder) if job.processes.rank == 0 else nullcontext():
+        return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)
+
+
+def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_step: OnStep, on_epoch: OnEpoch,
+           on_start: OnStart) -> checkpoint.State:
+    first = job.processes.rank == 0
     job.processes.wait()
     if first:
         job.claim(text)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from folders import tree
@@ -14,6 +16,7 @@ from pipeline import extraction
 from pipeline.errors import InputError
 from pipeline.extraction import cluster
 from pipeline.extractors import Runtime
+from pipeline.store import describe, ledger
 
 
 @pytest.fixture
@@ -75,3 +78,25 @@ def test_a_cluster_without_workers() -> None:
     with (LocalCluster(n_workers=0, dashboard_address=None) as there,
           pytest.raises(InputError, match="has no worker"), cluster.running(there.scheduler_address, timeout=1)):
         pass
+
+
+def test_a_run_that_is_interrupted_leaves_nothing_behind(slow: extraction.Job) -> None:
+    from distributed import Client, LocalCluster
+
+    job = replace(slow, batch_size=1, shard_images=24)
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as there, Client(there) as watching:
+        def at_work() -> bool:
+            return any(watching.run(lambda dask_worker: dask_worker.state.executing_count).values())
+
+        def interrupt() -> None:
+            while not (job.store.exists() and at_work()):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with cluster.running(there.scheduler_address) as workers:
+            Thread(target=interrupt).start()
+            with pytest.raises(KeyboardInterrupt):
+                extraction.extract(job, workers)
+        assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        watching.submit(int).result()  # waits for the worker's only thread
+    assert ledger.pending(job.store, describe(job.store)[0]) == [0]  # the worker has not gone on to the shard's end

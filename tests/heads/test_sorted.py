@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipeline.compute.threads import shared_out
-from pipeline.heads.pooling import cpu_sort
+from pipeline.heads.pooling import adpool_levels, cpu_sort
 from pipeline.heads.pooling.adpool_levels import both_levels
 from pipeline.heads.pooling.cpu_sort import can_sort_fast, sort_chunk
 from pipeline.heads.pooling.sort import sort_descending
@@ -100,6 +100,24 @@ def test_fast_is_plain(slots: int, scale: float) -> None:
     in_both_precisions(lambda x: sort_descending(x, valid), items)
     in_both_precisions(lambda x, w: torch.cat(both_levels(x, valid, w)), items, weight)
     in_both_precisions(lambda x, t: sorted_sum(x, valid, t * valid), items, theta)
+
+
+@pytest.mark.parametrize("offset", [1e4, -1e5])
+@pytest.mark.parametrize("fast", [True, False])
+def test_adpools_gradients_are_right_where_all_items_are_large(offset: float, fast: bool,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tells the items apart is then far smaller than they are."""
+    items, valid = batch(36)
+    apart = items.argsort(1) / 8  # none equal another, whose gradients might go to either
+    items = torch.where(valid.unsqueeze(2), apart + offset, 0.0)
+    monkeypatch.setattr(adpool_levels, "can_sort_fast", lambda items: fast and cpu_sort.can_sort_fast(items))
+    for level in range(2):
+        def one(x: Tensor, w: Tensor) -> Tensor:
+            return both_levels(x, valid, w)[level] + 0 * w.sum()  # noqa: B023 (called at once)
+        weight = torch.randn(24, 1) / 5
+        for ours, expected in zip(results(one, items, weight), results(one, items.double(), weight.double()),
+                                  strict=True):
+            torch.testing.assert_close(ours.double(), expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
 
 
 def test_a_full_batch_needs_no_padding() -> None:

@@ -110,7 +110,7 @@ def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: i
 
 
 def test_a_second_import_into_one_store_is_refused(tsv: Any) -> None:
-    with exclusive(tsv.store), pytest.raises(StoreError, match="another extraction"):
+    with exclusive(tsv.store), pytest.raises(InputError, match="another process is writing"):
         bring_in(tsv)
 
 

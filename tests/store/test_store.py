@@ -13,6 +13,7 @@ import pytest
 import zarr
 from folders import tree
 
+from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.store import (
     Extra,
@@ -150,7 +151,8 @@ def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path)
 
 def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
     (tmp_path / "link.zarr").symlink_to(made)
-    with exclusive(made), pytest.raises(StoreError, match="another extraction"), exclusive(tmp_path / "link.zarr"):
+    link = tmp_path / "link.zarr"
+    with exclusive(made), pytest.raises(InputError, match="another process is writing"), exclusive(link):
         pass
     prepare(tmp_path / "link.zarr", FeatureStore(made).layout, {}, IDS, SIZES, if_changed="redo")
     assert (tmp_path / "link.zarr").is_symlink()
@@ -221,7 +223,7 @@ def test_only_one_may_write(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert other.stdout is not None
     assert other.stdout.readline() == b"held\n"
-    with pytest.raises(StoreError, match="another extraction"), exclusive(path):
+    with pytest.raises(InputError, match="another process is writing"), exclusive(path):
         pass
     other.kill()
     other.wait()

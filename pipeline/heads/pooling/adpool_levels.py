@@ -22,10 +22,12 @@ from pipeline.heads.pooling.sort import padding_of, rows, sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Equation 3: items [B, N, D], valid bool [B, N], W_tok [D, 1], to [B, D]."""
+    """Equation 3: items [B, N, D], valid bool [B, N], W_tok [D, 1], to [B, D]. Counted as in `BothLevels`."""
     ordered = sort_descending(items, valid)
-    theta = masked_softmax((ordered @ weight).squeeze(2), valid, dim=1)
-    return (theta.unsqueeze(1) @ ordered).squeeze(1)
+    greatest = ordered[:, :1].detach()  # the result does not depend on it
+    below = ordered - greatest
+    theta = masked_softmax((below @ weight).squeeze(2), valid, dim=1)
+    return (greatest + theta.unsqueeze(1) @ below).squeeze(1)
 
 
 def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,16 +40,18 @@ def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, T
 class BothLevels(torch.autograd.Function):
     """`both_levels` in float32 by `cpu_sort`, each chunk of samples in one go.
 
-    A softmax does not mind the order, so the embedding level reads the sorted items while they are in the
-    cache. The backward pass has the order (one byte a value up to 256 items) and each softmax's normaliser,
-    and computes the rest again. With g the gradient of t_tok, that of the sorted items u is of rank two: θ_m
-    g + s_m W_tok, where s_m = θ_m (u_m · g − t_tok · g) is the gradient of the logits.
+    A softmax does not depend on the order, so the embedding level reads the sorted items while they are in
+    the cache. Both levels count from the greatest item u_1: with v_m = u_m − u_1 neither softmax changes, t_tok =
+    u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and nothing is lost however large the items are. The backward pass
+    has the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the
+    gradient of t_tok, that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k
+    θ_k v_k · g) is the gradient of the logits.
     """
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         batch, slots, dim = items.shape
-        token, embedding, normaliser = items.new_empty(3, batch, dim)
+        token, embedding, total, below = items.new_empty(4, batch, dim)
         theta = items.new_empty(batch, slots)
         order = torch.empty(batch, dim, slots, dtype=order_dtype(slots))
         padding = padding_of(valid)
@@ -55,42 +59,48 @@ class BothLevels(torch.autograd.Function):
         def pool(part: slice) -> None:
             mask = rows(padding, part)
             u, order[part] = sort_chunk(items[part], mask)
-            logits = weight @ u
+            greatest, v = below_greatest(u)
+            logits = weight @ v
             theta[part] = (logits if mask is None else logits.masked_fill_(mask, float("-inf"))).softmax(1)
-            token[part] = (u @ theta[part].unsqueeze(2)).squeeze(2)
-            greatest = u[..., :1]
-            delta = without(mask, (u - greatest).exp_())
-            total = delta.sum(2)
-            embedding[part] = delta.mul_(u).sum(2) / total
-            normaliser[part] = greatest.squeeze(2) + total.log_()
+            token[part] = greatest + (v @ theta[part].unsqueeze(2)).squeeze(2)
+            delta = without(mask, v.exp())
+            total[part] = delta.sum(2)
+            below[part] = delta.mul_(v).sum(2) / total[part]
+            embedding[part] = greatest + below[part]
 
         in_chunks(pool, items)
-        ctx.save_for_backward(items, valid, weight, order, theta, embedding, normaliser)
+        ctx.save_for_backward(items, valid, weight, order, theta, total, below)
         return token, embedding
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, valid, weight, order, theta, embedding, normaliser = ctx.saved_tensors
-        of_items, of_weight = torch.empty_like(items), torch.empty_like(embedding)
+        items, valid, weight, order, theta, total, below = ctx.saved_tensors
+        of_items, of_weight = torch.empty_like(items), torch.empty_like(total)
         padding = padding_of(valid)
 
         def pull_back(part: slice) -> None:
             index = order[part].long()
-            u = gather_chunk(items[part], index)
+            _, v = below_greatest(gather_chunk(items[part], index))
             g = of_token[part]
-            of_theta = (g.unsqueeze(1) @ u).squeeze(1)
+            of_theta = (g.unsqueeze(1) @ v).squeeze(1)
             s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
-            of_weight[part] = (u @ s.unsqueeze(2)).squeeze(2)
-            delta = without(rows(padding, part), (u - normaliser[part].unsqueeze(2)).exp_())
-            # d t_emb / d t_i = δ_i (1 + t_i − t_emb)
-            delta.mul_(of_embedding[part].unsqueeze(2))
-            of_u = u.sub_((embedding[part] - 1).unsqueeze(2)).mul_(delta)
+            of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
+            delta = without(rows(padding, part), v.exp())
+            # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
+            delta.mul_((of_embedding[part] / total[part]).unsqueeze(2))
+            of_u = v.sub_((below[part] - 1).unsqueeze(2)).mul_(delta)
             of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([theta[part], s], 1))
             of_items[part] = scatter_chunk(of_u, index)
 
         in_chunks(pull_back, items)
         return of_items, None, of_weight.sum(0)
+
+
+def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
+    """Sorted items [b, D, N] as the greatest [b, D] and, in their place, what each is below it."""
+    greatest = u[..., 0].clone()
+    return greatest, u.sub_(greatest.unsqueeze(2))
 
 
 def without(padding: Tensor | None, values: Tensor) -> Tensor:

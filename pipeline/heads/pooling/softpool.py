@@ -18,5 +18,12 @@ class SoftPool(Pooling):
 
 
 def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
-    """Σ_i softmax_i(t_ij) t_ij over the valid items: items [B, N, D], valid bool [B, N], to [B, D]."""
-    return (masked_softmax(items, valid.unsqueeze(2), dim=1) * items).sum(1)
+    """Σ_i softmax_i(t_ij) t_ij over the valid items: items [B, N, D], valid bool [B, N], to [B, D].
+
+    Counted from the greatest item, so that nothing is lost, also of the gradient, where all items are large.
+    """
+    valid = valid.unsqueeze(2)
+    # Detached, for the result does not depend on it.
+    greatest = items.detach().masked_fill(~valid, float("-inf")).amax(1, keepdim=True)
+    below = items - greatest
+    return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(1)

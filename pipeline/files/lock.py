@@ -1,0 +1,34 @@
+"""One writer at a time."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.errors import InputError
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a file or folder for writing until the block ends.
+
+    The lock is a file beside it, .NAME.lock, which stays; the lock goes with its process, however that ends.
+
+    Args:
+        path: what is written; it need not be there yet.
+
+    Raises:
+        InputError: at once where another process holds it, or where the path has no name.
+    """
+    path = path.resolve()  # one lock, however it is named
+    if not path.name:
+        raise InputError(f"{path}: nothing can be written there; choose another --out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / f".{path.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{path}: another process is writing to it; wait for it to end") from None
+        yield
