@@ -36,6 +36,7 @@ class AdPool(Pooling):
     """
 
     token_weight: Tensor
+    reads_padding = False
 
     def __init__(
         self, dim: int, token: bool = True, embedding: bool = True, balance: str | float = "learned"

@@ -33,6 +33,8 @@ class GPO(Pooling):
             interpolated generator that is to read positions or items (it reads nothing).
     """
 
+    reads_padding = False
+
     def __init__(
         self,
         dim: int,
