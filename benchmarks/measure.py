@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,35 @@ def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:
             step()
             taken.append(time.perf_counter() - start)
     return min(times[0][1:]), min(times[1][1:])
+
+
+def least_times_apart(make: Callable[..., Step], variants: Sequence[tuple[Any, ...]], repeats: int) -> list[float]:
+    """The least of several times of the step of ``make(*variant)``, in seconds, each variant in a process of its own.
+
+    They are taken in turn, after two of each to warm up: one process computes at a time.
+    """
+    times: list[list[float]] = [[] for _ in variants]
+    with ExitStack() as stack:
+        pools = [stack.enter_context(multiprocessing.get_context("spawn").Pool(1, _keep, (make, variant)))
+                 for variant in variants]
+        for _ in range(repeats + 2):
+            for pool, taken in zip(pools, times, strict=True):
+                taken.append(pool.apply(_timed))
+    return [min(taken[2:]) for taken in times]
+
+
+_kept: list[Step] = []
+
+
+def _keep(make: Callable[..., Step], arguments: tuple[Any, ...]) -> None:
+    torch.set_num_threads(2)
+    _kept.append(make(*arguments))
+
+
+def _timed() -> float:
+    start = time.perf_counter()
+    _kept[0]()
+    return time.perf_counter() - start
 
 
 def peak_memory(make: Callable[..., Step], *arguments: Any) -> int:
@@ -52,7 +82,7 @@ def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> 
     """Print one line: ours, theirs and their ratio, in time and memory."""
     (ours, theirs), (our_growth, their_growth) = seconds, growth
     print(
-        f"{name:34} {ours * 1e3:8.1f} ms  released {theirs * 1e3:8.1f} ms  {theirs / ours:6.1f} × faster   "
+        f"{name:62} {ours * 1e3:8.1f} ms  released {theirs * 1e3:8.1f} ms  {theirs / ours:6.1f} × faster   "
         f"{our_growth / 2**20:7.1f} MiB  released {their_growth / 2**20:7.1f} MiB  "
         f"{their_growth / max(our_growth, 1):6.1f} × less",
         flush=True,

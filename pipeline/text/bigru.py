@@ -42,18 +42,20 @@ class BiGRU(nn.Module):
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is zero."""
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
-        words = self.embedding(tokens.flatten()[packing.places])
-        reading = read if words.device.type == "cpu" else self._read_by_torch
-        states = reading(self.onward, self.rearward, words, packing)
+        numbers = tokens.flatten()[packing.places]
+        if tokens.device.type == "cpu":
+            different, which = numbers.unique(return_inverse=True)
+            states = read(self.onward, self.rearward, self.embedding(different), which, packing)
+        else:
+            states = self._read_by_torch(self.embedding(numbers), packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])
         return padded.index_copy(0, packing.places, states).view(*tokens.shape, -1)
 
-    @staticmethod
-    def _read_by_torch(onward: nn.GRU, rearward: nn.GRU, words: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """As `gru.read`, on a GPU."""
+    def _read_by_torch(self, words: torch.Tensor, packing: Packing) -> torch.Tensor:
+        """What `gru.read` computes, on a GPU. words: [M, W] in the packing's order."""
         sizes = torch.tensor([step.stop - step.start for step in packing.steps])
         ahead, back = (gru(PackedSequence(each, sizes))[0].data
-                       for gru, each in ((onward, words), (rearward, words[packing.turned])))
+                       for gru, each in ((self.onward, words), (self.rearward, words[packing.turned])))
         return (ahead + back[packing.turned]) / 2
 
 

@@ -8,6 +8,7 @@ half of the threads; padding is never read; and what a step needs stays in the p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,51 +22,59 @@ WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 
 
 @torch.compiler.disable  # how many steps there are depends on the data
-def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, packing: Packing) -> Tensor:
+def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing: Packing) -> Tensor:
     """The hidden states of two one-layer GRUs with biases, one of which reads each caption from its end, averaged.
 
     Under autocast to bfloat16 the products are taken in it, all else in float32.
 
     Args:
         onward, rearward: of width W and d hidden units.
-        words: [M, W], the words' vectors in the packing's order.
-        packing: which rows are whose.
+        words: [U, W], the vectors of the batch's different words; a word is multiplied once.
+        which: int64 [M], the word at each place of the packing.
+        packing: which places are whose.
 
     Returns:
         [M, d] in the packing's order.
     """
     short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else words.dtype
     weights = [getattr(gru, name) for gru in (onward, rearward) for name in WEIGHTS]
-    return ReadBoth.apply(words, packing, short, *weights)
+    states: Tensor = ReadBoth.apply(words, which, packing, short, *weights)
+    return states
 
 
 class ReadBoth(torch.autograd.Function):
     """`read`. short: the dtype of products."""
 
     @staticmethod
-    def forward(ctx: Any, words: Tensor, packing: Packing, short: torch.dtype, *weights: Tensor) -> Tensor:
-        onward, rearward = (Direction(packing, short, *weights[start:start + 4]) for start in (0, 4))
-        read = side_by_side(lambda part: part[0].forward(part[1]), (onward, words), (rearward, words[packing.turned]))
-        (states, *saved), (turned, *others) = read
+    def forward(ctx: Any, words: Tensor, which: Tensor, packing: Packing, short: torch.dtype, *weights: Tensor
+                ) -> Tensor:
+        onward, rearward = directions(packing, short, weights)
+        (states, *saved), (turned, *others) = side_by_side(
+            lambda part: part[0].forward(words, part[1]), (onward, which), (rearward, which[packing.turned]))
         ctx.packing, ctx.short = packing, short
-        ctx.save_for_backward(words, *weights, *saved, *others)
+        ctx.save_for_backward(words, which, *weights, *saved, *others)
         return states.add_(turned[packing.turned]).mul_(0.5)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        words, *tensors = ctx.saved_tensors
-        packing, short = ctx.packing, ctx.short
-        onward, rearward = (Direction(packing, short, *tensors[start:start + 4]) for start in (0, 4))
+        words, which, *tensors = ctx.saved_tensors
+        turned = ctx.packing.turned
+        onward, rearward = directions(ctx.packing, ctx.short, tensors[:8])
         half = gradient * 0.5
         (of_words, *of_onward), (of_turned, *of_rearward) = side_by_side(
-            lambda part: part[0].backward(*part[1:]), (onward, half, words, *tensors[8:11]),
-            (rearward, half[packing.turned], words[packing.turned], *tensors[11:]))
-        return (of_words.add_(of_turned[packing.turned]), None, None, *of_onward, *of_rearward)
+            lambda part: part[0].backward(words, *part[1:]),
+            (onward, which, half, *tensors[8:11]), (rearward, which[turned], half[turned], *tensors[11:]))
+        return (of_words.add_(of_turned), None, None, None, *of_onward, *of_rearward)
+
+
+def directions(packing: Packing, short: torch.dtype, weights: Sequence[Tensor]) -> tuple[Direction, Direction]:
+    """Both, from the weights of the one and then of the other."""
+    return Direction(packing, short, *weights[:4]), Direction(packing, short, *weights[4:])
 
 
 class Direction:
-    """The equations of torch.nn.GRU (Cho et al. 2014), over packed words [M, W].
+    """The equations of torch.nn.GRU (Cho et al. 2014), over M packed places.
 
     r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', of the products a [M, 3 d] with
     the word and b [M, 3 d] with the state before, h' [M, d].
@@ -77,12 +86,12 @@ class Direction:
         self.of_words, self.of_state = of_words.to(short), of_state.to(short)
         self.bias_words, self.bias_state = bias_words, bias_state
 
-    def forward(self, words: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The states [M, d]; and for the way back the gates r, z, n [M, 3 d], b_n and h' [M, d]."""
         d = self.dim
         bias = torch.cat([self.bias_words[:2 * d] + self.bias_state[:2 * d], self.bias_words[2 * d:]])
-        gates = (words.to(self.short) @ self.of_words.T).to(words.dtype).add_(bias)
-        states, before, inner = (words.new_empty(len(words), d) for _ in range(3))
+        gates = (words.to(self.short) @ self.of_words.T + bias).index_select(0, which)
+        states, before, inner = (words.new_empty(len(which), d) for _ in range(3))
         state = words.new_zeros(self.steps[0].stop, d)
         for step in self.steps:
             before[step] = state = state[:step.stop - step.start]
@@ -93,11 +102,11 @@ class Direction:
             state = torch.lerp(candidate, state, z, out=states[step])
         return states, gates, inner, before
 
-    def backward(self, gradient: Tensor, words: Tensor, gates: Tensor, inner: Tensor, before: Tensor
+    def backward(self, words: Tensor, which: Tensor, gradient: Tensor, gates: Tensor, inner: Tensor, before: Tensor
                  ) -> tuple[Tensor, ...]:
-        """The gradients by the words [M, W] and the four weights. gradient: [M, d] by the states; it is used up."""
+        """The gradients by the words [U, W] and the four weights. gradient: [M, d] by the states; it is used up."""
         d = self.dim
-        of_a, of_b = (gates.new_empty(gates.shape, dtype=self.short) for _ in range(2))
+        of_b, of_a_n = (gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d))
         carried = gradient.new_zeros(0, d)
         for step in reversed(self.steps):
             here = gradient[step]
@@ -109,13 +118,13 @@ class Direction:
             of_inner = of_n * r
             of_r = of_inner * inner[step]
             of_r.addcmul_(of_r, r, value=-1)
-            for place, part in enumerate((of_r, of_z, of_n)):
-                of_a[step, place * d:(place + 1) * d] = part
-            of_b[step, :2 * d] = of_a[step, :2 * d]
-            of_b[step, 2 * d:] = of_inner
+            of_a_n[step] = of_n
+            for place, part in enumerate((of_r, of_z, of_inner)):
+                of_b[step, place * d:(place + 1) * d] = part
             carried = here.mul_(z).add_(of_b[step] @ self.of_state)
+        of_a = of_b.new_zeros(len(words), 3 * d)  # a_r and b_r have one gradient, a_z and b_z as well
+        of_a[:, :2 * d].index_add_(0, which, of_b[:, :2 * d])
+        of_a[:, 2 * d:].index_add_(0, which, of_a_n)
         products = of_a @ self.of_words, of_a.T @ words.to(self.short), of_b.T @ before.to(self.short)
-        of_bias = of_a.sum(0, dtype=gates.dtype)
-        of_inner_bias = of_b[:, 2 * d:].sum(0, dtype=gates.dtype)
-        return (*(product.to(gates.dtype) for product in products), of_bias,
-                torch.cat([of_bias[:2 * d], of_inner_bias]))
+        biases = of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype)
+        return (*(product.to(gates.dtype) for product in products), *biases)

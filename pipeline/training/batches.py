@@ -59,11 +59,10 @@ class Batch:
 
 def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Token numbers as int64 [B, T], padded with 0, and lengths [B]."""
-    lengths = torch.tensor([len(caption) for caption in captions])
-    tokens = torch.zeros(len(captions), int(lengths.max()), dtype=torch.int64)
-    for row, caption in zip(tokens, captions, strict=True):
-        row[:len(caption)] = torch.tensor(caption)
-    return tokens, lengths
+    lengths = np.array([len(caption) for caption in captions])
+    tokens = np.zeros((len(captions), lengths.max()), dtype=np.int64)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(captions)
+    return torch.from_numpy(tokens), torch.from_numpy(lengths)
 
 
 class TrainingBatches:

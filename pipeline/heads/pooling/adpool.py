@@ -39,6 +39,7 @@ class AdPool(Pooling):
     paper = "VSE+2AD, equations 3 to 5"
 
     token_weight: Tensor
+    reads_padding = False
 
     def __init__(
         self, dim: int, token: bool = True, embedding: bool = True, balance: str | float = "learned"

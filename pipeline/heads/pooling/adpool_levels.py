@@ -31,7 +31,7 @@ def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
 
 
 def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Equations 3 and 4, as (t_tok, t_emb), [B, D] each. Arguments as there; padding holds zeros."""
+    """Equations 3 and 4, as (t_tok, t_emb), [B, D] each. Arguments as there; padding holds anything finite."""
     if can_sort_fast(items):
         return BothLevels.apply(items, valid, weight.squeeze(1))
     return token_level(items, valid, weight), soft_maximum(items, valid)

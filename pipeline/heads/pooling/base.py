@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from pipeline.errors import InputError
+from pipeline.heads.pooling.cpu_sort import can_sort_fast
 from pipeline.heads.pooling.mask import valid_mask
 
 HALF = (torch.bfloat16, torch.float16)
@@ -25,10 +26,13 @@ class Pooling(nn.Module):
         title: What the papers call it; tables and figures print this.
         paper: Its source.
         dim: D, the dimension of the items and of the result.
+        reads_padding: False for a pooling that neither reads finite values in padding nor passes a gradient to them:
+            they come as they are where `cpu_sort` sorts.
     """
 
     title: ClassVar[str]
     paper: ClassVar[str]
+    reads_padding = True
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -56,12 +60,12 @@ class Pooling(nn.Module):
         # Half precision loses too much in sums, softmaxes and recurrences, so autocast stays out.
         with torch.autocast(items.device.type, enabled=False):
             working = items.to(self._working_dtype(items))
-            if not bool(valid.all()):
+            if (self.reads_padding or not can_sort_fast(working)) and not bool(valid.all()):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Items [B, N, D] with zeros in padding and valid, bool [B, N], to [B, D]."""
+        """Items [B, N, D] with zeros in padding (but see `reads_padding`) and valid, bool [B, N], to [B, D]."""
         raise NotImplementedError
 
     def _working_dtype(self, items: Tensor) -> torch.dtype:

@@ -35,6 +35,7 @@ class GPO(Pooling):
 
     title = "GPO"
     paper = "VSE∞, sections 3.2 and 3.3"
+    reads_padding = False
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
     """Σ_k θ_k · (the k-th greatest value), per dimension.
 
     Args:
-        items: [B, N, D], floating point, zeros in padding.
+        items: [B, N, D], floating point, anything finite in padding.
         valid: bool [B, N], the valid slots first.
         theta: [B, N], zeros in padding.
 
