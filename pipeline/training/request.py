@@ -71,8 +71,10 @@ class Request:
 def features(store: Path) -> dict[str, Any]:
     """What a head depends on of a feature store, read without zarr. Raises StoreError where it is none."""
     layout, fingerprint = describe(store)
-    failed = [row for entry in ledger.entries(store, layout) for row in entry.failed]
-    return {"fingerprint": digest(fingerprint), "dtype": layout.dtype, "failed": sorted(failed),
+    entries = ledger.entries(store, layout)
+    failed = [row for entry in entries for row in entry.failed]
+    return {"bytes": digest([entry.checksums for entry in entries]), "fingerprint": digest(fingerprint),
+            "dtype": layout.dtype, "failed": sorted(failed),
             "pending": ledger.pending(store, layout)}
 
 

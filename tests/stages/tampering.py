@@ -110,7 +110,8 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "data/*/images/*": (flip,),
 }
 # What a trace does not look at: what was there before the manifest, what is made from results, locks.
-NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock", "results/tables/*", "results/figures/*",
+NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock",
+               "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
                "results/report.html", "results/throughput.json", "results/synthetic.json")
 
 

@@ -37,7 +37,7 @@ def train(pipeline: Any, scenes: Manifest, store: FeatureStore) -> Callable[...,
     def run(*arguments: str) -> list[str]:
         code, _, err = pipeline("train", "--feature", "region", *arguments, *SMALL)
         assert code == 0, err
-        return sorted(folder.name for folder in Path("heads/sample").iterdir())
+        return sorted(folder.name for folder in Path("heads/sample").iterdir() if folder.is_dir())
     return run
 
 
