@@ -12,6 +12,9 @@ from pipeline.retrieval.workers import share
 
 Floats = npt.NDArray[np.float64]
 
+# Of scores that are gone over several times in float64, so many bytes at once stay in the processor's inner cache.
+BLOCK_BYTES = 1_000_000
+
 
 class Moments(NamedTuple):
     """Of n lines: their means, and one over their standard deviations, 0 where all of a line's values are equal;
@@ -86,7 +89,7 @@ def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
         The moments of the I rows, and of the C columns.
     """
     # A block is there as it is, in float64, and as deviations.
-    blocks = source.grid(source.shape, block_bytes // 5)
+    blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
     workers = share(blocks, lambda: _Worker(source), lambda cells: None)
     for name in ("rows", "columns"):
         first, *others = (getattr(worker, name) for worker in workers)

@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from pipeline.retrieval.blocks import Cells, Ids, Index
-from pipeline.retrieval.combining import PerQuery, WeightedSum
-from pipeline.retrieval.moments import Floats, Moments, moments
-from pipeline.retrieval.similarity import Direction, Similarity
+from pipeline.retrieval.combining import PerQuery, joint
+from pipeline.retrieval.moments import BLOCK_BYTES, Moments, moments
+from pipeline.retrieval.similarity import Direction, EqualRows, Similarity
 
 
 class Standardised:
-    """A source [I, C] whose scores have mean 0 and deviation 1 among each query's candidates; 0 where all are equal.
+    """The weighted sum of sources [I, C] whose scores have mean 0 and deviation 1 among each query's candidates; 0
+    where all of them are equal.
 
-    A cell needs itself and two numbers of its query, so blocks may be cut as the source is best read.
+    A cell needs itself and two numbers of its query for each source, so blocks may be cut as sources are best read.
     """
 
-    def __init__(self, source: Similarity, of_query: Moments, by_image: bool) -> None:
-        self.source, self.by_image = source, by_image
-        self.mean, self.inverse = of_query
-        self.shape, self.equal = source.shape, source.equal
+    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
+                 by_image: bool) -> None:
+        self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
+        self.means = [mean for mean, _ in of_query]
+        self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
+
+    @property
+    def equal(self) -> EqualRows | None:
+        return joint(self.sources)
 
     def block(self, images: Index, captions: Index) -> Cells:
         query = (images, None) if self.by_image else (None, captions)
-        return self._scale(self.source.block(images, captions), self.mean[query], self.inverse[query])
+        return self._sum((source.block(images, captions) for source in self.sources), query)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         query = images if self.by_image else captions
-        return self._scale(self.source.pairs(images, captions), self.mean[query], self.inverse[query])
+        return self._sum((source.pairs(images, captions) for source in self.sources), query)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        # In float64, beside the source's own block.
-        return self.source.grid(shape, block_bytes // 3)
+        # A source's block, the same in float64, and the sum are there at once.
+        return self.sources[0].grid(shape, min(BLOCK_BYTES, block_bytes // 5))
 
-    def _scale(self, scores: Cells, mean: Floats, inverse: Floats) -> Cells:
-        # Two plain operations, each rounded alone: a cell comes out the same in any block, and as a pair.
-        centred = np.subtract(scores, mean, dtype=np.float64)
-        return np.multiply(centred, inverse, out=centred)
+    def _sum(self, parts: Iterator[Cells], query: Any) -> Cells:
+        # Plain operations, each rounded alone: a cell comes out the same in any block, and as a pair.
+        total: Cells | None = None
+        for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
+            scores = np.subtract(part, mean[query], dtype=np.float64)
+            scores *= scale[query]
+            total = scores if total is None else np.add(total, scores, out=total)
+        assert total is not None
+        return total
 
 
 class ZScores(PerQuery):
@@ -48,6 +60,4 @@ class ZScores(PerQuery):
         by_image = name == "i2t"
         if not hasattr(self, "moments"):
             self.moments = [moments(source, block_bytes) for source in self.sources]
-        parts = [Standardised(source, both[0 if by_image else 1], by_image)
-                 for source, both in zip(self.sources, self.moments, strict=True)]
-        return WeightedSum(parts, self.weights)
+        return Standardised(self.sources, self.weights, [both[0 if by_image else 1] for both in self.moments], by_image)
