@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from scored import score
+from tampering import sealed_anew
 
 from pipeline import retrieval
 from pipeline.scores import similarity_store
@@ -109,6 +110,8 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("grid")
     array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
     array[:] = np.roll(array[:], 5)  # type: ignore[index]
+    assert "caption_image: is not what was written there" in refused("compare", REGION, GRID)
+    sealed_anew(Path(f"similarities/sample/{GRID}-s0.zarr"))
     assert "its caption 100 is of image" in refused("compare", REGION, GRID)
     assert "its caption 100 is of image" in refused("ensemble", "own", "--member", f"{REGION}-s0", "--member",
                                                     f"{GRID}-s0")
