@@ -14,7 +14,7 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.stored import Matrix
-from pipeline.scores import similarity_store
+from pipeline.scores import contents, similarity_store
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
 
@@ -37,7 +37,8 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
         assert np.array_equal(store.similarity[:], numbered(2 * ROWS + 5) * scale)
         assert store.image_ids.tolist() == list(range(2 * ROWS + 5))
         assert store.caption_ids.tolist() == [100, 101, 102]
-        assert store.made_from["seed"] == 0
+        assert store.made_from == {"seed": 0, "contents": contents.of(path)}
+        assert contents.changed(path, store.made_from) == []
     assert [entry.name for entry in path.parent.iterdir()] == ["s.zarr"]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import zarr
 from scored import score
+from tampering import sealed_anew
 
 from pipeline import retrieval
-from pipeline.retrieval import as_similarity
 from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
 
@@ -159,9 +159,10 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
     assert "has no ids, another has" in refused("compare", "a.npy", REGION)
     score("grid")
-    grid = SimilarityStore.open(Path(f"similarities/sample/{GRID}-s0.zarr"))
-    similarity_store.save(grid.path, [as_similarity(grid.similarity[:])], grid.image_ids, grid.caption_ids,
-                          np.roll(grid.caption_image, 5), grid.made_from)
+    array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
+    array[:] = np.roll(array[:], 5)  # type: ignore[index]
+    assert "caption_image: is not what was written there" in refused("compare", REGION, GRID)
+    sealed_anew(Path(f"similarities/sample/{GRID}-s0.zarr"))
     assert "its caption 100 is of image" in refused("compare", REGION, GRID)
     assert "its caption 100 is of image" in refused("ensemble", "own", "--member", f"{REGION}-s0", "--member",
                                                     f"{GRID}-s0")
