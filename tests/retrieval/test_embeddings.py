@@ -9,8 +9,14 @@ import pytest
 import torch
 from sorting import noisy_pairs
 
+from pipeline.compute import products
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings, evaluate, rank
+
+
+@pytest.fixture(autouse=True, params=["default", "onednn"])
+def _multiplied(request: pytest.FixtureRequest) -> None:
+    products.use(request.param)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])

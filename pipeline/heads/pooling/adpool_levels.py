@@ -79,10 +79,13 @@ class BothLevels(torch.autograd.Function):
             index = order[part].long()
             u = gather_chunk(items[part], index)
             g = of_token[part]
+            mask = rows(padding, part)
             of_theta = (g.unsqueeze(1) @ u).squeeze(1)
+            if mask is not None:  # what stands in padding may be large enough to overflow
+                of_theta.masked_fill_(mask, 0.0)
             s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
             of_weight[part] = (u @ s.unsqueeze(2)).squeeze(2)
-            delta = without(rows(padding, part), (u - normaliser[part].unsqueeze(2)).exp_())
+            delta = without(mask, (u - normaliser[part].unsqueeze(2)).exp_())
             # d t_emb / d t_i = δ_i (1 + t_i − t_emb)
             delta.mul_(of_embedding[part].unsqueeze(2))
             of_u = u.sub_((embedding[part] - 1).unsqueeze(2)).mul_(delta)
