@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +9,14 @@ import pytest
 import torch
 from sorting import noisy_pairs
 
+from pipeline.compute import products
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings, evaluate, rank
 
 
-@pytest.fixture(params=["highest", "medium"])
-def products(request: pytest.FixtureRequest) -> Iterator[None]:
-    """By either kernel that torch may multiply float32 with: they round otherwise."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(request.param)
-    yield
-    torch.set_float32_matmul_precision(before)
+@pytest.fixture(autouse=True, params=["default", "onednn"])
+def _multiplied(request: pytest.FixtureRequest) -> None:
+    products.use(request.param)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
@@ -33,7 +29,6 @@ def test_agrees_with_the_whole_product(kind: type, megabytes: float) -> None:
     assert blocks.as_dict() == whole.as_dict()
 
 
-@pytest.mark.usefixtures("products")
 def test_a_collapsed_model_scores_exactly_at_chance() -> None:
     generator = np.random.default_rng(0)
     images = np.repeat(generator.standard_normal((1, 97)).astype(np.float32), 40, 0)
@@ -43,7 +38,6 @@ def test_a_collapsed_model_scores_exactly_at_chance() -> None:
         assert metrics.t2i.recalls == metrics.i2t.recalls == {1: 2.5, 5: 12.5, 10: 25.0}
 
 
-@pytest.mark.usefixtures("products")
 def test_equal_embeddings_tie_whatever_block_they_are_in() -> None:
     generator = np.random.default_rng(1)
     images = generator.standard_normal((600, 333)).astype(np.float32)
@@ -58,7 +52,6 @@ def test_equal_embeddings_tie_whatever_block_they_are_in() -> None:
             assert (queries.equal == 1).all()
 
 
-@pytest.mark.usefixtures("products")
 def test_rounding_never_lets_a_positive_beat_itself() -> None:
     """With one image there is no wrong one: every caption's rank is 1, whatever the products round to."""
     captions = np.random.default_rng(2).standard_normal((4000, 1023)).astype(np.float32)

@@ -92,7 +92,7 @@ def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extrac
     code, out, err = run("verify", job.store, "--params", PARAMS)
     assert (code, "shard 2: counts: its bytes are not" in out + err) == (2, True)
     others = {name: os.stat(job.store / name).st_mtime_ns for name in whole if name.startswith("features/c/1")}
-    # The batch of the first time: in another, a network may round otherwise.
+    # The batch and the products of the first time: with others, a network may round otherwise.
     code, out, _ = run("verify", job.store, "--repair", "--params", PARAMS, "-S", "extract.batch_size=4",
                        "-S", "compute.products=default")
     assert (code, "made again, 5 images" in out) == (0, True)

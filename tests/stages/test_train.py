@@ -15,8 +15,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import zarr
 from folders import tree
 
+from pipeline.compute import half, products
 from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
@@ -62,6 +64,27 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
         assert member["settings"]["image_pooling"] == description(name)["recipe_settings"]["image_pooling"]
         assert member["settings"]["epochs"] == description(name)["training"]["epochs"]
         assert description(name)["networks"] == member["networks"]
+
+
+def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., list[str]], pipeline: Any,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    name, found = "vse2ad-region-bigru-s0", products.Products("onednn", 2.0, 6e-7)
+    monkeypatch.setattr(products, "probe", lambda: found)
+    monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
+    train("--precision", "bf16")
+    assert description(name)["training"]["precision"] == "bf16"
+    assert [machine["products"] for machine in description(name)["made_with"]] == ["onednn"]
+    train("--if-changed", "redo", "-S", "compute.products=default")
+    assert description(name)["training"]["precision"] == "fp32"
+    assert [machine["products"] for machine in description(name)["made_with"]] == ["default"]
+    before = tree(Path("heads/sample", name))
+    train()  # other products make no other head of it
+    assert tree(Path("heads/sample", name)) == before
+    assert pipeline("score", "--feature", "region")[0] == 0
+    made_with = dict(zarr.open_group(Path("similarities/sample", f"{name}.zarr"), mode="r").attrs)["made_with"]
+    assert made_with["products"] == "onednn"
+    code, _, err = pipeline("train", "--feature", "region", "-S", "compute.products=mkl")
+    assert (code, "compute.products" in err) == (2, True)
 
 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:

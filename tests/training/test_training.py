@@ -15,6 +15,7 @@ import torch
 from folders import tree
 
 from pipeline import settings, training
+from pipeline.compute import half, machine, products
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, StoreError, ledger
@@ -151,6 +152,53 @@ def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.Job, tmp_pat
         training.train(job, on_step=cut)
     training.train(job)
     assert tree(job.folder) == tree(whole.folder)
+
+
+def test_head_json_says_which_machines_trained_it(job: training.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(epoch: int, step: int, log: object) -> None:
+        if (epoch, step) == (1, 2):
+            raise Cut
+
+    def made_with() -> list[dict[str, object]]:
+        described: dict[str, list[dict[str, object]]] = json.loads((job.folder / "head.json").read_text())
+        return described["made_with"]
+
+    first = machine.record()
+    assert first.keys() == {"torch", "processor", "threads", "products"}
+    for _ in range(2):  # going on where one was, it is named once
+        with pytest.raises(Cut):
+            training.train(job, on_step=cut)
+        assert made_with() == [first]
+    products.use("onednn")
+    training.train(job)
+    assert made_with() == [first, first | {"products": "onednn"}]
+    products.use("default")
+    before = tree(job.folder)
+    training.train(job)  # it is finished: this machine has no part in it
+    assert tree(job.folder) == before
+
+
+@pytest.mark.parametrize("kind", ["default", "onednn"])
+def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.Job, kind: products.Kind,
+                                                               tmp_path: Path) -> None:
+    products.use(kind)
+    again = replace(job, folder=tmp_path / "again")
+    training.train(job)
+    training.train(again)
+    assert tree(job.folder) == tree(again.folder)
+
+
+def test_half_precision_that_is_slow_here_is_refused_before_anything_is_written(
+        job: training.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = replace(job, training=job.training.model_copy(update={"precision": "bf16"}))
+    monkeypatch.setattr(half, "slowdown", lambda precision: 499.0)
+    with pytest.raises(InputError, match="precision bf16: this CPU multiplies 499 times slower"):
+        training.train(short)
+    assert not job.folder.exists()
+    monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
+    trained = training.train(short)
+    monkeypatch.setattr(half, "slowdown", lambda precision: 499.0)
+    assert training.train(short) == trained  # it is finished
 
 
 def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job) -> None:

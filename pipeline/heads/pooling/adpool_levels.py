@@ -84,9 +84,12 @@ class BothLevels(torch.autograd.Function):
             _, v = below_greatest(gather_chunk(items[part], index))
             g = of_token[part]
             of_theta = (g.unsqueeze(1) @ v).squeeze(1)
+            mask = rows(padding, part)
+            if mask is not None:  # what stands in padding may be large enough to overflow
+                of_theta.masked_fill_(mask, 0.0)
             s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
             of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
-            delta = without(rows(padding, part), v.exp())
+            delta = without(mask, v.exp())
             # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
             delta.mul_((of_embedding[part] / total[part]).unsqueeze(2))
             of_u = v.sub_((below[part] - 1).unsqueeze(2)).mul_(delta)

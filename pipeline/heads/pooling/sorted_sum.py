@@ -50,13 +50,13 @@ class SortedSum(torch.autograd.Function):
             pooled[part] = (ordered @ theta[part].unsqueeze(2)).squeeze(2)
 
         in_chunks(pool, items)
-        ctx.save_for_backward(items, theta, order)
+        ctx.save_for_backward(items, valid, theta, order)
         return pooled
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, theta, order = ctx.saved_tensors
+        items, valid, theta, order = ctx.saved_tensors
         of_items, of_theta = torch.empty_like(items), torch.empty_like(theta)
 
         def pull_back(part: slice) -> None:
@@ -66,4 +66,4 @@ class SortedSum(torch.autograd.Function):
             of_items[part] = scatter_chunk(g * theta[part].unsqueeze(1), index)
 
         in_chunks(pull_back, items)
-        return of_items, None, of_theta
+        return of_items, None, of_theta.masked_fill_(~valid, 0.0)
