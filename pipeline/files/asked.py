@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest, sha256
 
 FILE = "asked.json"
@@ -25,9 +26,7 @@ def write(folder: Path, request: Mapping[str, Any], wrote: Iterable[str]) -> Non
         wrote: files of the folder, by their names there, which must stay as they are.
     """
     record = {"request": digest(dict(request)), "wrote": {name: sha256(folder / name) for name in wrote}}
-    partial = folder / f"{FILE}.partial"
-    partial.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    partial.replace(folder / FILE)
+    write_text(folder / FILE, json.dumps(record, indent=1))
 
 
 def files(folder: Path) -> list[str]:

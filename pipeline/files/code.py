@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from pipeline.files.atomic import write_text
+
 PACKAGE = Path(__file__).parents[1]
 FILE = "code.json"
 Digests = Mapping[str, str]
@@ -52,9 +54,7 @@ def changed(folder: Path, now: Digests) -> list[str]:
 
 def write(folder: Path, digests: Digests) -> None:
     """Leave in a folder which code makes what it holds."""
-    partial = folder / f"{FILE}.partial"
-    partial.write_text(json.dumps(dict(digests), indent=1), encoding="utf-8")
-    partial.replace(folder / FILE)
+    write_text(folder / FILE, json.dumps(dict(digests), indent=1))
 
 
 def named(modules: Collection[str]) -> str:

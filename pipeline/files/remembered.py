@@ -9,11 +9,12 @@ index. It is for commands that ask often and only compare; `pipeline trace` comp
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from pipeline.files.atomic import write_text
 
 # A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
 SETTLED = 2 * 10**9
@@ -58,13 +59,8 @@ class Remembered:
             return {}
 
     def _write(self, tree: dict[str, object]) -> None:
-        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(json.dumps(tree, indent=1), encoding="utf-8")
-            partial.replace(self.path)
-        except OSError:  # a root that is read alone, or full: digests are computed again
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a root that is read-only, or full: digests are computed again
+            write_text(self.path, json.dumps(tree, indent=1), durable=False)
 
 
 def _state(file: Path) -> list[int] | None:

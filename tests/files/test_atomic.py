@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from full_disk import no_file_larger_than
 
 from pipeline.files import atomic
 from pipeline.store import shard_file
 from pipeline.training import checkpoint
 
 LIMIT = 1 << 16
-
-
-@contextmanager
-def no_file_larger_than(size: int) -> Iterator[None]:
-    """As on a full disk, writing fails midway."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def large_text(path: Path) -> None:

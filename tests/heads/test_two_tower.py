@@ -47,3 +47,18 @@ def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
 def test_half_precision_features_are_taken() -> None:
     model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
     assert model.embed_images(torch.randn(2, 3, 6).half(), torch.tensor([3, 2])).dtype == torch.float32
+
+
+def test_a_long_caption_does_not_lengthen_the_padding_of_others() -> None:
+    torch.manual_seed(0)
+    model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")).eval()
+    tokens, lengths = torch.randint(1, 20, (5, 500)), torch.tensor([7, 500, 3, 400, 128])
+    alone = [model.embed_captions(tokens[[row], :length], lengths[[row]]) for row, length in enumerate(lengths)]
+    seen: list[tuple[int, ...]] = []
+    model.text.register_forward_pre_hook(lambda _, arguments: seen.append(tuple(arguments[0].shape)))
+    torch.testing.assert_close(model.embed_captions(tokens, lengths), torch.cat(alone), atol=1e-5, rtol=0)
+    assert seen == [(3, 128), (2, 500)]
+    seen.clear()
+    model.embed_captions(tokens[[1, 3]], lengths[[1, 3]])
+    model.embed_captions(tokens[[0, 2], :7], lengths[[0, 2]])
+    assert seen == [(2, 500), (2, 7)]

@@ -213,3 +213,10 @@ def test_a_format_can_be_named_and_an_unknown_one_is_refused(folder: Path) -> No
     assert len(manifest.build("mine", folder, file, "csv").table) == 4
     with pytest.raises(InputError, match="--format 'tsv': expected one of karpathy, csv"):
         manifest.build("mine", folder, file, "tsv")
+
+
+def test_a_link_that_leads_in_a_circle_is_no_image(folder: Path) -> None:
+    (folder / "circle.png").symlink_to("circle.png")
+    with pytest.raises(InputError, match=r"circle\.png: no such image, though dataset\.json names it"):
+        build(folder, [entry(0), entry(9, filename="circle.png")])
+    assert build(folder, [entry(0)]).images["file"].tolist() == ["0.png"]

@@ -17,8 +17,10 @@ import pandas as pd
 import pytest
 import zarr
 from folders import tree
+from full_disk import no_file_larger_than
 
 from pipeline.compute import half, products
+from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
@@ -151,6 +153,39 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
     assert "--recipe goes without --head" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
     assert "score needs --feature" in refused("score")
     assert "no head there" in refused("score", "--feature", "region")
+
+
+def test_two_runs_do_not_train_one_head_at_once(train: Callable[..., list[str]], pipeline: Any, refused: Any) -> None:
+    (name,) = train("--pooling", "max")
+    again = "train", "--feature", "region", "--pooling", "max", "--if-changed", "redo", *SMALL, "-S", \
+        "training.sample.batch_size=8"
+    before = tree(Path("heads/sample", name))
+    with exclusive(Path("heads/sample", name)):
+        assert f"heads/sample/{name}: another process is writing to it; wait for it to end" in refused(*again)
+        assert train("--pooling", "mean") == sorted([name, name.replace("max", "mean")])
+    assert tree(Path("heads/sample", name)) == before
+    assert pipeline(*again)[0] == 0
+    assert tree(Path("heads/sample", name)) != before
+
+
+def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(train: Callable[..., list[str]],
+                                                                     pipeline: Any) -> None:
+    command = "train", "--feature", "region", "--out", "full", *SMALL
+    train("--out", "whole")
+    with no_file_larger_than(15_000):
+        code, _, err = pipeline(*command)
+    assert code == 1
+    assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; what was finished is kept, "
+                                            "run again to go on")
+    assert not list(Path("full").glob("*.partial"))
+    assert pipeline(*command)[0] == 0
+    assert Path("full/best.safetensors").read_bytes() == Path("whole/best.safetensors").read_bytes()
+
+
+def test_images_are_for_heads_that_read_them(train: Callable[..., list[str]], refused: Any) -> None:
+    train()
+    assert "--images is for a fine-tuned head" in refused("score", "--feature", "region", "--images", ".")
+    assert not Path("similarities").exists()
 
 
 def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]]) -> None:

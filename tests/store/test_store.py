@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from pipeline.store import (
     verify,
     write_shard,
 )
+from pipeline.store.reader import all_finite
 
 IDS = np.arange(100, 111)
 SIZES = np.arange(1000, 1011)  # bytes of the image files
@@ -81,6 +83,23 @@ def test_reads_into_a_dirty_buffer(made: Path) -> None:
     for wrong in (np.empty((2, 3, 4), np.float32), np.empty((3, 3, 4), np.float16), out[:, ::-1]):
         with pytest.raises(ValueError, match="out: expected"):
             FeatureStore(made).read(np.array([1, 3]), wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(tmp_path: Path, dtype: str, value: float) -> None:
+    path, sizes = tmp_path / "s.zarr", replace(layout(), dtype=dtype)
+    fill(path, sizes)
+    store, rows = FeatureStore(path), np.array([8, 6, 8])
+    zarr.open_group(path, mode="r+")["features"][6, 0, 3] = value  # type: ignore[index]
+    with pytest.raises(StoreError, match=r"s\.zarr: image 106 \(row 6\) has a value that is not finite in item 0"):
+        store.read(rows)
+    assert store.read(np.array([8, 7]))[1].tolist() == [3, 2]
+
+
+def test_every_float16_is_finite_or_not() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    assert [all_finite(value) for value in every[:, None]] == np.isfinite(every).tolist()
 
 
 def test_is_plain_zarr(made: Path) -> None:

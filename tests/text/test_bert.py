@@ -16,6 +16,7 @@ import torch
 from transformers import (
     AutoModel,
     AutoTokenizer,
+    BertConfig,
     BertTokenizerFast,
     DistilBertConfig,
     GPT2Config,
@@ -184,6 +185,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
 SIZES = {"vocab_size": len(PIECES), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
          "intermediate_size": 8, "max_position_embeddings": 16}
 NARROW: dict[str, PreTrainedConfig] = {
+    "bert": BertConfig(**SIZES),
     "distilbert": DistilBertConfig(vocab_size=len(PIECES), dim=8, n_layers=1, n_heads=2, hidden_dim=8,
                                    max_position_embeddings=16),
     "roberta": RobertaConfig(**SIZES), "gpt2": GPT2Config(vocab_size=len(PIECES), n_embd=8, n_layer=1, n_head=2),
@@ -215,6 +217,35 @@ def test_other_networks_are_refused(tmp_path: Path, kind: str) -> None:
     training = checkpoint_of(kind, tmp_path)
     with pytest.raises(InputError, match=f"is a {kind}; expected one of bert, distilbert"):
         BertText.learn([], training)
+
+
+@pytest.mark.parametrize("kind", ["bert", "invented"])
+def test_no_code_of_a_folder_runs_and_nobody_is_asked(tmp_path: Path, kind: str,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the folder is named in the settings, or is a head's that somebody gave away."""
+    ran = tmp_path / "ran"
+    folder = tmp_path / "bert"
+    training = checkpoint_of("bert", folder)
+    BertText.learn([], training).save(tmp_path / "text")
+    for each in (folder, tmp_path / "text"):
+        (each / "own.py").write_text(f"from pathlib import Path\nPath({str(ran)!r}).touch()\n"
+                                     "from transformers import BertConfig as C, BertModel as N, BertTokenizerFast as T")
+        for file, more in (("config.json", {"model_type": kind, "_attn_implementation": "somebody/kernels"}),
+                           ("tokenizer_config.json", {"tokenizer_class": "T"})):
+            own = {"auto_map": {"AutoConfig": "own.C", "AutoModel": "own.N", "AutoTokenizer": ["own.T", "own.T"]}}
+            (each / file).write_text(json.dumps({**json.loads((each / file).read_text()), **own, **more}))
+    monkeypatch.setattr("builtins.input", lambda *question: pytest.fail("asked"))
+    if kind == "bert":  # read as the BERT that it is
+        text = BertText.learn([], training)
+        text.encoder(4, training)
+        BertText.load(tmp_path / "text").encoder(4, training)
+        assert encode(text, ["a b"]) == [[2, 5, 6, 3]]
+    else:
+        with pytest.raises(InputError, match="is a invented; expected one of bert, distilbert"):
+            BertText.learn([], training)
+        with pytest.raises(InputError, match="text: no tokenizer that can be read"):
+            BertText.load(tmp_path / "text")
+    assert not ran.exists()
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:

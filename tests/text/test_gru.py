@@ -99,3 +99,17 @@ def test_a_copy_reads_alike() -> None:
     assert torch.equal(encoder(tokens, lengths), deepcopy(encoder)(tokens, lengths))
     with torch.inference_mode():
         assert torch.equal(encoder(tokens, lengths), encoder(tokens, lengths))
+
+
+@pytest.mark.filterwarnings("error:Dynamo does not know")  # what torch.compile cannot follow is marked
+def test_a_head_that_is_compiled_reads_captions_as_before() -> None:
+    torch.manual_seed(0)
+    encoder = BiGRU(20, 4, 5)
+    compiled = torch.compile(encoder, backend="eager")
+    for lengths in ([4, 7, 1], [2, 2]):
+        tokens = torch.randint(20, (len(lengths), max(lengths)))
+        results = []
+        for one in (encoder, compiled):
+            states = one(tokens, torch.tensor(lengths))
+            results.append([states.detach(), *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))])
+        torch.testing.assert_close(*results)
