@@ -94,9 +94,10 @@ def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Flo
 
 def _share(worth: Floats, key: npt.NDArray[Any], weight: float) -> None:
     """Gives candidates in order [Q, n] that are tied with their neighbours, by their keys, their mean rank's worth."""
-    row, place = np.nonzero(key[:, 1:] == key[:, :-1])  # tied with the next
-    if not len(row):
+    tied_with_next = np.flatnonzero(key[:, 1:] == key[:, :-1])
+    if not len(tied_with_next):
         return
+    row, place = np.divmod(tied_with_next, key.shape[1] - 1)
     begins = np.flatnonzero(np.concatenate([[True], (np.diff(row) != 0) | (np.diff(place) != 1)]))
     tied = np.diff(begins, append=len(row)) + 1
     first = row[begins] * key.shape[1] + place[begins]

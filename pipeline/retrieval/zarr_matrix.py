@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -93,6 +94,9 @@ class _Mapped:
     def __init__(self, values: zarr.Array[Any]) -> None:
         self.values, self.chunks = values, (values.chunks[0], values.chunks[1])
         self.dtype = values.dtype.newbyteorder("<")
+        # A block of columns lies in all chunks of a column, in pieces: maps made anew would find each page anew.
+        down = ceil(values.shape[0] / values.chunks[0])
+        self._chunk = lru_cache(maxsize=down + 4)(partial(_map, values, self.dtype))
 
     def block(self, images: Index, captions: Index) -> npt.NDArray[Any]:
         parts = [_by_chunk(index, size, chunk)
@@ -125,11 +129,13 @@ class _Mapped:
                 cells[here] = chunk[images[here] % tall, captions[here] % wide]
         return cells
 
-    def _chunk(self, piece: Piece) -> npt.NDArray[Any]:
-        try:
-            return np.memmap(file_of(self.values, piece), self.dtype, "r", shape=self.chunks)
-        except (OSError, ValueError) as error:  # gone, or shorter than it was
-            raise damaged(self.values, piece, error) from None
+
+def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> npt.NDArray[Any]:
+    """A chunk's file, mapped to be read alone. Raises InputError where it is gone or cut short since it was opened."""
+    try:
+        return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))
+    except (OSError, ValueError) as error:
+        raise damaged(values, piece, error) from None
 
 
 def _by_chunk(index: Index, size: int, chunk: int) -> list[tuple[int, Index, Index]]:
