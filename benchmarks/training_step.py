@@ -34,12 +34,14 @@ TOKENS = (8, 18)
 
 
 def data(pairs: int, width: int) -> Batch:
-    """Random pairs: a fifth of each image's items left out, captions of different lengths."""
+    """Random pairs: a fifth of each image's items left out; captions of different lengths, words by Zipf's law."""
     torch.manual_seed(0)
     counts = (torch.rand(pairs, ITEMS) > 0.2).sum(1)
     lengths = torch.randint(*TOKENS, (pairs,))
-    return Batch(torch.randn(pairs, int(counts.max()), width), counts,
-                 torch.randint(len(SPECIAL), WORDS, (pairs, int(lengths.max()))), lengths, torch.arange(pairs))
+    frequency = 1 / torch.arange(1, WORDS - len(SPECIAL) + 1)
+    tokens = len(SPECIAL) + torch.multinomial(frequency, pairs * int(lengths.max()), replacement=True)
+    return Batch(torch.randn(pairs, int(counts.max()), width), counts, tokens.view(pairs, -1), lengths,
+                 torch.arange(pairs))
 
 
 def words() -> BiGRUText:
