@@ -45,7 +45,9 @@ class BiGRU(nn.Module):
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
             different, which = numbers.unique(return_inverse=True)
-            states = read(self.onward, self.rearward, self.embedding(different), which, packing)
+            # How many steps there are depends on the data, which torch.compile cannot follow.
+            reading = torch.compiler.disable(read) if torch.compiler.is_compiling() else read
+            states = reading(self.onward, self.rearward, self.embedding(different), which, packing)
         else:
             states = self._read_by_torch(self.embedding(numbers), packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])

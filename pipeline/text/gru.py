@@ -21,7 +21,6 @@ from pipeline.text.packing import Packing
 WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 
 
-@torch.compiler.disable  # how many steps there are depends on the data
 def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing: Packing) -> Tensor:
     """The hidden states of two one-layer GRUs with biases, one of which reads each caption from its end, averaged.
 
