@@ -168,17 +168,16 @@ def test_two_runs_do_not_train_one_head_at_once(train: Callable[..., list[str]],
     assert tree(Path("heads/sample", name)) != before
 
 
-def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(train: Callable[..., list[str]],
-                                                                     pipeline: Any) -> None:
-    command = "train", "--feature", "region", "--out", "full", *SMALL
-    train("--out", "whole")
+def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(project: Path, pipeline: Any) -> None:
+    command = "train", "--feature", "region", *SMALL, "--out"
+    assert pipeline(*command, "whole")[0] == 0
     with no_file_larger_than(15_000):
-        code, _, err = pipeline(*command)
+        code, _, err = pipeline(*command, "full")
     assert code == 1
     assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; what was finished is kept, "
                                             "run again to go on")
     assert not list(Path("full").glob("*.partial"))
-    assert pipeline(*command)[0] == 0
+    assert pipeline(*command, "full")[0] == 0
     assert Path("full/best.safetensors").read_bytes() == Path("whole/best.safetensors").read_bytes()
 
 
