@@ -23,7 +23,8 @@ Digests = Mapping[str, str]
 def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
     """The digests of modules and of all that they import, directly or not, in these rooms.
 
-    A package's own file is left out: it lists what the package offers, and a further entry changes nothing.
+    Of a package's own file functions and classes count. The rest lists what the package offers, where a further entry
+    changes nothing.
 
     Args:
         roots: modules, such as "pipeline.training.loop".
@@ -36,10 +37,10 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
     waiting = list(roots)
     while waiting:
         module = waiting.pop()
-        if module not in found and module.startswith(tuple(f"{room}." for room in rooms)):
+        if module not in found and f"{module}.".startswith(tuple(f"{room}." for room in rooms)):
             digest, imports = _read(module)
             found[module] = digest
-            waiting += imports
+            waiting += () if module in rooms else imports  # a room offers more than what was asked for
     return {module: digest for module, digest in sorted(found.items()) if digest}
 
 
@@ -65,7 +66,7 @@ def named(modules: Collection[str]) -> str:
 
 @cache
 def _read(module: str) -> tuple[str, tuple[str, ...]]:
-    """A module's digest, "" for a package, and what it imports of ours."""
+    """A module's digest, "" for a package without code, and what it imports of ours."""
     place = PACKAGE.parent.joinpath(*module.split("."))
     package = place / "__init__.py"
     file = package if package.is_file() else place.with_suffix(".py")
@@ -74,7 +75,9 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     imports = tuple(_imports(tree))
     if file == package:
-        return "", imports
+        tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        if not tree.body:
+            return "", imports
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [each for each in node.body if not _is_text(each)]

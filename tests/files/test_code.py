@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def train():
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package of four modules: training.loop imports heads.two_tower and, of another room, store."""
     for name, text in {"training/loop": LOOP, "heads/two_tower": "WIDTH = 4", "heads/pooling/__init__": "A = 1",
                        "heads/pooling/mean": "B = 2", "store": "C = 3"}.items():
@@ -31,7 +32,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     monkeypatch.setattr(code, "PACKAGE", tmp_path / "pipeline")
-    return tmp_path / "pipeline"
+    yield tmp_path / "pipeline"
+    code._read.cache_clear()  # the modules of these names are others again
 
 
 def digests(*more: str) -> dict[str, str]:
@@ -67,3 +69,11 @@ def test_an_engine_depends_on_its_own_files() -> None:
     assert {"pipeline.extractors.grid", "pipeline.extractors.network", "pipeline.files.images"} <= grid.keys()
     assert not any(".butd" in module for module in grid)
     assert "pipeline.extractors.butd.network" in detector
+
+
+def test_functions_of_a_package_count_and_what_it_lists_does_not(package: Path) -> None:
+    before, file = digests(), package / "heads" / "pooling" / "__init__.py"
+    file.write_text("A = 2", encoding="utf-8")
+    assert digests() == before
+    file.write_text("A = 1\n\n\ndef build(name):\n    return 'max'\n", encoding="utf-8")
+    assert digests().keys() - before.keys() == {"pipeline.heads.pooling"}
