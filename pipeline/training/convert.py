@@ -46,8 +46,12 @@ def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
         raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
     job.check(text)
     with exclusive(job.folder):
-        job.claim(text)
-        checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
+        try:
+            job.claim(text)
+            checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
+            job.drop_replaced()
+        finally:
+            job.put_back()
 
 
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:

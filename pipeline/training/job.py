@@ -29,6 +29,9 @@ from pipeline.training.processes import Alone, Processes
 from pipeline.training.request import made_by
 from pipeline.training.source import Photographs, Source, described, has_class_token, networks
 
+REPLACED = ".replaced"
+"""Where a head lies that another one is to replace."""
+KEPT = (*checkpoint.FILES, code.FILE, asked.FILE, "text")
 ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
 their digest tells."""
@@ -144,8 +147,7 @@ class Job:
         Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
         """
         if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
-            for file in (*checkpoint.FILES, code.FILE, asked.FILE):
-                (self.folder / file).unlink(missing_ok=True)
+            self._set_aside()
         if (self.folder / "head.json").exists() and self._holds(words):
             self._go_on()
             return
@@ -160,6 +162,30 @@ class Job:
         aside = {"aside": self.training.model_dump(include=ASIDE), "content": self.content,
                  "networks": networks(self.source, words, self.origin), "made_with": [machine.record()]}
         self._write(self.description(words) | aside)
+
+    def _set_aside(self) -> None:
+        """Keep the head that is replaced until the new one has a finished epoch; see `put_back`."""
+        kept = self.folder / REPLACED
+        kept.mkdir()
+        for name in KEPT:  # the last epoch first: without it the head counts as set aside
+            if (self.folder / name).exists():
+                (self.folder / name).rename(kept / name)
+
+    def put_back(self) -> None:
+        """Give the folder back the head that was being replaced, unless the new one has a finished epoch."""
+        kept = self.folder / REPLACED
+        if not kept.is_dir():
+            return
+        if not (self.folder / "last.safetensors").exists():
+            for name in reversed(KEPT):
+                if (kept / name).exists():
+                    shutil.rmtree(self.folder / name, ignore_errors=True)  # of the words, which are a folder
+                    (kept / name).rename(self.folder / name)
+        self.drop_replaced()
+
+    def drop_replaced(self) -> None:
+        """Delete the head that was replaced: the new one is whole."""
+        shutil.rmtree(self.folder / REPLACED, ignore_errors=True)
 
     def _go_on(self) -> None:
         """Record the machine of a head that is not finished, where it is another than before."""

@@ -59,8 +59,13 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
     job.check(text)
     if not job.finished(text):
         half.refuse_slow(job.training.precision, job.training.device)
-    with exclusive(job.folder) if job.processes.rank == 0 else nullcontext():
-        return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)
+    first = job.processes.rank == 0
+    with exclusive(job.folder) if first else nullcontext():
+        try:
+            return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)
+        finally:
+            if first:
+                job.put_back()
 
 
 def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_step: OnStep, on_epoch: OnEpoch,
@@ -68,6 +73,7 @@ def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_
     first = job.processes.rank == 0
     job.processes.wait()
     if first:
+        job.put_back()  # of a run that was killed
         job.claim(text)
     job.processes.wait()
     state = checkpoint.state(job.folder)
@@ -93,6 +99,7 @@ def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_
             state.history[-1] |= _row(metrics)
             checkpoint.write_steps(job.folder, epoch, logs)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
+            job.put_back()  # a head that was replaced is needed no more
             on_epoch(state.history[-1])
         job.processes.wait()
     return state

@@ -65,3 +65,27 @@ def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.
     monkeypatch.setattr(checkpoint, "save_tensors", save)
     training.train(job)
     assert tree(job.folder)["best.safetensors"] == tree(whole.folder)["best.safetensors"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_head_that_is_replaced_stays_until_the_new_one_has_an_epoch(
+        job: training.Job, monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
+    training.train(job)
+    before = tree(job.folder)
+    other = replace(job, seed=1, if_changed="redo")
+
+    def stop(epoch: int, step: int, log: object) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        if killed:  # nothing is tidied up; the next run does it
+            patched.setattr(training.Job, "put_back", lambda self: None)
+        with pytest.raises(Stopped):
+            training.train(other, on_step=stop)
+    if killed:
+        with pytest.raises(Stopped):
+            training.train(other, on_step=stop)
+    assert tree(job.folder) == before
+    training.train(other)
+    assert tree(job.folder)["best.safetensors"] != before["best.safetensors"]
+    assert not (job.folder / ".replaced").exists()
