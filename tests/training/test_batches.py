@@ -1,0 +1,78 @@
+"""Batches: every caption once an epoch with its own image, the same ones for the same seed, epoch and step."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+from pipeline.text.base import encode
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+from pipeline.training.batches import TrainingBatches, drop
+
+
+def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
+    split = scenes.split("train")
+    return TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, seed, 0.2, 0.2)
+
+
+def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, store: FeatureStore) -> None:
+    source = batches(scenes, store)
+    source.drop_items = source.drop_tokens = 0
+    seen: Counter[tuple[int, ...]] = Counter()
+    expected: Counter[tuple[int, ...]] = Counter()
+    split = scenes.split("train")
+    for caption, image in zip(split.captions, split.image_ids[split.caption_image], strict=True):
+        expected[int(image), *encode(source.text, [caption])[0]] += 1
+    for batch in source.epoch(0):
+        for tokens, length, image, items in zip(batch.tokens, batch.lengths, batch.image_ids, batch.items, strict=True):
+            seen[int(image), *tokens[:length].tolist()] += 1
+            row = int(split.store_rows[split.image_ids.tolist().index(int(image))])
+            assert torch.equal(items, torch.from_numpy(store.read(np.array([row]))[0][0]))
+    assert seen == expected
+    assert sum(seen.values()) == 80
+
+
+def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: FeatureStore) -> None:
+    def all_of(seed: int, epoch: int) -> list[torch.Tensor]:
+        return [batch.image_ids for batch in batches(scenes, store, seed).epoch(epoch)]
+    one = all_of(0, 1)
+    assert all(torch.equal(a, b) for a, b in zip(one, all_of(0, 1), strict=True))
+    for other in (all_of(0, 2), all_of(1, 1)):
+        assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_what_the_reading_thread_raises_is_raised(scenes: Manifest, store: FeatureStore,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    source = batches(scenes, store)
+    monkeypatch.setattr(store, "read", lambda rows: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(source.epoch(0))
+
+
+def test_dropped_items_leave_the_others_in_order() -> None:
+    items = np.arange(2 * 50).reshape(2, 50, 1).astype(np.float16) + 1
+    items[1, 30:] = 0
+    chosen = np.random.default_rng(0).random((2, 50)) < 0.2
+    out, counts = drop(items, np.array([50, 30]), chosen)
+    for row, (kept, count) in enumerate(zip(out[..., 0], counts, strict=True)):
+        assert (np.diff(kept[:count]) > 0).all()
+        assert set(kept[:count]) <= set(items[row, :, 0])
+        assert (kept[count:] == 0).all()
+    assert 30 < counts[0] < 50
+    assert out.shape[1] == counts.max()
+    assert drop(items, np.array([50, 30]), np.zeros((2, 50), bool))[1].tolist() == [50, 30]
+    assert drop(items, np.array([50, 30]), np.ones((2, 50), bool))[1].tolist() == [1, 1]
+
+
+def test_same_image_masks_the_other_captions_of_an_image(scenes: Manifest, store: FeatureStore) -> None:
+    batch = next(iter(batches(scenes, store).epoch(0)))
+    same = batch.same_image()
+    assert same.diagonal().all()
+    assert same.sum() > len(same)  # 16 captions of 16 images: some image comes twice
+    assert torch.equal(same, same.T)

@@ -1,0 +1,182 @@
+"""Heads that are there: left, refused, made whole or trained anew, and never on other features than they say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from folders import tree
+
+from pipeline import training
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore, StoreError, ledger
+from pipeline.training import checkpoint
+
+
+def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job) -> None:
+    training.train(job)
+    before = tree(job.folder)
+    assert training.train(job).epochs == 3
+    assert tree(job.folder) == before
+    other = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 0.001}))
+    with pytest.raises(InputError, match=r"trained otherwise \(recipe_settings\)"):
+        training.train(other)
+    assert tree(job.folder) == before
+    training.train(replace(other, if_changed="redo"))
+    assert json.loads((job.folder / "head.json").read_text())["recipe_settings"]["learning_rate"] == 0.001
+
+
+def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    training.train(replace(job, training=job.training.model_copy(update={"pieces": 2})))
+    before = tree(job.folder)
+    elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
+    assert training.train(replace(job, training=elsewhere)).epochs == 3  # it is finished: nothing is to be done there
+    assert tree(job.folder) == before
+    described = json.loads((job.folder / "head.json").read_text())
+    assert described["aside"].items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
+    described["aside"]["device"] = "cuda"  # as a head from another machine
+    (job.folder / "head.json").write_text(json.dumps(described))
+    training.load_head(job.folder, scenes, store, "cpu")
+    for device in ("nowhere", "meta"):
+        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+            training.load_head(job.folder, scenes, store, device)
+        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+            training.train(replace(job, training=job.training.model_copy(update={"device": device, "epochs": 4}),
+                                   folder=job.folder / device))
+    with pytest.raises(InputError, match="device 'nowhere' is not here"):
+        training.launch(2, "nowhere")
+
+
+def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:
+    training.train(job)
+    training.train(replace(job, seed=1, folder=tmp_path / "other"))
+    assert (job.folder / "best.safetensors").read_bytes() != (tmp_path / "other" / "best.safetensors").read_bytes()
+
+
+def test_divergence_is_said(job: training.Job) -> None:
+    wild = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38}))
+    with pytest.raises(InputError, match=r"nan|NaN|finite"):
+        training.train(wild)
+
+
+def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    with pytest.raises(InputError, match="no head there"):
+        training.load_head(job.folder, scenes, store)
+    training.train(job)
+    shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
+    with pytest.raises(InputError, match="another manifest"):
+        training.load_head(job.folder, shorter, store)
+    words = job.folder / "text" / "vocabulary.json"
+    text = words.read_text()
+    words.write_text(text.replace("]", ', "newword"]'))
+    with pytest.raises(InputError, match="not the vocabulary"):
+        training.load_head(job.folder, scenes, store)
+    words.write_text(text)
+    (job.folder / "best.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="not a readable checkpoint"):
+        training.load_head(job.folder, scenes, store)
+
+
+@pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
+def test_training_is_not_thrown_away_unasked(job: training.Job, lost: str) -> None:
+    training.train(job)
+    (job.folder / lost).unlink()
+    before = tree(job.folder)
+    with pytest.raises(InputError, match=f"has lost {lost}; put that back, or --if-changed redo"):
+        training.train(job)
+    assert tree(job.folder) == before
+
+
+@pytest.mark.parametrize("lost", ["best.safetensors", "head.json", "text", "text/vocabulary.json"])
+def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifest, store: FeatureStore,
+                                              lost: str) -> None:
+    training.train(job)
+    before = tree(job.folder)
+    shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
+    with pytest.raises(InputError, match="train"):
+        training.load_head(job.folder, scenes, store)
+    training.train(replace(job, if_changed="redo"))
+    assert tree(job.folder) == before
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(job: training.Job) -> None:
+    training.train(job)
+    tensors, metadata = checkpoint.load_tensors(job.folder / "last.safetensors")
+    metadata["history"] = metadata["history"][:1]
+    for gone in ("model.image_pooling.W_tok", "optimizer.0.exp_avg"):
+        checkpoint.save_tensors(job.folder / "last.safetensors",
+                                {name: value for name, value in tensors.items() if name != gone}, metadata)
+        with pytest.raises(InputError, match="does not hold all of the head; delete the folder"):
+            training.train(job)
+
+
+class Cut(Exception):
+    """Stands for a killed process."""
+
+
+def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+    def cut(epoch: int, step: int, log: object) -> None:
+        if epoch == 2:
+            raise Cut
+
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
+    with pytest.raises(InputError, match="not finished"):
+        training.load_head(job.folder, scenes, store)
+
+
+@pytest.fixture
+def copied(job: training.Job, tmp_path: Path) -> training.Job:
+    """The job with a store of its own, whose bytes may be changed."""
+    shutil.copytree(job.source.path, tmp_path / "region.zarr")
+    return replace(job, source=FeatureStore(tmp_path / "region.zarr"))
+
+
+def change(job: training.Job, array: str, told: bool = False) -> Path:
+    """Change a bit of an array of the first shard, and `told`, what the ledger says of it."""
+    dimensions = len(job.source.layout.arrays()[array][0]) + 1  # type: ignore[attr-defined]
+    file = ledger.shard_file(job.source.path, array, 0, dimensions)
+    content = bytearray(file.read_bytes())
+    content[1] ^= 1
+    file.write_bytes(content)
+    entry = ledger.read(job.source.path, 0)
+    assert entry is not None
+    if told:
+        ledger.write(job.source.path, replace(entry, checksums=entry.checksums | {array: ledger.checksum(file)}))
+    return file
+
+
+@pytest.mark.parametrize("array", ["features", "counts"])
+def test_features_whose_bytes_changed_are_not_trained_on(copied: training.Job, array: str) -> None:
+    file = change(copied, array)
+    with pytest.raises(StoreError, match="its bytes are not those that were written") as error:
+        training.train(copied)
+    assert str(file) in str(error.value)
+    assert not (copied.folder / "last.safetensors").exists()
+
+
+def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.Job) -> None:
+    training.train(copied)
+    change(copied, "features", told=True)
+    now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
+    assert now.source.identity == copied.source.identity
+    with pytest.raises(InputError, match="trained otherwise \\(the bytes of its features\\)"):
+        training.train(now)
+    best = (now.folder / "best.safetensors").read_bytes()
+    training.train(replace(now, if_changed="redo"))
+    assert (now.folder / "best.safetensors").read_bytes() != best
+
+
+def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: training.Job) -> None:
+    training.train(copied)
+    said = json.loads((copied.folder / "head.json").read_text())
+    del said["content"]
+    (copied.folder / "head.json").write_text(json.dumps(said))
+    change(copied, "features", told=True)
+    before = tree(copied.folder)
+    training.train(replace(copied, source=FeatureStore(copied.source.path)))
+    assert tree(copied.folder) == before
