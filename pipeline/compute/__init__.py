@@ -1,1 +1,1 @@
-"""How this machine computes: which kernel multiplies float32 matrices, whether bfloat16 pays, and what is recorded."""
+"""How this machine computes: kernels for float32 products, half precision, threads, memory, and what is recorded."""

@@ -1,8 +1,8 @@
-"""Attention keeps torch's own float32 products, in both passes and in whatever network it stands.
+"""Keep attention on torch's own float32 products, in the forward and the backward pass.
 
-torch's attention kernel for the CPU multiplies many small blocks, one after another. oneDNN prepares each such product
-anew: with 12 heads of 32 dimensions over 50 items the kernel becomes 6 times slower, its backward pass 8 times. So the
-kernel itself is wrapped where torch looks it up: no caller needs to know.
+torch's attention kernel for the CPU multiplies many small blocks in sequence, and oneDNN prepares each such product
+anew: with 12 heads of 32 dimensions over 50 items the kernel becomes 6 times slower, its backward pass 8 times. The
+kernel is therefore wrapped in torch's dispatch table, and no network needs to know about it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def keep_own_products() -> torch.library.Library:
     """Wrap torch's attention kernels for the CPU in `own_products`, once in a process.
 
     Returns:
-        what holds the wrapped kernels: they go when it goes.
+        The library that holds the wrapped kernels. They are unregistered when it is deleted.
     """
     library = torch.library.Library("aten", "IMPL")
     for name in KERNELS:
@@ -50,7 +50,7 @@ class _Inside:
 
 @contextmanager
 def own_products() -> Iterator[None]:
-    """Leave float32 products to torch's own choice within. Several threads may be inside at once."""
+    """Leave float32 products to torch's own choice inside the block. Several threads may be inside at once."""
     with _Inside.lock:
         if not _Inside.count and onednn.is_on():
             _Inside.before = True

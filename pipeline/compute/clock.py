@@ -1,4 +1,4 @@
-"""The time of two short calculations, one beside the other."""
+"""Compare the time of two short calculations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ REPEATS = 4
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """The least processor time of each over several calls in turn, after one call of each to warm up.
+    """Measure the least processor time of two calculations, called in turn, after one call of each to warm up.
 
-    On one thread, and in that thread's own processor time, so that other work on the machine changes little.
+    Both run on one thread and are timed by that thread's processor time, so that other work on the machine has little
+    influence.
+
+    Args:
+        first: A calculation.
+        second: Another one.
+
+    Returns:
+        The least seconds of each.
     """
     times: tuple[list[float], list[float]] = ([], [])
     threads = torch.get_num_threads()

@@ -21,10 +21,10 @@ def refuse_slow(precision: str, device: str) -> None:
 
     Args:
         precision: "fp32", "bf16" or "fp16".
-        device: where it is to be used; only a CPU is probed, for some milliseconds, once a process.
+        device: A torch device. Only a CPU is probed, for some milliseconds, once in a process.
 
     Raises:
-        InputError: with the measured factor.
+        InputError: If half precision is slower; the message has the measured factor.
     """
     if precision in HALF and device == "cpu" and (slower := slowdown(precision)) > 1:
         raise InputError(f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
@@ -33,7 +33,14 @@ def refuse_slow(precision: str, device: str) -> None:
 
 @cache
 def slowdown(precision: str) -> float:
-    """Time of a product in half precision divided by that of the float32 product, on one thread of this CPU."""
+    """Measure how much slower a product is in half precision than in float32, on one thread of this CPU.
+
+    Args:
+        precision: "bf16" or "fp16".
+
+    Returns:
+        The time in half precision divided by the time in float32.
+    """
     left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     short = left.to(HALF[precision]), right.to(HALF[precision])
     half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)

@@ -1,4 +1,4 @@
-"""What made a result besides its inputs and settings: recorded beside it as `made_with`, and never compared."""
+"""The machine and libraries that made a result, recorded beside it as `made_with` and never compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def record() -> dict[str, str | int]:
-    """The machine as this process computes now.
+    """Describe the machine as this process uses it now.
 
     Returns:
         torch: its version. processor: the CPU's model name. threads: how many torch uses. products: how float32
@@ -22,7 +22,11 @@ def record() -> dict[str, str | int]:
 
 
 def processor() -> str:
-    """The CPU's model name, as the system gives it; its architecture where that is not known."""
+    """Name the CPU.
+
+    Returns:
+        Its model name, or its architecture where the system does not give one.
+    """
     cores = Path("/proc/cpuinfo")
     lines = cores.read_text(encoding="utf-8", errors="replace").splitlines() if cores.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

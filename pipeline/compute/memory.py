@@ -1,4 +1,4 @@
-"""Large tensors in memory that the process keeps, for training on a CPU."""
+"""Keep the memory of large tensors in the process, for training on a CPU."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ LARGEST = 2**31 - 1
 
 
 def keep_freed() -> bool:
-    """Have memory that tensors gave back stay with this process, for the next ones.
+    """Have the process keep the memory of deleted tensors for the next ones.
 
-    A step of training asks for the same hundreds of megabytes again and again. glibc gives large pieces back to the
-    system at once, and the system clears each page when it is touched anew: a tenth of a step's time. What a process
-    holds at most does not grow.
+    Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
+    the system clears each page when it is used again, which takes a tenth of a step. The peak memory does not grow.
 
     Returns:
-        whether it is so now: on Linux with glibc.
+        Whether it took effect: on Linux with glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

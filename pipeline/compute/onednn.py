@@ -8,18 +8,30 @@ import torch
 
 
 def has_switch() -> bool:
-    """Whether this torch has oneDNN and the switch (torch 2.9), and gives out its kernels (2.10, for `attention`)."""
+    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for `attention`).
+
+    Returns:
+        Whether products can be sent to oneDNN.
+    """
     return (torch.backends.mkldnn.is_available() and hasattr(torch.backends.mkldnn, "matmul")
             and hasattr(torch.library, "get_kernel"))
 
 
 def is_on() -> bool:
-    """Whether products go to oneDNN now."""
+    """Read the switch.
+
+    Returns:
+        Whether products go to oneDNN now.
+    """
     return has_switch() and _of_products().fp32_precision == "bf16"
 
 
 def turn(on: bool) -> None:
-    """Send products to oneDNN from now on, or leave them to torch's own choice."""
+    """Set the switch.
+
+    Args:
+        on: True to send products to oneDNN, False to leave them to torch's own choice.
+    """
     _of_products().fp32_precision = "bf16" if on else "ieee"
 
 

@@ -1,8 +1,8 @@
-"""Float32 matrix products on the CPU: by torch's own choice of library, or by oneDNN where a probe finds that better.
+"""Choose how the CPU multiplies float32 matrices: torch's default, or oneDNN where a probe finds it better.
 
-torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. Its switch for reduced precision
-sends them to oneDNN. On CPUs with AMX oneDNN then rounds the factors to bfloat16; on others it computes in float32, and
-that is what is wanted here. So both speed and error are measured before the switch is used.
+torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. torch's switch for reduced
+precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the factors to bfloat16, which is not
+wanted; on others it computes in float32. Both speed and error are therefore measured before the switch is used.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ factors rounded to bfloat16 2e-3."""
 
 @dataclass(frozen=True)
 class Products:
-    """What was chosen.
+    """The choice, and the measurements it rests on.
 
     Attributes:
         kind: "onednn", or "default" for torch's own choice.
-        faster: time of the default divided by time of oneDNN; None where nothing was measured.
-        error: relative root mean square error of oneDNN; None where nothing was measured.
+        faster: Time of the default divided by time of oneDNN; None where nothing was measured.
+        error: Relative root mean square error of oneDNN; None where nothing was measured.
     """
 
     kind: Kind
@@ -63,7 +63,11 @@ def apply(setting: Setting = "auto") -> Products:
 
 @cache
 def probe() -> Products:
-    """Measure both ways on this machine, on one thread."""
+    """Measure both ways on this machine, on one thread.
+
+    Returns:
+        The better one, with the measurements.
+    """
     if not onednn.has_switch():
         return Products("default")
     before, (rows, inner, columns) = current(), SHAPE
@@ -84,20 +88,24 @@ def probe() -> Products:
 
 
 def choose(faster: float, error: float) -> Products:
-    """oneDNN where it is faster and as good as float32.
+    """Choose oneDNN where it is faster and as accurate as float32.
 
     Args:
-        faster: time of the default divided by time of oneDNN.
-        error: relative root mean square error of oneDNN.
+        faster: Time of the default divided by time of oneDNN.
+        error: Relative root mean square error of oneDNN.
 
     Returns:
-        the choice, with what it was made by.
+        The choice, with these measurements.
     """
     return Products("onednn" if faster >= FASTER and error < LARGEST_ERROR else "default", faster, error)
 
 
 def use(kind: Kind) -> None:
-    """Multiply float32 matrices in this way from now on, in all threads of this process."""
+    """Multiply float32 matrices in this way from now on, in all threads of this process.
+
+    Args:
+        kind: "onednn" or "default".
+    """
     if kind == "onednn":
         attention.keep_own_products()
         onednn.turn(True)
@@ -106,5 +114,9 @@ def use(kind: Kind) -> None:
 
 
 def current() -> Kind:
-    """How this process multiplies now."""
+    """Say how this process multiplies now.
+
+    Returns:
+        "onednn" or "default".
+    """
     return "onednn" if onednn.is_on() else "default"

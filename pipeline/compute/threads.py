@@ -1,5 +1,7 @@
-"""Several Python threads that share torch's threads: each runs whole short operations, where torch's own would meet
-after every one of them."""
+"""Python threads that share torch's threads among them.
+
+Each Python thread runs many short operations on its own; torch's threads would synchronise after each one.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,15 @@ class _Inside:
 
 @contextmanager
 def shared_out(parts: int | None = None) -> Iterator[int]:
-    """Have torch run on its threads' share for each of `parts`, in threads started meanwhile too.
+    """Give each of several Python threads a share of torch's threads, also those started inside.
 
-    Several Python threads may be inside at once: each leaves torch with what the first one found.
+    Several Python threads may be inside at once. The first one's number of threads is restored at the end.
 
     Args:
-        parts: into how many shares, of at least one thread; None: one thread for each.
+        parts: The number of shares, each of at least one thread; None: one thread for each.
 
     Yields:
-        how many threads torch had before.
+        The number of threads that torch had before.
     """
     with _Inside.lock:
         if not _Inside.count:
@@ -50,10 +52,16 @@ def shared_out(parts: int | None = None) -> Iterator[int]:
 
 
 def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
-    """The same work for another thread, where it gives the same bits.
+    """Wrap a function so that another thread computes the same bits.
 
-    Gradient and inference modes belong to a thread, and a tensor of this thread's inference mode may be written there.
-    So does the number of threads that products take, until torch's first own operation there.
+    Gradient mode, inference mode and the number of threads belong to a thread in torch. The wrapper sets them as they
+    are in the thread that calls this function, with gradients off.
+
+    Args:
+        work: A function of one argument.
+
+    Returns:
+        The wrapped function.
     """
     inference, threads = torch.is_inference_mode_enabled(), torch.get_num_threads()
 
@@ -65,9 +73,17 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
 
 
 def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argument) -> tuple[Result, Result]:
-    """work(one) and work(other) at once, each on half of torch's threads; in turn where there is one thread.
+    """Apply a function to two arguments at once, each on half of torch's threads; in sequence on one thread.
 
     No gradients are tracked.
+
+    Args:
+        work: A function of one argument.
+        one: The first argument.
+        other: The second argument.
+
+    Returns:
+        Both results.
     """
     with shared_out(2) as threads:
         alone = for_another_thread(work)

@@ -1,4 +1,4 @@
-"""What every objective shares: checks, precision, the log."""
+"""The base class of objectives: it checks shapes, sets the precision and holds the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pipeline.errors import InputError
 
 
 class Objective(nn.Module):
-    """From a batch's similarity matrix to a scalar loss.
+    """A loss over a batch's similarity matrix.
 
-    A subclass writes `loss`. After a call, `log` holds what the objective wants logged for that step.
+    A subclass implements `loss`. After a call, `log` holds the values to be logged for that step.
     """
 
     def __init__(self) -> None:
@@ -19,21 +19,25 @@ class Objective(nn.Module):
         self.log: dict[str, float] = {}
 
     def start_epoch(self, epoch: int) -> None:
-        """Told by the training loop before each epoch, counted from 0. Objectives with a schedule use it."""
-
-    def forward(self, similarity: Tensor, same_image: Tensor | None = None) -> Tensor:
-        """The loss of one batch, in float32 also under autocast (float64 stays).
+        """Prepare for an epoch. The training loop calls it before each one; objectives with a schedule override it.
 
         Args:
-            similarity: [B, B], cosine similarity of image (row) and caption (column); pairs on the diagonal.
-            same_image: bool [B, B], True where row and column come from one image, the diagonal included;
-                such pairs are no negatives. None: all but the diagonal are negatives, as in the papers.
+            epoch: The epoch, counted from 0.
+        """
+
+    def forward(self, similarity: Tensor, same_image: Tensor | None = None) -> Tensor:
+        """Compute the loss of one batch, in float32 also under autocast (float64 stays).
+
+        Args:
+            similarity: Float [B, B], cosine similarity of image (row) and caption (column); positives on the diagonal.
+            same_image: Bool [B, B], True where row and column belong to one image, the diagonal included; such pairs
+                are not used as negatives. None: every pair off the diagonal is a negative, as in the papers.
 
         Returns:
-            a scalar.
+            A scalar.
 
         Raises:
-            InputError: for other shapes or dtypes.
+            InputError: For other shapes or dtypes.
         """
         shape = list(similarity.shape)
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0 or not similarity.is_floating_point():
@@ -51,5 +55,16 @@ class Objective(nn.Module):
             return self.loss(working, ~positives)
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        """Similarity, float [B, B], and negatives, bool [B, B] (True where a pair is one), to a scalar."""
+        """Compute the loss from checked inputs. Subclasses implement it.
+
+        Args:
+            similarity: Float32 or float64 [B, B].
+            negatives: Bool [B, B], True where a pair is a negative.
+
+        Returns:
+            A scalar.
+
+        Raises:
+            NotImplementedError: In this base class.
+        """
         raise NotImplementedError

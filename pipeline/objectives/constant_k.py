@@ -1,4 +1,4 @@
-"""InfoNCE over a constant number of hardest negatives: AdOpt without its adaptation."""
+"""InfoNCE over a constant number of hardest negatives: AdOpt with a fixed K."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.objectives.base import Objective
-from pipeline.objectives.contrast import check_contrast, hardest_contrast
+from pipeline.objectives.hardest_infonce import check_options, hardest_infonce
 
 
 class ConstantK(Objective):
@@ -31,7 +31,7 @@ class ConstantK(Objective):
         super().__init__()
         if k < 1:
             raise InputError(f"constant_k needs k of at least 1, got {k}")
-        check_contrast(temperature, denominator, margin)
+        check_options(temperature, denominator, margin)
         self.k = k
         self.temperature = temperature
         self.denominator = denominator
@@ -40,4 +40,4 @@ class ConstantK(Objective):
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         hardest = min(self.k, len(similarity) - 1)
         self.log = {"negatives": float(hardest)}
-        return hardest_contrast(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
+        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from pipeline.objectives.base import Objective
-from pipeline.objectives.contrast import check_contrast, hardest_contrast
+from pipeline.objectives.hardest_infonce import check_options, hardest_infonce
 
 
 class InfoNCE(Objective):
-    """−log softmax of the positive among a query's pairs: a mean over the batch, summed over both directions.
+    """−log softmax of the positive among all of a query's pairs: a mean over the batch, summed over both directions.
 
     `log`: "negatives", one less than the batch.
 
@@ -17,14 +17,14 @@ class InfoNCE(Objective):
         temperature: τ. VSE+2AD uses 0.05.
 
     Raises:
-        InputError: for a temperature that is not positive.
+        InputError: For a temperature that is not positive.
     """
 
     def __init__(self, temperature: float = 0.05) -> None:
         super().__init__()
-        check_contrast(temperature, "with_positive")
+        check_options(temperature, "with_positive")
         self.temperature = temperature
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         self.log = {"negatives": len(similarity) - 1.0}
-        return hardest_contrast(similarity, negatives, len(similarity) - 1, self.temperature)
+        return hardest_infonce(similarity, negatives, len(similarity) - 1, self.temperature)

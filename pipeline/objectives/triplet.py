@@ -10,20 +10,20 @@ from pipeline.objectives.base import Objective
 
 
 class Triplet(Objective):
-    """Σ [α − s(positive) + s(negative)]⁺ over the batch and both directions, on each query's hardest one.
+    """Hinge loss [α − s(positive) + s(negative)]⁺ over each query's hardest negative, summed over both directions.
 
-    The papers' first epoch sums over all negatives instead (VSE∞ A.1): `start_epoch` switches. An objective
-    that was never told an epoch uses the hardest.
+    In the papers' first epoch all negatives count instead (VSE∞ A.1): `start_epoch` switches. Before its first call the
+    hardest negative is used.
 
-    `log`: "violations", the part of the queries (of both directions) whose hardest negative costs something, and
-    "negatives", how many of each query's count: 1, or as many as one less than the batch.
+    `log`: "violations", the share of queries (of both directions) whose hardest negative has a loss above 0, and
+    "negatives", how many negatives of each query count: 1, or one less than the batch.
 
     Args:
         margin: α. The papers use 0.2.
-        all_negatives_epochs: how many epochs use all negatives. The papers use one.
+        all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
 
     Raises:
-        InputError: for a negative margin or number of epochs.
+        InputError: For a negative margin or number of epochs.
     """
 
     def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1) -> None:

@@ -10,8 +10,18 @@ from pipeline.errors import InputError
 DENOMINATORS = ("with_positive", "printed")
 
 
-def check_contrast(temperature: float, denominator: str, margin: float = 0.0) -> None:
-    """Raise InputError for a temperature that is not positive, an unknown denominator, or a margin below 0."""
+def check_options(temperature: float, denominator: str, margin: float = 0.0) -> None:
+    """Check the options that objectives over the hardest negatives share.
+
+    Args:
+        temperature: τ.
+        denominator: One of `DENOMINATORS`.
+        margin: Taken off every positive similarity.
+
+    Raises:
+        InputError: For a temperature that is not positive, an unknown denominator, a margin below 0, or a margin with
+            the printed denominator.
+    """
     if not temperature > 0:
         raise InputError(f"the temperature must be positive, got {temperature}")
     if denominator not in DENOMINATORS:
@@ -22,7 +32,7 @@ def check_contrast(temperature: float, denominator: str, margin: float = 0.0) ->
         raise InputError("a margin does nothing with the printed denominator; leave one of the two out")
 
 
-def hardest_contrast(
+def hardest_infonce(
     similarity: Tensor,
     negatives: Tensor,
     hardest: int,
@@ -30,19 +40,21 @@ def hardest_contrast(
     denominator: str = "with_positive",
     margin: float = 0.0,
 ) -> Tensor:
-    """The sum of both directions' InfoNCE, each a mean over the batch (VSE+2AD 3.3).
+    """InfoNCE in both directions, each a mean over the batch, summed (VSE+2AD 3.3).
+
+    Only the K hardest negatives of each query enter the loss and receive a gradient.
 
     Args:
-        similarity: [B, B], float; image × caption, positives on the diagonal.
-        negatives: bool [B, B], True where a pair is a negative. A query with fewer than K uses those it has;
-            a query with none costs nothing.
+        similarity: Float [B, B]; image × caption, positives on the diagonal.
+        negatives: Bool [B, B], True where a pair is a negative. A query with fewer than K negatives uses all of them;
+            a query without any adds 0 to the loss.
         hardest: K, in 0..B.
         temperature: τ.
         denominator: "with_positive": the positive and the K negatives. "printed": the K negatives alone.
-        margin: by how much a positive must be above a negative to count as much as one that equals it does without.
+        margin: Taken off every positive similarity.
 
     Returns:
-        a scalar.
+        A scalar.
     """
     logits = similarity / temperature
     positive = logits.diagonal() - margin / temperature
@@ -52,7 +64,18 @@ def hardest_contrast(
 
 
 def one_direction(logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
-    """InfoNCE with the rows as queries and `positive` [B] as the logits of their positives: a scalar."""
+    """InfoNCE with the rows as queries.
+
+    Args:
+        logits: Float [B, B], similarities divided by the temperature.
+        positive: Float [B], the logits of the positives.
+        negatives: Bool [B, B], True where a pair is a negative.
+        hardest: K.
+        denominator: One of `DENOMINATORS`.
+
+    Returns:
+        A scalar, the mean over the queries.
+    """
     hard = logits.masked_fill(~negatives, float("-inf"))
     if hardest < len(logits) - 1:
         hard = hard.topk(hardest, dim=1, sorted=False).values
