@@ -1,10 +1,13 @@
-"""The one exception that means: the input is bad, and here is what to do about it; and a warning."""
+"""The exception for bad input, and the warning for input that is used with a change."""
 
 
 class InputError(Exception):
     """Bad input. The message is one line that says what is wrong and what to do.
 
-    The command line prints it as it is and exits with code 2; a library user may catch it.
+    The command line prints the message and exits with code 2; a library user may catch it.
+
+    Args:
+        message: Printed in one line; line breaks become spaces.
     """
 
     def __init__(self, message: str) -> None:
@@ -12,4 +15,4 @@ class InputError(Exception):
 
 
 class InputWarning(UserWarning):
-    """Input that is used, but not as it is. The command line prints the message in one line, once."""
+    """Input that is used with a change. The command line prints the message once, in one line."""

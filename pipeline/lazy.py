@@ -1,9 +1,9 @@
-"""Imports that wait until something is used. Importing torch takes two seconds, and `--help` needs nothing of it.
+"""Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
 
-What waits stands below `if TYPE_CHECKING:`, where type checkers and editors find it as well:
+Delayed imports stand below `if TYPE_CHECKING:`, where type checkers and editors find them as well:
 
     in a package's `__init__`, which ends with `offer(__name__)`: each name, and each module of the package, is imported
-    when it is first asked for;
+    when it is first used;
     in a command's module: everything is imported when the command runs (`stages.options.with_settings`).
 """
 
@@ -46,10 +46,10 @@ class _Package(ModuleType):
 
 
 def offer(package: str) -> None:
-    """Let a package import on demand what its `__init__` imports below `if TYPE_CHECKING:`.
+    """Import on first use what a package's `__init__` imports below `if TYPE_CHECKING:`.
 
     Args:
-        package: its `__name__`.
+        package: Its `__name__`.
     """
     module = sys.modules[package]
     module.__dict__["_offered"] = {
@@ -63,7 +63,7 @@ def load(names: dict[str, Any]) -> None:
     """Import now what a module imports below `if TYPE_CHECKING:`.
 
     Args:
-        names: the module's globals.
+        names: The module's globals.
     """
     statements = _waiting(names)
     exec(compile(ast.Module(statements, []), names["__file__"], "exec"), names)
@@ -80,7 +80,7 @@ class Table(Mapping[str, Named], Generic[Named]):
     """A lookup table from names to objects, each imported when it is looked up.
 
     Args:
-        places: name -> "module:object".
+        places: Name -> "module:object".
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
@@ -92,7 +92,14 @@ class Table(Mapping[str, Named], Generic[Named]):
         return found
 
     def module(self, name: str) -> str:
-        """Where a name's object is defined."""
+        """Find where an object is defined, without importing it.
+
+        Args:
+            name: A key of the table.
+
+        Returns:
+            The module's name.
+        """
         return self._places[name].partition(":")[0]
 
     def __contains__(self, name: object) -> bool:

@@ -1,1 +1,1 @@
-"""How bytes are read and written: images, weights, untrusted pickles, digests, results."""
+"""Reading and writing bytes: images, weights, untrusted pickles, digests, results."""

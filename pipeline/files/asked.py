@@ -1,7 +1,7 @@
-"""What a finished thing was asked for with, so that the same request is seen to be done before anything is loaded.
+"""The request that a finished folder was made for, so that a repeated request ends before anything is loaded.
 
-asked.json in its folder holds digests of the request and of some files that it wrote. Where one of them differs, or
-there is no such record, the long way decides, which loads networks and compares what they say of themselves.
+asked.json in the folder holds a digest of the request and digests of some files that it wrote. Where one of them
+differs, or there is no such record, the command loads the networks and compares in full.
 """
 
 from __future__ import annotations
@@ -18,25 +18,40 @@ FILE = "asked.json"
 
 
 def write(folder: Path, request: Mapping[str, Any], wrote: Iterable[str]) -> None:
-    """Record a request that is done.
+    """Record a finished request.
 
     Args:
-        folder: of what was made.
-        request: a JSON value; all that the result depends on, files by their digests.
-        wrote: files of the folder, by their names there, which must stay as they are.
+        folder: The folder that was made.
+        request: A JSON value: all that the result depends on, files by their digests.
+        wrote: Files of the folder, by their names in it, that must stay as they are.
     """
     record = {"request": digest(dict(request)), "wrote": {name: sha256(folder / name) for name in wrote}}
     write_text(folder / FILE, json.dumps(record, indent=1))
 
 
 def files(folder: Path) -> list[str]:
-    """All files of a folder but the record itself, by their names there."""
+    """List all files of a folder except the record itself.
+
+    Args:
+        folder: The folder that was made.
+
+    Returns:
+        Paths relative to the folder, sorted.
+    """
     found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return sorted(name for name in found if name != FILE)
 
 
 def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
-    """Whether the folder holds what this request makes, and its files are those that were written."""
+    """Compare a request with the recorded one, and the recorded files with their digests.
+
+    Args:
+        folder: The folder that the request makes.
+        request: As for `write`.
+
+    Returns:
+        Whether the folder holds the request's result unchanged.
+    """
     try:
         record = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return bool(record["request"] == digest(dict(request))

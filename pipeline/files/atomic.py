@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, then renamed."""
+"""Files that appear complete or not at all: written beside their final path, then renamed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Write a file that takes the place of `path` when the block ends well.
+    """Write a file that replaces `path` when the block ends without an error.
 
-    If anything is raised, also by Ctrl-C, what was written is removed and an earlier file stays as it was.
+    If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was.
 
     Args:
-        path: the file to write; folders that are missing are made.
-        durable: whether bytes and name are on disk when the block has ended, so that a power cut leaves the earlier
-            file or this one. False for files that are made again where they are damaged.
+        path: The file to write; missing folders are created.
+        durable: Whether bytes and name are on disk when the block has ended, so that after a power cut either the
+            earlier file or this one is there. False for files that are made again where they are damaged.
 
     Yields:
         The path to write to, PATH.partial: an empty file, which may also be replaced.
 
     Raises:
-        OSError: where the file cannot be written; on a full disk with the name of `path`.
+        OSError: If the file cannot be written; on a full disk the error names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
@@ -50,18 +50,40 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file whole. Arguments and errors as for `replacing`."""
+    """Write a file, as `replacing` does.
+
+    Args:
+        path: The file; missing folders are created.
+        content: Its bytes.
+        durable: As for `replacing`.
+
+    Raises:
+        OSError: As for `replacing`.
+    """
     with replacing(path, durable) as partial:
         partial.write_bytes(content)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a text file whole, in UTF-8, its line ends as they are. Arguments and errors as for `replacing`."""
+    """Write a text file in UTF-8 with its line ends unchanged, as `replacing` does.
+
+    Args:
+        path: The file; missing folders are created.
+        text: Its content.
+        durable: As for `replacing`.
+
+    Raises:
+        OSError: As for `replacing`.
+    """
     write_bytes(path, text.encode(), durable)
 
 
 def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on disk: in a power cut no name outlives what it vouches for."""
+    """Force a file's bytes, or a folder's names, to disk.
+
+    Args:
+        path: A file or folder that exists.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""Which code makes something: a digest of each module that has a part in it, blind to comments, docstrings and layout.
+"""Digests of the modules that make something. Comments, docstrings and formatting do not change them.
 
-It is read from the source files, so it works in an installed copy as in a clone, and nothing is imported for it.
+The source files are read, not imported, so it works without git and in an installed copy.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Digests = Mapping[str, str]
 
 
 def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
-    """The digests of modules and of all that they import, directly or not, in these rooms.
+    """Digest modules and all that they import from these packages, directly or not.
 
-    Of a package's own file functions and classes count. The rest lists what the package offers, where a further entry
-    changes nothing.
+    Of a package's `__init__` only functions and classes count. The rest lists what the package offers, where another
+    entry changes no result.
 
     Args:
-        roots: modules, such as "pipeline.training.loop".
-        rooms: packages, such as "pipeline.training"; imports from elsewhere are not followed.
+        roots: Modules, such as "pipeline.training.loop".
+        rooms: Packages, such as "pipeline.training"; imports from other packages are not followed.
 
     Returns:
-        module -> digest, sorted by name.
+        Module -> digest, sorted by name.
     """
     found: dict[str, str] = {}
     waiting = list(roots)
@@ -45,7 +45,15 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
 
 
 def changed(folder: Path, now: Digests) -> list[str]:
-    """The modules that differ from those that made what a folder holds; all of them where it does not say."""
+    """Compare recorded digests with those of the code as it is now.
+
+    Args:
+        folder: A folder with a code.json.
+        now: Module -> digest.
+
+    Returns:
+        The modules that differ, sorted; all of `now` where nothing is recorded.
+    """
     try:
         made_by = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return sorted(module for module in {*made_by, *now} if made_by.get(module) != now.get(module))
@@ -54,12 +62,24 @@ def changed(folder: Path, now: Digests) -> list[str]:
 
 
 def write(folder: Path, digests: Digests) -> None:
-    """Leave in a folder which code makes what it holds."""
+    """Record in a folder which code made it.
+
+    Args:
+        folder: The folder.
+        digests: Module -> digest.
+    """
     write_text(folder / FILE, json.dumps(dict(digests), indent=1))
 
 
 def named(modules: Collection[str]) -> str:
-    """Some modules in a message: the first, and how many more."""
+    """Name some modules in a message.
+
+    Args:
+        modules: Their names.
+
+    Returns:
+        The first one and the number of others.
+    """
     first = min(modules, default="")
     return first + (f" and {len(modules) - 1} more" if len(modules) > 1 else "")
 

@@ -12,24 +12,52 @@ from typing import Any
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, keys sorted."""
+    """Digest a JSON value, with sorted keys.
+
+    Args:
+        value: Any JSON value.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Digest a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        SHA-256 of its bytes, in hexadecimal digits.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def of_files(paths: Iterable[Path]) -> Iterator[str]:
-    """SHA-256 of each file's bytes, in order; a file a core is read at a time (hashing lets go of Python's lock)."""
+    """Digest several files, one per core at a time (hashing releases Python's lock).
+
+    Args:
+        paths: The files.
+
+    Yields:
+        SHA-256 of each file's bytes, in order.
+    """
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         yield from threads.map(sha256, paths)
 
 
 def of_folder(folder: Path) -> str:
-    """SHA-256 over the names and bytes of all files below a folder."""
+    """Digest the names and bytes of all files below a folder.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return digest([[path.relative_to(folder).as_posix(), found]
                    for path, found in zip(files, of_files(files), strict=True)])

@@ -1,4 +1,4 @@
-"""Decode an image file into upright RGB pixels, or say in one line why it cannot be."""
+"""Decode an image file into upright RGB pixels, or give the reason in one line why that is not possible."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Image.init()  # registers all formats; without it only those seen so far can be 
 
 
 class ImageError(Exception):
-    """The file is not an image that can be decoded; the message is the reason, one line."""
+    """An image file that cannot be decoded. The message is the reason, in one line."""
 
 
 def decode(path: Path, content: bytes | None = None) -> Image.Image:
     """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white.
 
     Args:
-        path: the file.
-        content: its bytes, where they have been read already.
+        path: The file.
+        content: Its bytes, where they have been read already.
 
     Returns:
         The image; its `info["file"]` is the path.
 
     Raises:
-        ImageError: what cannot be decoded whole: missing, empty, truncated, not an image, too large.
+        ImageError: If it is missing, empty, truncated, too large or not an image.
     """
     try:
         if (path.stat().st_size if content is None else len(content)) == 0:
@@ -88,7 +88,16 @@ def _from_high_range(image: Image.Image) -> Image.Image:
 
 
 def resize(image: Image.Image, width: int, height: int) -> np.ndarray:
-    """Bicubic resize to exactly width x height. Returns uint8 [height, width, 3]."""
+    """Resize an image with bicubic interpolation.
+
+    Args:
+        image: RGB.
+        width: Pixels.
+        height: Pixels.
+
+    Returns:
+        Uint8 [height, width, 3].
+    """
     if image.size != (width, height):
         image = image.resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(image)

@@ -14,13 +14,14 @@ from pipeline.errors import InputError
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a file or folder for writing until the block ends.
 
-    The lock is a file beside it, .NAME.lock, which stays; the lock goes with its process, however that ends.
+    The lock is a file beside it, .NAME.lock. The file stays; the lock on it ends with the process, also when that is
+    killed.
 
     Args:
-        path: what is written; it need not be there yet.
+        path: What is written; it need not exist.
 
     Raises:
-        InputError: at once where another process holds it, or where the path has no name.
+        InputError: At once if another process holds it, or if the path has no name.
     """
     path = path.resolve()  # one lock, however it is named
     if not path.name:

@@ -1,9 +1,9 @@
-"""Digests that are remembered while a file stays as it is.
+"""Digests of large files, remembered as long as a file is unchanged.
 
-A manifest of a million captions takes seconds to digest, which a search would pay each time. So a digest is kept in a
-small file below the root, with the manifest file's size, inode, and times of its last change (of its bytes, and of
-anything about it, which no user can set back); where any of these differs it is computed again, as git does with its
-index. It is for commands that ask often and only compare; `pipeline trace` computes all digests from the bytes.
+Digesting a manifest of a million captions takes seconds, too long for every search. A digest is therefore kept in a
+small file below the root, with the digested file's size, inode and times of its last change (of its bytes, and of its
+metadata, which no user can set back). Where one of these differs the digest is computed again, as git does with its
+index. This is for commands that ask often and only compare; `pipeline trace` always computes digests from the bytes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ SETTLED = 2 * 10**9
 
 
 class Remembered:
-    """The digests of files, kept in the JSON file `path`; without it, or where it is damaged, all are computed."""
+    """The digests of files, kept in a JSON file. If that is missing or damaged, all are computed.
+
+    Args:
+        path: The JSON file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def of(self, file: Path) -> Callable[[str, Callable[[], str]], str]:
-        """A function (name, compute) that gives a digest of the file as it is now.
+        """Prepare to digest a file. Call it before reading the file.
 
         Args:
-            file: To be read after this call.
+            file: The file as it is now.
 
         Returns:
-            The function; it calls `compute` where the digest of that name is not known.
+            A function (name, compute) -> digest, which calls `compute` only if the digest of that name is not known.
         """
         key, state = str(file.resolve()), _state(file)
 

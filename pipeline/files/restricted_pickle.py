@@ -1,8 +1,8 @@
-"""Read a pickle of numpy arrays in plain containers, and nothing else.
+"""Read pickles of numpy arrays in plain containers, and refuse all others.
 
-A pickle is a program: it may name any function and have it called. Here the only names that it may use are
-those that numpy writes for an array, and they are bound to the few lines below, which copy bytes; no function
-that the file names is ever called. Old detectors' weights (`*.pkl`) are such files.
+A pickle is a program: it may name any function and have it called. Here it may only use the names that numpy writes
+for an array, and these are bound to the few functions below, which copy bytes. No function that the file names is ever
+called. Weights of old detectors (`*.pkl`) are such files.
 """
 
 from __future__ import annotations
@@ -18,9 +18,16 @@ from pipeline.errors import InputError
 
 
 def load(path: Path) -> Any:
-    """The file's dicts, lists, tuples, strings and numbers, its arrays as numpy arrays.
+    """Read a pickle of arrays.
 
-    Raises InputError for a file that is missing, no whole pickle, or that names anything but arrays.
+    Args:
+        path: The file.
+
+    Returns:
+        Its dicts, lists, tuples, strings and numbers, with arrays as numpy arrays.
+
+    Raises:
+        InputError: If the file is missing or incomplete, or names anything but arrays.
     """
     try:
         with path.open("rb") as file:
@@ -77,7 +84,7 @@ def _no_bytes() -> bytes:
     return b""  # how Python 3 writes the bytes of an empty array for Python 2
 
 
-def _never(*_: Any) -> None:
+def _refuse_call(*_: Any) -> None:
     raise pickle.UnpicklingError("it calls numpy.ndarray, which no saved array does")
 
 
@@ -86,7 +93,7 @@ NAMES = {
     ("_codecs", "encode"): _encode,
     ("__builtin__", "bytes"): _no_bytes,
     ("numpy", "dtype"): _DType,
-    ("numpy", "ndarray"): _never,  # named as an argument, never called
+    ("numpy", "ndarray"): _refuse_call,  # named as an argument, never called
     **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")
        for name, made in (("_reconstruct", _reconstruct), ("scalar", _scalar))},
 }

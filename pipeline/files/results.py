@@ -1,4 +1,4 @@
-"""Results are read with a clear refusal, and written whole or not at all."""
+"""Read results with a clear refusal, and replace a folder of results completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from pipeline.errors import InputError
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
-    """A file of results. Raises InputError that names the `command` that makes it where it cannot be read."""
+    """Read a file of results.
+
+    Args:
+        path: A JSON file with an object.
+        command: The command that makes it, for the message.
+
+    Returns:
+        The object.
+
+    Raises:
+        InputError: If it is missing or not such a file.
+    """
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
@@ -27,8 +38,15 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
 
 @contextmanager
 def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """A copy of `folder` without the files of these names (NAME.pdf, NAME.tex, …), to fill; it takes the place of
-    `folder` at the end. If something is raised, nothing changes."""
+    """Replace some files of a folder, all at once when the block ends. If something is raised, nothing changes.
+
+    Args:
+        folder: The folder; it may not exist.
+        names: Names without suffix of the files to replace (NAME.pdf, NAME.tex, …).
+
+    Yields:
+        A copy of the folder without these files, to be filled.
+    """
     making = folder.with_name(f"{folder.name}.creating")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
@@ -41,6 +59,15 @@ def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:
-    """What the files NAME.ending hold, in the order of the names, of those that are there."""
+    """Read those of several text files that exist.
+
+    Args:
+        folder: Where they lie.
+        names: Their names without suffix.
+        ending: The suffix without dot.
+
+    Returns:
+        Their contents, in the order of the names.
+    """
     files = (folder / f"{name}.{ending}" for name in names)
     return [file.read_text(encoding="utf-8") for file in files if file.exists()]

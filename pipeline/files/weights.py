@@ -1,6 +1,6 @@
-"""Where network weights come from: a named checkpoint, a local file, or none (a seeded, untrained network).
+"""Network weights: a named checkpoint, a local file, or none (a seeded, untrained network).
 
-No pickled code is ever run: files are read as safetensors, or by torch with `weights_only`.
+Pickled code is never run: files are read as safetensors, or by torch with `weights_only`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ UNTRAINED = "untrained"
 
 
 class Checkpoint(BaseModel):
-    """One entry of manifests/weights.yaml."""
+    """One entry of manifests/weights.yaml.
+
+    Attributes:
+        title: What it is.
+        package: The Python package that contains it.
+        file: Its file: in the package, or below the working folder.
+        timm: The name under which timm downloads it.
+        hub: Its name on the Hugging Face hub.
+        layout: How its state dict is named, where that is not as in the network.
+        sha256: The digest of its file.
+        licence: Its licence.
+        trained_on: The data it was trained on.
+        overlaps: How these overlap with test data.
+        get: How to get it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     title: str
@@ -43,15 +57,26 @@ class Checkpoint(BaseModel):
 
 
 def checkpoints() -> dict[str, Checkpoint]:
-    """Every named checkpoint."""
+    """Read manifests/weights.yaml.
+
+    Returns:
+        Name -> checkpoint.
+    """
     text = (resources.files("manifests") / "weights.yaml").read_text(encoding="utf-8")
     return {name: Checkpoint.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
-    """The file of a named checkpoint, or `name` itself as a file, and what is known of it.
+    """Find a checkpoint's file.
 
-    Raises InputError, in one line that says how to get it, where the file is missing or not the known one.
+    Args:
+        name: A name in manifests/weights.yaml, or a file.
+
+    Returns:
+        The file and its entry; None as entry for a file.
+
+    Raises:
+        InputError: If the file is missing or has another digest. The message says how to get it.
     """
     known = checkpoints().get(name)
     if known is None:
@@ -69,7 +94,15 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
 
 
 def missing(name: str, known: Checkpoint) -> InputError:
-    """All that a user must know to get a named checkpoint, in one line."""
+    """Make the error for a checkpoint that is not on this machine.
+
+    Args:
+        name: Its name.
+        known: Its entry.
+
+    Returns:
+        An error with licence, training data and how to get it.
+    """
     return InputError(f"weights {name!r} ({known.title}; licence {known.licence}; trained on {known.trained_on}; "
                       f"overlap with test data: {known.overlaps}) are not here. To get them: {known.get}")
 
@@ -83,9 +116,16 @@ def _package_file(known: Checkpoint) -> Path:
 
 
 def read_tree(path: Path) -> Any:
-    """What a .safetensors file holds, or a torch file of nothing but tensors and plain containers of them.
+    """Read a .safetensors file, or a torch file of tensors in plain containers.
 
-    Raises InputError where the file is neither.
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        InputError: If it is neither.
     """
     import torch
     from safetensors.torch import load_file
@@ -100,7 +140,17 @@ def read_tree(path: Path) -> Any:
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
-    """A state dict, by itself or under "state_dict" or "model". Raises InputError where the file holds none."""
+    """Read a state dict, which may stand under "state_dict" or "model".
+
+    Args:
+        path: A file as for `read_tree`.
+
+    Returns:
+        Name -> tensor.
+
+    Raises:
+        InputError: If the file holds no state dict.
+    """
     import torch
 
     state = read_tree(path)
@@ -113,7 +163,14 @@ def read(path: Path) -> dict[str, torch.Tensor]:
 
 
 def digest(module: torch.nn.Module) -> str:
-    """SHA-256 over a network's tensors, names and shapes: what it computes with, wherever it came from."""
+    """Digest a network's tensors with their names and shapes.
+
+    Args:
+        module: The network.
+
+    Returns:
+        SHA-256 in hexadecimal digits, the same wherever the weights came from.
+    """
     import torch
 
     total = hashlib.sha256()

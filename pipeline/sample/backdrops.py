@@ -1,4 +1,4 @@
-"""How the settings are drawn: sky or wall, ground, and what is in the background.
+"""Backgrounds of the settings: sky or wall, ground, and what stands between them.
 
 A new setting is one function here, one line in `BACKDROPS`, an entry in `scenes.SETTINGS` and its phrases in
 `vocabulary.PLACES` and `vocabulary.MOODS`.
@@ -22,7 +22,13 @@ _THIRDS = (0.20, 0.50, 0.80)
 
 
 def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    """Cover the whole canvas; the details that belong behind the ground are drawn before it."""
+    """Cover the whole canvas with a scene's background.
+
+    Args:
+        canvas: Where to paint.
+        scene: Its setting, mood and detail are painted; its things leave room for the detail.
+        rng: Draws what varies from scene to scene.
+    """
     BACKDROPS[scene.setting](canvas, scene, rng)
 
 
@@ -64,7 +70,7 @@ def _free(scene: Scene, rng: Rng, places: tuple[float, ...]) -> float:
     return max(rng.permutation(places).tolist(), key=lambda x: min(room(x), 0.25))
 
 
-def meadow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _meadow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.56)
     if scene.detail == "rainbow":
         sky.rainbow(canvas)
@@ -76,7 +82,7 @@ def meadow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         plants.flowers(canvas, rng, 0.60)
 
 
-def beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.42)
     landscape.water(canvas, rng, 0.42, 0.63, scene.mood)
     if scene.detail == "sailboat":
@@ -91,7 +97,7 @@ def beach(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         plants.palm(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
-def desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.61)
     landscape.hill(canvas, rng, 0.46, 0.06, (0.80, 0.52, 0.26))
     landscape.hill(canvas, rng, 0.53, 0.04, (0.88, 0.62, 0.32))
@@ -107,7 +113,7 @@ def desert(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.shade(where, 0.05 * np.clip((y - 0.6) * 5, 0, 1) * ripples)
 
 
-def snow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _snow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.58)
     if scene.detail == "mountains":
         landscape.mountains(canvas, rng, 0.56)
@@ -119,7 +125,7 @@ def snow(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         sky.snowfall(canvas, rng)
 
 
-def dock(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _dock(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.42)
     if scene.detail == "mountains":
         landscape.mountains(canvas, rng, 0.42)
@@ -130,7 +136,7 @@ def dock(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.box(0, 0.635, 1, 0.65, (0.34, 0.25, 0.17))
 
 
-def city(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _city(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.62)
     landscape.skyline(canvas, rng, 0.62, scene.mood)
     _ground(canvas, rng, 0.60, [(0.40, 0.41, 0.43), (0.48, 0.48, 0.50), (0.42, 0.42, 0.44)], 0.05, 54)
@@ -141,7 +147,7 @@ def city(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         landscape.street_lamp(canvas, _free(scene, rng, _EDGES), 0.635)
 
 
-def forest(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _forest(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     leaves, gleam, *soil = FORESTS[scene.mood]
     canvas.gradient(0, 0.6, [leaves, gleam])
     where = canvas.band(0, 0.6)
@@ -157,7 +163,7 @@ def forest(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         plants.flowers(canvas, rng, 0.64)
 
 
-def night(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _night(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     _sky(canvas, scene, rng, 0.60)
     if scene.detail in ("moon", "crescent"):
         sky.moon(canvas, _free(scene, rng, _THIRDS), crescent=scene.detail == "crescent")
@@ -168,7 +174,7 @@ def night(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         landscape.campfire(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
-def space(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _space(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.gradient(0, 0.62, [(0.0, 0.0, 0.02), (0.02, 0.02, 0.05)])
     sky.stars(canvas, rng, 0.62)
     if scene.detail == "planet":
@@ -180,7 +186,7 @@ def space(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     landscape.craters(canvas, rng, 0.62)
 
 
-def room(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _room(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     interior.wall(canvas, rng, 0.62, WALLS[scene.mood])
     if scene.detail == "window":
         interior.window(canvas, _free(scene, rng, _THIRDS))
@@ -192,7 +198,7 @@ def room(canvas: Canvas, scene: Scene, rng: Rng) -> None:
         interior.floor_lamp(canvas, _free(scene, rng, _EDGES), 0.66)
 
 
-def kitchen(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _kitchen(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     interior.tiles(canvas, rng, 0.62, WALLS[scene.mood])
     if scene.detail == "window":
         interior.window(canvas, _free(scene, rng, _THIRDS))
@@ -202,7 +208,7 @@ def kitchen(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     canvas.box(0, 0.61, 1, 0.625, (0.45, 0.42, 0.40))
 
 
-def stage(canvas: Canvas, scene: Scene, rng: Rng) -> None:
+def _stage(canvas: Canvas, scene: Scene, rng: Rng) -> None:
     interior.curtain(canvas, rng, 0.64, CURTAINS[scene.mood])
     interior.planks(canvas, rng, 0.64, (0.46, 0.30, 0.18), 11)
     if scene.detail == "spotlight":
@@ -210,16 +216,16 @@ def stage(canvas: Canvas, scene: Scene, rng: Rng) -> None:
 
 
 BACKDROPS: dict[str, Callable[[Canvas, Scene, Rng], None]] = {
-    "meadow": meadow,
-    "beach": beach,
-    "desert": desert,
-    "snow": snow,
-    "dock": dock,
-    "city": city,
-    "forest": forest,
-    "night": night,
-    "space": space,
-    "room": room,
-    "kitchen": kitchen,
-    "stage": stage,
+    "meadow": _meadow,
+    "beach": _beach,
+    "desert": _desert,
+    "snow": _snow,
+    "dock": _dock,
+    "city": _city,
+    "forest": _forest,
+    "night": _night,
+    "space": _space,
+    "room": _room,
+    "kitchen": _kitchen,
+    "stage": _stage,
 }

@@ -1,4 +1,4 @@
-"""A square of RGB pixels and the few strokes that the painters need.
+"""A square of RGB pixels and the strokes that painters need.
 
 Coordinates run from 0 to 1, x to the right and y downwards.
 Colours lie in planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
@@ -22,7 +22,18 @@ SUPERSAMPLE = 2  # pixels drawn for each pixel kept, per side
 
 
 class Canvas:
-    """`pixels` float32 [3, side, side], sRGB from 0 to 1; `x` [1, side], `y` [side, 1]: pixel centres."""
+    """A square picture in the making.
+
+    Attributes:
+        size: Pixels a side of the finished picture.
+        side: Pixels a side while drawing, `SUPERSAMPLE` times as many.
+        pixels: Float32 [3, side, side], sRGB from 0 to 1.
+        x: Float32 [1, side], horizontal pixel centres.
+        y: Float32 [side, 1], vertical pixel centres.
+
+    Args:
+        size: Pixels a side of the finished picture.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -32,23 +43,53 @@ class Canvas:
         self.x, self.y = centres[None, :], centres[:, None]
 
     def window(self, left: float, top: float, right: float, bottom: float) -> Window:
-        """The rows and columns that cover a box, cut at the canvas' edges."""
+        """Find the rows and columns that cover a box, cut at the canvas' edges.
+
+        Args:
+            left: The box's left edge.
+            top: Its upper edge.
+            right: Its right edge.
+            bottom: Its lower edge.
+
+        Returns:
+            Rows and columns.
+        """
         x0, x1 = (min(max(round(v * self.side), 0), self.side) for v in (left, right))
         y0, y1 = (min(max(round(v * self.side), 0), self.side) for v in (top, bottom))
         return slice(y0, y1), slice(x0, x1)
 
     def band(self, top: float, bottom: float) -> Window:
-        """The window of full width between two heights."""
+        """Find the rows between two heights, over the full width.
+
+        Args:
+            top: The upper height.
+            bottom: The lower height.
+
+        Returns:
+            Rows and columns.
+        """
         return self.window(0, top, 1, bottom)
 
     def blend(self, where: Window, colour: Paint, alpha: Array | float) -> None:
-        """Lay `colour` over a window, `alpha` ([h, w] or broadcasting to it, 0 to 1) its opacity."""
+        """Lay a colour over a window.
+
+        Args:
+            where: Rows and columns.
+            colour: Three numbers, or three planes [h, w].
+            alpha: Opacity from 0 to 1, [h, w] or broadcasting to it.
+        """
         weight = np.asarray(alpha, np.float32)
         for plane, value in zip(self.pixels[:, where[0], where[1]], colour, strict=True):
             plane += (np.float32(value) - plane) * weight
 
     def gradient(self, top: float, bottom: float, colours: Sequence[Colour]) -> None:
-        """Fill the rows from `top` to `bottom` with colours that follow each other evenly."""
+        """Fill the full width with a gradient.
+
+        Args:
+            top: Height at which it begins.
+            bottom: Height at which it ends.
+            colours: Colours at even distances from `top` to `bottom`, at least two.
+        """
         rows, _ = self.band(top, bottom)
         last = len(colours) - 1
         place = np.clip((self.y[rows, 0] - top) / (bottom - top) * last, 0, last)
@@ -58,7 +99,13 @@ class Canvas:
         self.pixels[:, rows] = (levels[before] + rise).T[..., None]
 
     def polygon(self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0) -> None:
-        """A filled polygon of (x, y) points."""
+        """Fill a polygon.
+
+        Args:
+            points: Its corners (x, y).
+            colour: Three numbers, or three planes over its bounding box.
+            alpha: Opacity from 0 to 1.
+        """
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
         height, width = (s.stop - s.start for s in where)
@@ -72,13 +119,31 @@ class Canvas:
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0
     ) -> None:
-        """A filled rectangle, its edges on whole pixels."""
+        """Fill a rectangle whose edges lie on whole pixels.
+
+        Args:
+            left: Its left edge.
+            top: Its upper edge.
+            right: Its right edge.
+            bottom: Its lower edge.
+            colour: Three numbers, or three planes.
+            alpha: Opacity from 0 to 1.
+        """
         self.blend(self.window(left, top, right, bottom), colour, alpha)
 
     def trapezoid(
         self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
     ) -> None:
-        """A filled trapezoid (or triangle) upright around `x`; the halves are of its widths."""
+        """Fill an upright, symmetric trapezoid or triangle.
+
+        Args:
+            x: Its middle.
+            top: Its upper edge.
+            top_half: Half the length of the upper edge, 0 for a triangle.
+            bottom: Its lower edge.
+            bottom_half: Half the length of the lower edge.
+            colour: Three numbers, or three planes.
+        """
         corners = [
             (x - top_half, top),
             (x + top_half, top),
@@ -88,33 +153,67 @@ class Canvas:
         self.polygon(corners, colour)
 
     def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
-        """A filled ellipse around (x, y)."""
+        """Fill an ellipse.
+
+        Args:
+            x: Its middle, horizontally.
+            y: Its middle, vertically.
+            rx: Its horizontal radius.
+            ry: Its vertical radius.
+            colour: Three numbers, or three planes.
+            alpha: Opacity from 0 to 1.
+        """
         where = self.window(x - rx, y - ry, x + rx, y + ry)
         inside = 1 - hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
         self.blend(where, colour, np.clip(inside * min(rx, ry) * self.side, 0, 1) * alpha)
 
     def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
-        """A Gaussian spot; the radii are its standard deviations."""
+        """Add a Gaussian spot.
+
+        Args:
+            x: Its middle, horizontally.
+            y: Its middle, vertically.
+            rx: Its horizontal standard deviation.
+            ry: Its vertical standard deviation.
+            colour: Three numbers.
+            alpha: Opacity in the middle, from 0 to 1.
+        """
         where = self.window(x - 3 * rx, y - 3 * ry, x + 3 * rx, y + 3 * ry)
         across = decay(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
         down = decay(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:
-        """Smooth noise, about -1 to 1, [h, w] of a window (None: everywhere).
+        """Draw smooth noise on a coarse grid and stretch it, so that every resolution gets the same pattern.
 
-        It is drawn on a grid of `columns` x `rows` and stretched, so that every resolution gets the same.
+        Args:
+            rng: Draws the values.
+            columns: Columns of the grid.
+            rows: Rows of the grid.
+            where: The window to fill; None for the whole canvas.
+
+        Returns:
+            Float32 [h, w], about −1 to 1.
         """
         height, width = (len(range(self.side)[s]) for s in where) if where else (self.side, self.side)
         grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
 
     def shade(self, where: Window, amount: Array) -> None:
-        """Multiply a window by 1 + `amount` ([h, w] or broadcasting to it)."""
+        """Multiply a window by 1 + `amount`.
+
+        Args:
+            where: Rows and columns.
+            amount: [h, w] or broadcasting to it.
+        """
         self.pixels[:, where[0], where[1]] *= 1 + np.asarray(amount, np.float32)
 
     def image(self) -> Image.Image:
-        """The picture [size, size], RGB, every pixel the mean of those drawn for it."""
+        """Finish the picture.
+
+        Returns:
+            RGB [size, size]; each pixel is the mean of those drawn for it.
+        """
         levels = np.clip(self.pixels, 0, 1)
         levels *= 255
         levels += 0.5  # so that the cast rounds
@@ -123,5 +222,13 @@ class Canvas:
 
 
 def tinted(colour: Colour, shade: Array) -> list[Array]:
-    """The planes of a colour under more or less light."""
+    """Light a colour.
+
+    Args:
+        colour: Three numbers.
+        shade: Brightness [h, w]; 1 keeps the colour.
+
+    Returns:
+        Three planes [h, w].
+    """
     return [value * shade for value in colour]

@@ -1,4 +1,4 @@
-"""Writing the sample corpus: a folder of pictures, and their captions in the layout of Karpathy's files."""
+"""Write the sample corpus: a folder of pictures, and their captions in the format of Karpathy's files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.sample.paint import paint
 from pipeline.sample.scenes import Scene, compose
-from pipeline.sample.wording import describe, tokens
+from pipeline.sample.wording import tokens, write_captions
 
 CAPTIONS = 5
 SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six scenes that follow each other
@@ -34,15 +34,24 @@ def render(
 ) -> Path:
     """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`.
 
-    Returns the path of the JSON file, which is in Karpathy's layout.
+    Two thirds of the images are for training, a sixth each for validation and test. Scene, captions and split of image
+    i depend on `seed` and i alone. With the same versions of NumPy and Pillow the bytes are the same on every CPU (see
+    `elementary`). Every file appears complete or not at all, the JSON file last. A sample that was in `out` before is
+    replaced.
 
-    Two thirds of the images are for training, a sixth each for validation and test. What image i shows, how
-    it is described and its split depend on `seed` and i alone. With the same versions of NumPy and Pillow the
-    bytes are the same every time, whatever vector instructions the CPU has (see `elementary`). Every file
-    appears whole or not at all, the JSON file last; a sample that was in `out` before is replaced. `progress`
-    is called with the number of images finished so far; `processes` of this machine share the work.
+    Args:
+        out: A folder; it need not exist.
+        images: How many, 12 to 1,000,000.
+        size: Pixels a side, 32 to 4,096.
+        seed: At least 0.
+        progress: Called with the number of images finished so far.
+        processes: Processes of this machine that share the work.
 
-    Raises InputError where an argument is out of range or `out` cannot be written.
+    Returns:
+        The JSON file, in Karpathy's format.
+
+    Raises:
+        InputError: If an argument is out of range or `out` cannot be written.
     """
     _check(images, size, seed)
     folder, listing = out / "images", out / "dataset_sample.json"
@@ -94,7 +103,7 @@ def _check(images: int, size: int, seed: int) -> None:
 
 def _entry(scene: Scene, seed: int, index: int) -> dict[str, Any]:
     """One element of `images` in the JSON file."""
-    captions = describe(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
+    captions = write_captions(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
     ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
     sentences = [
         {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}

@@ -1,4 +1,4 @@
-"""How the things of a scene are arranged: layouts with slots, and which shape fits which kind of slot.
+"""Arrangements of a scene's things: slots, and which shapes fit into them.
 
 A new layout is one function and one line in `LAYOUTS`. Lengths are fractions of the picture's side; x runs
 to the right and y downwards, both from 0 to 1.
@@ -27,7 +27,15 @@ FITS = {  # a slot's place: the shapes that may fill it
 
 @dataclass(frozen=True)
 class Slot:
-    """Room for a thing, or for a row of `count` equal ones, around `x`; `y` is the height of its foot."""
+    """The position of a thing, or of a row of equal ones.
+
+    Attributes:
+        place: A key of `FITS`.
+        x: The middle, horizontally.
+        y: The height of its foot.
+        size: A key of `RADIUS`.
+        count: How many equal things there are.
+    """
 
     place: str
     x: float
@@ -38,34 +46,55 @@ class Slot:
 
 @dataclass(frozen=True)
 class Relation:
-    """`kind` is "left" (the subject is left of the object), "on", "above" or "front"; both are indices."""
+    """How two things stand to each other.
+
+    Attributes:
+        kind: "left" (the subject is left of the object), "on", "above" or "front".
+        subject: Index of a thing.
+        object: Index of another thing.
+    """
 
     kind: str
     subject: int
     object: int
 
 
-Layout = tuple[list[Slot], list[Relation]]
+Arrangement = tuple[list[Slot], list[Relation]]
 
 
 def pick(rng: Rng, options: Sequence[T]) -> T:
-    """One of the options, uniformly. (`Generator.choice` would turn them into an array first.)"""
+    """Draw one of several options uniformly. `Generator.choice` would convert them to an array first.
+
+    Args:
+        rng: A random generator.
+        options: At least one.
+
+    Returns:
+        One of them.
+    """
     return options[int(rng.integers(len(options)))]
 
 
-def layouts_for(shape: str) -> list[Callable[[Rng], Layout]]:
-    """The layouts with a slot that fits the shape."""
+def layouts_for(shape: str) -> list[Callable[[Rng], Arrangement]]:
+    """Find the layouts with a slot that fits a shape.
+
+    Args:
+        shape: A name in `FITS`.
+
+    Returns:
+        Functions from a random generator to an arrangement.
+    """
     return [make for make, places in LAYOUTS if any(shape in FITS[place] for place in places)]
 
 
-def beside(rng: Rng) -> Layout:
+def _beside(rng: Rng) -> Arrangement:
     """Two things side by side."""
     left = Slot("ground", rng.uniform(0.24, 0.30), _foot(rng), pick(rng, ("medium", "large")))
     right = Slot("ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large")))
     return [left, right], [Relation("left", 0, 1)]
 
 
-def trio(rng: Rng) -> Layout:
+def _trio(rng: Rng) -> Arrangement:
     """Three things side by side, one of them large."""
     large = rng.integers(3)
     sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
@@ -74,7 +103,7 @@ def trio(rng: Rng) -> Layout:
     return slots, [Relation("left", 0, 1), Relation("left", 1, 2)]
 
 
-def stack(rng: Rng) -> Layout:
+def _stack(rng: Rng) -> Arrangement:
     """One thing on top of another, and a third at their side."""
     x, y, flip = rng.uniform(0.28, 0.34), rng.uniform(0.84, 0.90), rng.random() < 0.5
     size, smaller = pick(rng, (("medium", "small"), ("large", "medium")))
@@ -86,7 +115,7 @@ def stack(rng: Rng) -> Layout:
     return [top, base, third], [Relation("on", 0, 1), side]
 
 
-def hover(rng: Rng) -> Layout:
+def _hover(rng: Rng) -> Arrangement:
     """One thing in the air above another; a third at their side unless they are in the middle."""
     x = pick(rng, (0.28, 0.50, 0.72)) + rng.uniform(-0.02, 0.02)
     floating = Slot("air", x, rng.uniform(0.36, 0.40), pick(rng, ("medium", "large")))
@@ -98,7 +127,7 @@ def hover(rng: Rng) -> Layout:
     return [floating, below, third], [Relation("above", 0, 1), side]
 
 
-def depth(rng: Rng) -> Layout:
+def _depth(rng: Rng) -> Arrangement:
     """A small thing in front of a large one."""
     x, offset = rng.uniform(0.40, 0.60), pick(rng, (-1, 1)) * rng.uniform(0.15, 0.18)
     near = Slot("ground", x + offset, 0.95, "small")
@@ -106,28 +135,28 @@ def depth(rng: Rng) -> Layout:
     return [near, far], [Relation("front", 0, 1)]
 
 
-def row(rng: Rng) -> Layout:
+def _row(rng: Rng) -> Arrangement:
     """Two to five equal small things in front of another."""
     near = Slot("ground", 0.5, rng.uniform(0.92, 0.95), "small", int(rng.integers(2, 6)))
     far = Slot("ground", rng.uniform(0.3, 0.7), rng.uniform(0.66, 0.70), pick(rng, ("medium", "large")))
     return [near, far], [Relation("front", 0, 1)]
 
 
-def flock(rng: Rng) -> Layout:
+def _flock(rng: Rng) -> Arrangement:
     """Two to five equal small things in the air above another."""
     floating = Slot("air", 0.5, rng.uniform(0.38, 0.42), "small", int(rng.integers(2, 6)))
     below = Slot("ground", rng.uniform(0.3, 0.7), _foot(rng), pick(rng, ("medium", "large")))
     return [floating, below], [Relation("above", 0, 1)]
 
 
-LAYOUTS: tuple[tuple[Callable[[Rng], Layout], tuple[str, ...]], ...] = (  # and the places of their slots
-    (beside, ("ground",)),
-    (trio, ("ground",)),
-    (stack, ("top", "base", "ground")),
-    (hover, ("air", "ground")),
-    (depth, ("ground",)),
-    (row, ("ground",)),
-    (flock, ("air", "ground")),
+LAYOUTS: tuple[tuple[Callable[[Rng], Arrangement], tuple[str, ...]], ...] = (  # and the places of their slots
+    (_beside, ("ground",)),
+    (_trio, ("ground",)),
+    (_stack, ("top", "base", "ground")),
+    (_hover, ("air", "ground")),
+    (_depth, ("ground",)),
+    (_row, ("ground",)),
+    (_flock, ("air", "ground")),
 )
 
 

@@ -1,4 +1,4 @@
-"""How a scene is drawn: the backdrop, then every thing with its shadow, from the farthest to the nearest."""
+"""Draw a scene: the background, then each thing with its shadow, from the farthest to the nearest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ _HALFWAY = _halfway(_LIGHT, _VIEWER)
 
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
-    """The picture of a scene, RGB, `size` pixels square. `rng` decides the grain of the backdrop alone."""
+    """Draw a scene.
+
+    Args:
+        scene: What to draw.
+        size: Pixels a side.
+        rng: Draws the grain of the background and nothing else.
+
+    Returns:
+        RGB, `size` pixels square.
+    """
     canvas = Canvas(size)
     backdrops.paint(canvas, scene, rng)
     light = LIGHTS.get(scene.mood, DAYLIGHT)
@@ -70,7 +79,7 @@ def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
         canvas.blend(where, _lit(_surface(thing, part), part.normal, light), alpha)
 
 
-def _surface(thing: Thing, part: shapes.Part) -> Array:
+def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
     """The unlit colour of a part, [3] or [3, h, w]."""
     base = np.asarray(part.colour or THINGS[thing.colour], np.float32)
     if thing.texture == "plain" or part.pattern is None:

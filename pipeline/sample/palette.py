@@ -9,7 +9,13 @@ from pipeline.sample.canvas import Colour
 
 @dataclass(frozen=True)
 class Light:
-    """The colour of the light, the share that comes from everywhere, how dark shadows are (0 to 1)."""
+    """The light of a mood.
+
+    Attributes:
+        tint: Its colour.
+        ambient: The share that comes from all directions, 0 to 1.
+        shadow: How dark shadows are, 0 to 1.
+    """
 
     tint: Colour
     ambient: float

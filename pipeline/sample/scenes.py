@@ -1,4 +1,4 @@
-"""What is in a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py)."""
+"""The content of a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 class Setting:
     """Where a scene takes place.
 
-    `moods` are its skies, seasons or the colours of its walls; `details` what may be in the background;
-    `hides` the colours that would be lost before it.
+    Attributes:
+        moods: Its skies, seasons or wall colours.
+        details: What may be in the background.
+        hides: Colours that would not stand out against it.
     """
 
     moods: tuple[str, ...]
@@ -59,7 +61,15 @@ WEATHER = {"rainbow": ("clear", "overcast"), "snowfall": ("overcast",)}  # detai
 
 @dataclass(frozen=True)
 class Thing:
-    """What fills a slot. `accent` is the second colour of its pattern, "" if it has none."""
+    """What fills a slot.
+
+    Attributes:
+        shape: A name in `SHAPES`.
+        colour: A key of `COLOURS`.
+        texture: One of `TEXTURES`.
+        accent: The second colour of its pattern, "" without one.
+        slot: Where it stands.
+    """
 
     shape: str
     colour: str
@@ -69,10 +79,12 @@ class Thing:
 
     @property
     def radius(self) -> float:
+        """Half its height."""
         return RADIUS[self.slot.size]
 
     @property
     def top(self) -> float:
+        """The height of its upper end."""
         return self.slot.y - 2 * self.radius
 
     @property
@@ -84,10 +96,14 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """All there is to see. `things[0]` is the theme: with the setting it tells the scene from the others.
+    """A scene. No two things share a shape or a colour, and no wall has the colour of a thing.
 
-    No two things have a shape or a colour in common, and no wall has the colour of a thing. The indices of
-    `relations` point into `things`.
+    Attributes:
+        setting: A key of `SETTINGS`.
+        mood: One of the setting's moods.
+        detail: One of the setting's details, "" for none.
+        things: The things; the first is the theme, which with the setting distinguishes the scene from the others.
+        relations: Relations between things, by their indices.
     """
 
     setting: str
@@ -98,10 +114,17 @@ class Scene:
 
 
 def compose(seed: int, index: int) -> Scene:
-    """Scene number `index` of the corpus `seed`; it depends on these two alone.
+    """Make up a scene. It depends on the two arguments alone.
 
-    The themes run through a permutation of all combinations, so that no two scenes of a corpus of up to
-    `len(themes(seed))` share theirs.
+    The themes run through a permutation of all combinations, so no two scenes of a corpus of up to `len(themes(seed))`
+    share theirs.
+
+    Args:
+        seed: The corpus' seed.
+        index: The scene's number, from 0.
+
+    Returns:
+        The scene.
     """
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
@@ -120,7 +143,14 @@ def compose(seed: int, index: int) -> Scene:
 
 @lru_cache(maxsize=4)
 def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
-    """All (setting, shape, colour) whose colour stands out against the setting, in the order of this seed."""
+    """List all themes whose colour stands out against the setting.
+
+    Args:
+        seed: The corpus' seed, which sets the order.
+
+    Returns:
+        (Setting, shape, colour) of each.
+    """
     every = [(a, b, c) for a in SETTINGS for b in SHAPES for c in COLOURS if c not in SETTINGS[a].hides]
     return tuple(every[k] for k in np.random.default_rng([seed]).permutation(len(every)))
 

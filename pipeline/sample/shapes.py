@@ -1,7 +1,7 @@
-"""The form of every shape: where it is, which way its surface faces, and how a pattern runs over it.
+"""Shapes of things: outline, direction of the surface, and how a pattern runs over it.
 
 A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at
-y = 1) and gives its parts from back to front. A new shape is one function here, one line in `SHAPES`, its
+y = 1) and returns its parts from back to front. A new shape is one function here, one line in `SHAPES`, its
 places in `layouts.FITS` and its names in `vocabulary.SHAPES`.
 """
 
@@ -21,12 +21,15 @@ _FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
 
 
 @dataclass(frozen=True)
-class Part:
+class ShapePart:
     """A piece of surface over a grid [h, w].
 
-    `distance` [h, w] is negative inside, in radii; `normal` [3, h, w] or [3], of unit length, z towards the
-    viewer; `pattern` are the coordinates u, v (each [h, w]) along which a pattern runs, one stripe or check a
-    unit, or None where the part is plain; `colour` takes the place of the thing's own.
+    Attributes:
+        distance: [h, w], distance to the outline in radii, negative inside.
+        normal: [3, h, w] or [3], of unit length, z towards the viewer.
+        pattern: Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None where
+            the part is plain.
+        colour: Replaces the thing's own colour; None keeps that.
     """
 
     distance: Array
@@ -35,12 +38,12 @@ class Part:
     colour: Colour | None = None
 
 
-def ball(x: Array, y: Array) -> list[Part]:
+def _ball(x: Array, y: Array) -> list[ShapePart]:
     normal = _dome(x, y)
-    return [Part(hypot(x, y) - 1, normal, _globe(normal))]
+    return [ShapePart(hypot(x, y) - 1, normal, _globe(normal))]
 
 
-def cube(x: Array, y: Array) -> list[Part]:
+def _cube(x: Array, y: Array) -> list[ShapePart]:
     """Seen from the right and above: front, right side and top."""
     x0, x1, x2, y0, y1 = -0.95, 0.5, 0.95, -0.58, -0.98
     front = _polygon(x, y, [(x0, y0), (x1, y0), (x1, 1), (x0, 1)])
@@ -49,52 +52,52 @@ def cube(x: Array, y: Array) -> list[Part]:
     lean = (y0 - y1) / (x2 - x1)
     depth = (y0 - y) / (y0 - y1)
     return [
-        Part(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
-        Part(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
-        Part(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4)),
+        ShapePart(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
+        ShapePart(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
+        ShapePart(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4)),
     ]
 
 
-def cone(x: Array, y: Array) -> list[Part]:
+def _cone(x: Array, y: Array) -> list[ShapePart]:
     half = np.maximum((y + 1) / 1.8, 1e-3) * 0.85
     foot = np.sqrt(np.clip(1 - (x / 0.85) ** 2, 0, 1)) * 0.18 + 0.8
     inside = np.maximum((np.abs(x) - half) * 0.9, y - foot)
     normal, across = _pillar(x, half, -0.35)
-    return [Part(inside, normal, (across * 2, (y - foot) * 2.4))]
+    return [ShapePart(inside, normal, (across * 2, (y - foot) * 2.4))]
 
 
-def cylinder(x: Array, y: Array) -> list[Part]:
+def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     half = 0.75
     bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.2
     normal, across = _pillar(x, half, 0.0)
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.8 - bulge, -0.78 - y))
     lid = _ellipse(x, y + 0.78, half, 0.2)
     return [
-        Part(body, normal, (across * 2, (y - bulge) * 2.4)),
-        Part(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6)),
+        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+        ShapePart(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6)),
     ]
 
 
-def pyramid(x: Array, y: Array) -> list[Part]:
+def _pyramid(x: Array, y: Array) -> list[ShapePart]:
     """Two of its faces, the right one narrower."""
     left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
     right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
     return [
-        Part(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
-        Part(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4)),
+        ShapePart(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
+        ShapePart(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4)),
     ]
 
 
-def ring(x: Array, y: Array) -> list[Part]:
+def _ring(x: Array, y: Array) -> list[ShapePart]:
     r = hypot(x, y) + 1e-6
     across = (r - 0.69) / 0.31
     tilt = np.clip(across, -1, 1)
     normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
     around = arctan2(y, x) * _FIVE
-    return [Part((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
+    return [ShapePart((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
 
 
-def star(x: Array, y: Array) -> list[Part]:
+def _star(x: Array, y: Array) -> list[ShapePart]:
     """Five points, ten facets."""
     y = y - 0.09
     angle = arctan2(x, -y)
@@ -114,10 +117,10 @@ def star(x: Array, y: Array) -> list[Part]:
         0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)),
         np.ones_like(x),
     )
-    return [Part((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
+    return [ShapePart((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
 
 
-def heart(x: Array, y: Array) -> list[Part]:
+def _heart(x: Array, y: Array) -> list[ShapePart]:
     """(x² + y² - 1)³ = x²y³, blown up like a cushion."""
     p, q = x * 1.17, 0.22 - (y - 0.05) * 1.17
     pp, qq = p * p, q * q
@@ -130,10 +133,10 @@ def heart(x: Array, y: Array) -> list[Part]:
     rim *= rim
     across, down = slope_x / steep * rim + p * 0.55 * (1 - rim), slope_y / steep * rim - q * 0.55 * (1 - rim)
     normal = _normalise(across, down, np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1)))
-    return [Part(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
+    return [ShapePart(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
 
 
-def mushroom(x: Array, y: Array) -> list[Part]:
+def _mushroom(x: Array, y: Array) -> list[ShapePart]:
     stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
     stem_normal, across = _pillar(x, stem_half, 0.1)
     stem = np.maximum(
@@ -142,10 +145,10 @@ def mushroom(x: Array, y: Array) -> list[Part]:
     rim = 0.02 + 0.14 * np.sqrt(np.clip(1 - x**2, 0, 1))
     cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
     normal = _dome(x, y * 0.95)
-    return [Part(stem, stem_normal, None, (0.94, 0.89, 0.78)), Part(cap, normal, _globe(normal))]
+    return [ShapePart(stem, stem_normal, None, (0.94, 0.89, 0.78)), ShapePart(cap, normal, _globe(normal))]
 
 
-def mug(x: Array, y: Array) -> list[Part]:
+def _mug(x: Array, y: Array) -> list[ShapePart]:
     half = 0.68 - 0.06 * (y + 1) / 2
     bulge = np.sqrt(np.clip(1 - (x / half) ** 2, 0, 1)) * 0.16
     normal, across = _pillar(x, half, 0.0)
@@ -153,27 +156,27 @@ def mug(x: Array, y: Array) -> list[Part]:
     r = hypot(x - 0.66, y * 0.9)
     handle = np.abs(r - 0.4) - 0.1
     return [
-        Part(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
-        Part(body, normal, (across * 2, (y - bulge) * 2.4)),
-        Part(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
-        Part(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12)),
+        ShapePart(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
+        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+        ShapePart(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
+        ShapePart(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12)),
     ]
 
 
-def balloon(x: Array, y: Array) -> list[Part]:
+def _balloon(x: Array, y: Array) -> list[ShapePart]:
     squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
     px, py = x / squeeze, y + 0.08
     string = np.maximum(np.abs(x - 0.06 * sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     normal = _dome(px, py)
     return [
-        Part(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
-        Part(knot, _unit(0.3, 0.5, 0.8)),
-        Part((hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
+        ShapePart(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
+        ShapePart(knot, _unit(0.3, 0.5, 0.8)),
+        ShapePart((hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
     ]
 
 
-def umbrella(x: Array, y: Array) -> list[Part]:
+def _umbrella(x: Array, y: Array) -> list[ShapePart]:
     """Open, standing on its hooked handle; every panel is a stripe."""
     pole = np.maximum(np.abs(x) - 0.035, np.maximum(-0.9 - y, y - 0.88))
     hook = np.maximum(np.abs(hypot(x - 0.12, y - 0.88) - 0.12) - 0.035, 0.88 - y)
@@ -183,28 +186,35 @@ def umbrella(x: Array, y: Array) -> list[Part]:
     hem = 0.05 - 0.1 * np.abs(sin(panel * np.pi))
     canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
     normal = _dome(x / 1.08, y - 0.05)
-    handle = Part(np.minimum(pole, hook), _unit(-0.3, 0, 1), None, wood)
-    return [handle, Part(canopy, normal, (panel, _globe(normal)[1]))]
+    handle = ShapePart(np.minimum(pole, hook), _unit(-0.3, 0, 1), None, wood)
+    return [handle, ShapePart(canopy, normal, (panel, _globe(normal)[1]))]
 
 
-SHAPES: dict[str, Callable[[Array, Array], list[Part]]] = {
-    "ball": ball,
-    "cube": cube,
-    "cone": cone,
-    "cylinder": cylinder,
-    "pyramid": pyramid,
-    "ring": ring,
-    "star": star,
-    "heart": heart,
-    "mushroom": mushroom,
-    "mug": mug,
-    "balloon": balloon,
-    "umbrella": umbrella,
+SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
+    "ball": _ball,
+    "cube": _cube,
+    "cone": _cone,
+    "cylinder": _cylinder,
+    "pyramid": _pyramid,
+    "ring": _ring,
+    "star": _star,
+    "heart": _heart,
+    "mushroom": _mushroom,
+    "mug": _mug,
+    "balloon": _balloon,
+    "umbrella": _umbrella,
 }
 
 
 def reach(shape: str) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a box that holds the shape, in radii."""
+    """Find a box that holds a shape.
+
+    Args:
+        shape: A key of `SHAPES`.
+
+    Returns:
+        Left, top, right and bottom, in radii.
+    """
     return -1.1, -1.1, 1.2, (1.75 if shape == "balloon" else 1.1)
 
 

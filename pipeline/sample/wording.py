@@ -1,4 +1,4 @@
-"""How a scene is described: several captions that differ in words, in order and in what they mention.
+"""Captions of a scene, which differ in words, in order and in what they mention.
 
 Every caption is true of its scene, and names its theme (the first thing) at least by shape and colour.
 """
@@ -15,15 +15,31 @@ from pipeline.sample.layouts import Relation, pick
 from pipeline.sample.scenes import Scene, Thing
 
 
-def describe(scene: Scene, count: int, rng: np.random.Generator) -> list[str]:
-    """`count` captions of different form, at most `len(FORMS)`."""
+def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[str]:
+    """Describe a scene in several ways.
+
+    Args:
+        scene: What is described.
+        count: How many captions, at most `len(FORMS)`.
+        rng: Draws forms and words.
+
+    Returns:
+        Captions of different form.
+    """
     chosen = rng.permutation(len(FORMS))[:count]
     captions = (re.sub(" +", " ", FORMS[k](_Teller(scene, rng))) for k in chosen)
     return [_upper(caption) for caption in captions]
 
 
 def tokens(caption: str) -> list[str]:
-    """Lower-case words without punctuation, as in the splits of Karpathy and Fei-Fei (CVPR 2015)."""
+    """Split a caption into lower-case words without punctuation, as in the splits of Karpathy and Fei-Fei (CVPR 2015).
+
+    Args:
+        caption: Any text.
+
+    Returns:
+        The words.
+    """
     return re.findall(r"[a-z0-9]+", caption.lower())
 
 

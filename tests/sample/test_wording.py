@@ -9,11 +9,11 @@ import numpy as np
 
 from pipeline.sample import vocabulary
 from pipeline.sample.scenes import Scene, Thing, compose
-from pipeline.sample.wording import FORMS, describe, tokens
+from pipeline.sample.wording import FORMS, tokens, write_captions
 
 SCENES = [compose(0, index) for index in range(600)]
 CAPTIONS = [
-    describe(scene, len(FORMS), np.random.default_rng([7, index])) for index, scene in enumerate(SCENES)
+    write_captions(scene, len(FORMS), np.random.default_rng([7, index])) for index, scene in enumerate(SCENES)
 ]
 
 
