@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
     from pipeline.retrieval.ranking import rank
     from pipeline.retrieval.ranks import QueryRanks, Ranks, Ties
+    from pipeline.retrieval.relevance import Positives, Relevance
     from pipeline.retrieval.seeds import Spread, over_seeds
     from pipeline.retrieval.significance import Comparison, compare
     from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
@@ -29,9 +30,11 @@ __all__ = [
     "Member",
     "Metrics",
     "PerDirection",
+    "Positives",
     "Protocol",
     "QueryRanks",
     "Ranks",
+    "Relevance",
     "Selection",
     "Similarity",
     "Spread",

@@ -12,8 +12,9 @@ import numpy as np
 
 from pipeline.retrieval.protocols import Protocol
 from pipeline.retrieval.protocols import protocol as find
-from pipeline.retrieval.ranking import Progress, check_caption_image, rank
+from pipeline.retrieval.ranking import Progress, rank
 from pipeline.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
+from pipeline.retrieval.relevance import as_relevance
 from pipeline.retrieval.similarity import as_similarity, select
 
 RECALLS = (1, 5, 10)
@@ -81,7 +82,7 @@ class Metrics:
 
 def evaluate(
     similarity: object,
-    caption_image: object,
+    truth: object,
     protocol: str | Protocol = "all",
     ties: Ties = "expected",
     block_megabytes: float = 32,
@@ -91,8 +92,7 @@ def evaluate(
 
     similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
         array, `Embeddings`, or a fusion of these.
-    caption_image: integers [C], the row of each caption's image (see `rank` for captions and images without a
-        partner).
+    truth: what is right: integers [C], the row of each caption's image, or a `Relevance` (see `rank`).
     protocol: a name in `PROTOCOLS`, or a `Protocol`.
     ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
         bounds.
@@ -111,14 +111,15 @@ def evaluate(
     """
     check_ties(ties)
     rules, source = find(protocol), as_similarity(similarity)
-    owner = check_caption_image(caption_image, source.shape)
-    parts = rules.parts(owner, source.shape[0])
+    relevance = as_relevance(truth, source.shape)
+    parts = rules.parts(relevance.owner, source.shape[0])
     ranks = []
     for images, captions in parts:
-        local = np.where(owner[captions] < 0, -1, owner[captions] - images[0])
         told = progress and partial(_from, progress, images[0])
-        ranks.append(rank(select(source, images, captions), local, block_megabytes, told))
-    return measure(ranks, rules.name, ties, captions_unused=len(owner) - sum(len(captions) for _, captions in parts))
+        pool = select(source, images, captions)
+        ranks.append(rank(pool, relevance.select(images, captions), block_megabytes, told))
+    unused = source.shape[1] - sum(len(captions) for _, captions in parts)
+    return measure(ranks, rules.name, ties, unused)
 
 
 def _from(progress: Progress, first: int, rows: int) -> None:

@@ -31,7 +31,7 @@ class FoldHits:
     def of(cls, ranks: Ranks, ties: Ties) -> FoldHits:
         """Sums the chances of a hit over each image's queries."""
         images = ranks.shape[0]
-        both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.caption_image[ranks.t2i.query]))
+        both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
         hits = [_by_image(queries, owner, k, ties, images) for queries, owner in both for k in RECALLS]
         queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
         # Images without captions are candidates alone: no test set would be drawn from them.

@@ -1,6 +1,4 @@
-"""Ranks by counting: how many wrong items beat the right one, both directions in one pass over the blocks of
-a similarity matrix.
-"""
+"""Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for both directions."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.counting import Counts
 from pipeline.retrieval.ranks import QueryRanks, Ranks
+from pipeline.retrieval.relevance import Relevance, as_relevance
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, as_similarity
 from pipeline.retrieval.thresholds import OwnThresholds, Thresholds
 from pipeline.retrieval.workers import share, threads
@@ -20,54 +19,38 @@ from pipeline.retrieval.workers import share, threads
 Progress: TypeAlias = Callable[[int], object]
 
 
-def rank(
-    similarity: object, caption_image: object, block_megabytes: float = 32, progress: Progress | None = None
-) -> Ranks:
-    """Ranks every image's captions and every caption's image by counting.
+def rank(similarity: object, truth: object, block_megabytes: float = 32, progress: Progress | None = None) -> Ranks:
+    """Ranks the best right caption of every image, and the best right image of every caption, by counting.
 
-    similarity: anything that `as_similarity` takes, [I images, C captions].
-    caption_image: integers [C], the row of each caption's image, in any order and any number per image; -1
-        for a caption whose image is not in the pool. Such a caption, and an image without captions, is no
-        query but stays among the candidates of the others.
-    block_megabytes: size of all blocks in memory at once (10^6 bytes), one for each thread; memory
-        beyond it is a few numbers per image and caption.
-    progress: called after each block with the number of image rows finished so far.
+    Args:
+        similarity: Anything that `as_similarity` takes, [I images, C captions].
+        truth: A `Relevance`, or integers [C], the row of each caption's image, in any order and any number an image; -1
+            for a caption whose image is not in the pool. A caption or image for which nothing is right is no query, but
+            stays among the candidates of the others.
+        block_megabytes: Size of all blocks in memory at once (10^6 bytes), one for each thread; memory beyond it is a
+            few numbers for each image, caption and right pair.
+        progress: Called after each block with the number of image rows finished so far.
 
-    Raises `InputError` for shapes that disagree, and for a NaN or infinity, with its row and column.
+    Returns:
+        Both directions' ranks.
+
+    Raises:
+        InputError: For shapes that disagree, and for a NaN or infinity, with its row and column.
     """
     source = as_similarity(similarity)
-    owner = check_caption_image(caption_image, source.shape)
+    relevance = as_relevance(truth, source.shape)
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     if isinstance(source, PerDirection):
         report = _Rows(progress, source.shape, 2 * source.shape[0] * source.shape[1])
-        i2t = _count(source.direction("i2t", block_bytes), owner, block_bytes, report, ("i2t",))["i2t"]
-        t2i = _count(source.direction("t2i", block_bytes), owner, block_bytes, report, ("t2i",))["t2i"]
+        i2t = _count(source.direction("i2t", block_bytes), relevance, block_bytes, report, ("i2t",))["i2t"]
+        t2i = _count(source.direction("t2i", block_bytes), relevance, block_bytes, report, ("t2i",))["t2i"]
     else:
         cells = getattr(source, "cells", source.shape[0] * source.shape[1])
-        counts = _count(source, owner, block_bytes, _Rows(progress, source.shape, cells), ("i2t", "t2i"))
+        counts = _count(source, relevance, block_bytes, _Rows(progress, source.shape, cells), ("i2t", "t2i"))
         i2t, t2i = counts["i2t"], counts["t2i"]
-    return Ranks(i2t, t2i, source.shape, owner)
-
-
-def check_caption_image(caption_image: object, shape: tuple[int, int]) -> Ids:
-    """The map as int64 [C]; raises `InputError` unless each entry is a row of the matrix, or -1, and some
-    entry is a row.
-    """
-    owner = np.asarray(caption_image)
-    images, captions = shape
-    if owner.shape != (captions,) or owner.dtype.kind not in "iu":
-        raise InputError(
-            f"caption_image: expected {captions} integers, one for each column of the matrix {list(shape)}, "
-            f"received {owner.dtype} {list(owner.shape)}"
-        )
-    if owner.min() < -1 or owner.max() >= images:
-        place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
-        raise InputError(f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows")
-    if owner.max() < 0:
-        raise InputError("caption_image: no caption has its image in the pool, so there is nothing to rank")
-    return owner.astype(np.int64)
+    return Ranks(i2t, t2i, relevance)
 
 
 class _Rows:
@@ -105,45 +88,33 @@ class _QueryCounter:
 
     def __init__(self, source: Similarity, thresholds: OwnThresholds, by_image: bool) -> None:
         self.source, self.thresholds, self.by_image = source, thresholds, by_image
-        threshold = thresholds.image if by_image else thresholds.caption
         name: Direction = "i2t" if by_image else "t2i"
-        self.counts = {name: Counts(threshold, by_row=True)}
+        self.counts = {name: Counts(thresholds.best, by_row=True)}
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
-        if self.by_image:
-            self.thresholds.settle_images(block, rows)
-            self.counts["i2t"].add(block, rows.start, 0)
-        else:
-            self.thresholds.settle_captions(block.T, columns)
-            self.counts["t2i"].add(block.T, columns.start, 0)
+        scores, queries = (block, rows) if self.by_image else (block.T, columns)
+        self.thresholds.settle(scores, queries)
+        self.counts["i2t" if self.by_image else "t2i"].add(scores, queries.start, 0)
 
 
-def _count(
-    source: Similarity, owner: Ids, block_bytes: int, report: _Rows, directions: tuple[Direction, ...]
-) -> dict[Direction, QueryRanks]:
-    thresholds: Thresholds | OwnThresholds
+def _count(source: Similarity, relevance: Relevance, block_bytes: int, report: _Rows,
+           directions: tuple[Direction, ...]) -> dict[Direction, QueryRanks]:
     counters: Sequence[_Counter | _QueryCounter]
+    right: dict[Direction, Callable[[], Ids]]
     blocks = source.grid(source.shape, block_bytes)
     if isinstance(source, WholeQueries):
-        thresholds = own = OwnThresholds(source, owner)
+        own = OwnThresholds(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
         counters = share(blocks, lambda: _QueryCounter(source, own, source.by_image), report.finished)
+        right = dict.fromkeys(directions, own.right)
     else:
-        thresholds = given = Thresholds(source, owner)
+        given = Thresholds(source, relevance)
         counters = share(blocks, lambda: _Counter(source, given, directions), report.finished)
-    return {
-        name: _queries(Counts.total([counter.counts[name] for counter in counters]), thresholds, name)
-        for name in directions
-    }
+        right = {name: given.levels[name].right for name in directions}
+    return {name: _queries(Counts.total([counter.counts[name] for counter in counters]), right[name]())
+            for name in directions}
 
 
-def _queries(counts: Counts, thresholds: Thresholds | OwnThresholds, direction: Direction) -> QueryRanks:
-    greater, level = counts.above, counts.at
-    known, owner = thresholds.known, thresholds.owner
-    if direction == "t2i":
-        right = np.ones(len(known), np.int64)
-        return QueryRanks(known, greater[known], level[known] - right, right)
-    reached = thresholds.caption[known] == thresholds.image[owner[known]]
-    right = np.bincount(owner[known[reached]], minlength=len(greater))
+def _queries(counts: Counts, right: Ids) -> QueryRanks:
     query = np.flatnonzero(right)
-    return QueryRanks(query, greater[query], level[query] - right[query], right[query])
+    return QueryRanks(query, counts.above[query], counts.at[query] - right[query], right[query])

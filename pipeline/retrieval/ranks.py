@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.relevance import Relevance
 
 Ties: TypeAlias = Literal["expected", "pessimistic", "optimistic"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -21,7 +22,7 @@ class QueryRanks:
 
     query: row of the image (i2t) or column of the caption (t2i). greater: wrong items more similar than the
     query's best right item. equal: wrong items exactly as similar. right: right items that share that best
-    similarity (1 for t2i).
+    similarity.
 
     The best right item's rank, counted from 1, is therefore between greater + 1 and greater + equal + 1, and
     depends on how ties are broken. `ties` is "expected" (the exact mean over all orders of the tied items),
@@ -75,14 +76,16 @@ class QueryRanks:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Both directions over one pool of `shape` [I images, C captions]; `caption_image` int64 [C] is the row
-    of each caption's image.
-    """
+    """Both directions over one pool, and what is right in it."""
 
     i2t: QueryRanks
     t2i: QueryRanks
-    shape: tuple[int, int]
-    caption_image: Ids
+    relevance: Relevance
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions of the pool."""
+        return self.relevance.shape
 
 
 def check_ties(ties: str) -> str:

@@ -84,7 +84,7 @@ def _check_same_queries(first: Metrics, second: Metrics) -> None:
             f"ties {first.ties} and {second.ties}: measure both alike"
         )
     same = len(first.ranks) == len(second.ranks) and all(
-        before.shape == after.shape and np.array_equal(before.caption_image, after.caption_image)
+        before.shape == after.shape and before.relevance.equals(after.relevance)
         for before, after in zip(first.ranks, second.ranks, strict=True)
     )
     if not same:

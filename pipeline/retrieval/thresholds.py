@@ -1,109 +1,128 @@
-"""What candidates are compared with, and the care that computed cells need before they are."""
+"""What candidates are compared with: the best right one of each query. And the care that computed cells need."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pipeline.retrieval.blocks import Cells, Ids
-from pipeline.retrieval.similarity import Similarity
+from pipeline.retrieval.relevance import Positives, Relevance
+from pipeline.retrieval.similarity import Direction, Similarity
+
+
+class Levels:
+    """One direction's similarities of right pairs.
+
+    Attributes:
+        positives: The right candidates of Q queries, P pairs.
+        cells: [P], the similarity of each pair.
+        best: [Q], the largest of each query's; infinity where there is no query: no candidate reaches it.
+    """
+
+    def __init__(self, positives: Positives, cells: Cells) -> None:
+        self.positives, self.cells = positives, cells
+        self.best = positives.best(cells)
+
+    def reached(self) -> tuple[Ids, Ids]:
+        """The pairs whose similarity is their query's best: queries and candidates, int64 [n] each."""
+        query = self.positives.query
+        here = np.flatnonzero(self.cells == self.best[query])
+        return query[here], self.positives.candidate[here]
+
+    def right(self) -> Ids:
+        """How many right candidates of each query share its best similarity: int64 [Q]."""
+        return np.bincount(self.reached()[0], minlength=len(self.best))
 
 
 class Thresholds:
-    """What candidates are compared with: each caption's similarity to its image [C], and the best of each
-    image's captions [I].
-    """
+    """The best right similarity of each image [I] and of each caption [C], read before blocks are."""
 
-    def __init__(self, source: Similarity, owner: Ids) -> None:
-        known = np.flatnonzero(owner >= 0)
-        cells = source.pairs(owner[known], known)
-        # Infinity where there is no query: no candidate reaches it.
-        self.caption = np.full(source.shape[1], np.inf, cells.dtype)
-        self.caption[known] = cells
-        self.image = np.full(source.shape[0], -np.inf, cells.dtype)
-        np.maximum.at(self.image, owner[known], cells)
-        self.image[self.image == -np.inf] = np.inf
-        self.known, self.owner, self.equal = known, owner, source.equal
-        if self.equal is not None:
-            self._label(self.equal.images, self.equal.captions)
+    def __init__(self, source: Similarity, relevance: Relevance) -> None:
+        by_caption, by_image = relevance.t2i, relevance.i2t
+        cells = source.pairs(by_caption.candidate, by_caption.query)
+        same = relevance.order is not None
+        self.levels: dict[Direction, Levels] = {
+            "i2t": Levels(by_image, cells[relevance.order] if same else source.pairs(by_image.query,
+                                                                                    by_image.candidate)),
+            "t2i": Levels(by_caption, cells)}
+        self.written: list[Direction] = ["t2i"] if same else ["t2i", "i2t"]
+        self.image, self.caption = self.levels["i2t"].best, self.levels["t2i"].best
+        equal = source.equal
+        self.is_computed = equal is not None
+        self.labels = None
+        if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
+            self.labels = (equal.images, self._best_labels("i2t", equal.captions),
+                           equal.captions, self._best_labels("t2i", equal.images))
 
-    def _label(self, images: Ids, captions: Ids) -> None:
-        """Labels, for each row, of the image itself and of its best caption; for each column, of the caption
-        and of its image.
-        """
-        best = np.full(len(images), -1, np.int64)
-        reached = self.caption[self.known] == self.image[self.owner[self.known]]
-        best[self.owner[self.known[reached]]] = captions[self.known[reached]]
-        own = np.where(self.owner >= 0, images[self.owner], -1)
-        self.distinct = len(np.unique(images)) == len(images) and len(np.unique(captions)) == len(captions)
-        self.labels = images, best, captions, own
+    def _best_labels(self, direction: Direction, labels: Ids) -> Ids:
+        """The label of each query's best candidate, -1 where there is no query."""
+        query, candidate = self.levels[direction].reached()
+        found = np.full(len(self.levels[direction].best), -1, np.int64)
+        found[query] = labels[candidate]
+        return found
 
     def settle(self, block: Cells, rows: slice, columns: slice) -> None:
-        """Writes into a computed block the numbers to compare with, wherever the same two vectors were
-        multiplied.
+        """Writes into a computed block the numbers to compare with, wherever the same two vectors were multiplied.
 
         Rounding may differ from one product to another; without this, an image could beat itself or its own
         duplicate.
         """
-        if self.equal is None:
+        if not self.is_computed:
             return
-        if self.distinct:
-            inside = np.flatnonzero((self.owner[columns] >= rows.start) & (self.owner[columns] < rows.stop))
-            block[self.owner[columns][inside] - rows.start, inside] = self.caption[columns][inside]
-            return
-        image, best, caption, own = self.labels
-        np.copyto(block, self.caption[None, columns], where=image[rows, None] == own[None, columns])
-        np.copyto(block, self.image[rows, None], where=best[rows, None] == caption[None, columns])
+        for direction in self.written:
+            self._settle_pairs(block, rows, columns, direction)
+        if self.labels is not None:
+            image, best_caption, caption, best_image = self.labels
+            np.copyto(block, self.caption[None, columns], where=image[rows, None] == best_image[None, columns])
+            np.copyto(block, self.image[rows, None], where=best_caption[rows, None] == caption[None, columns])
+
+    def _settle_pairs(self, block: Cells, rows: slice, columns: slice, direction: Direction) -> None:
+        level = self.levels[direction]
+        queries, candidates = (columns, rows) if direction == "t2i" else (rows, columns)
+        start = level.positives.start[queries.start:queries.stop + 1]
+        part = slice(int(start[0]), int(start[-1]))
+        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        candidate = level.positives.candidate[part]
+        here = np.flatnonzero((candidate >= candidates.start) & (candidate < candidates.stop))
+        place = query[here], candidate[here] - candidates.start
+        block[place[::-1] if direction == "t2i" else place] = level.cells[part][here]
 
 
 class OwnThresholds:
-    """What candidates are compared with where a block holds whole queries: read from the block itself.
+    """The best right similarity of each query, read from the block that holds the whole query.
 
-    Cells are computed once, and none is computed beforehand. The arrays are those of `Thresholds`; they are filled
-    block by block, by several threads at once, each its own queries.
+    Cells are computed once, and none is computed beforehand. Several threads fill the arrays at once, each its own
+    queries.
     """
 
-    def __init__(self, source: Similarity, owner: Ids) -> None:
-        images, captions = source.shape
-        self.known, self.owner = np.flatnonzero(owner >= 0), owner
-        self.caption, self.image = (np.full(size, np.inf) for size in (captions, images))
-        self.by_owner = self.known[np.argsort(owner[self.known], kind="stable")]
+    def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
+        self.positives = positives
+        self.cells, self.best = np.full(len(positives.candidate), np.nan), np.full(len(positives), np.inf)
         equal = source.equal
         distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
-        self.labels = None if distinct else equal
+        self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 
-    def settle_captions(self, scores: Cells, captions: slice) -> None:
-        """Reads the thresholds of caption queries; images equal to a query's own get the same number.
-
-        Args:
-            scores: Of these captions, float64 [Q, I]; written into where rows of the matrix are equal.
-            captions: The queries.
-        """
-        own = self.owner[captions]
-        query = np.flatnonzero(own >= 0)
-        found = scores[query, own[query]]
-        self.caption[captions][query] = found
-        if self.labels is not None:
-            images = self.labels.images
-            scores[query] = np.where(images[own[query], None] == images, found[:, None], scores[query])
-
-    def settle_images(self, scores: Cells, images: slice) -> None:
-        """Reads the thresholds of image queries; captions equal to a query's best get the same number.
+    def settle(self, scores: Cells, queries: slice) -> None:
+        """Reads the best of some queries; candidates equal to a query's best get the same number.
 
         Args:
-            scores: Of these images, float64 [Q, C]; written into where columns of the matrix are equal.
-            images: The queries.
+            scores: Of these queries, float64 [Q, n]; written into where candidates are equal vectors.
+            queries: Which.
         """
-        first, last = np.searchsorted(self.owner[self.by_owner], (images.start, images.stop))
-        captions = self.by_owner[first:last]
-        query = self.owner[captions] - images.start
-        found = scores[query, captions]
-        best = np.full(len(scores), -np.inf)
-        np.maximum.at(best, query, found)
+        start = self.positives.start[queries.start:queries.stop + 1]
+        part = slice(int(start[0]), int(start[-1]))
+        mine = Positives(start - start[0], self.positives.candidate[part])
+        query, candidate = mine.query, mine.candidate
+        found = scores[query, candidate]
+        best = mine.best(found)
         if self.labels is not None:
             reached = np.flatnonzero(found == best[query])
             label = np.full(len(scores), -1, np.int64)
-            label[query[reached]] = self.labels.captions[captions[reached]]
-            np.copyto(scores, best[:, None], where=label[:, None] == self.labels.captions)
-            found = scores[query, captions]
-        self.caption[captions] = found
-        self.image[images] = np.where(best == -np.inf, np.inf, best)
+            label[query[reached]] = self.labels[candidate[reached]]
+            np.copyto(scores, best[:, None], where=label[:, None] == self.labels)
+            found = scores[query, candidate]
+        self.cells[part], self.best[queries] = found, best
+
+    def right(self) -> Ids:
+        """How many right candidates of each query share its best similarity: int64 [Q]."""
+        query = self.positives.query
+        return np.bincount(query[self.cells == self.best[query]], minlength=len(self.best))

@@ -16,7 +16,7 @@ from pipeline.scores import contents
 from pipeline.scores.similarity_store import SimilarityStore
 
 if TYPE_CHECKING:
-    from pipeline.retrieval import PerDirection, Similarity
+    from pipeline.retrieval import PerDirection, Relevance, Similarity
     from pipeline.retrieval.blocks import Ids
     from pipeline.scores.embedding_store import EmbeddingStore
 
@@ -63,7 +63,10 @@ def require_one_owner(first: str, theirs: dict[int, int], name: str, ours: dict[
 
 @dataclass(frozen=True)
 class Pool:
-    """Scores [I, C], caption_image [C], and ids [I] and [C] where they are known; made_from as in similarity stores."""
+    """Scores [I, C], caption_image [C], and ids [I] and [C] where they are known; made_from as in similarity stores.
+
+    relevance: what is right, where that is more than one image a caption.
+    """
 
     name: str
     scores: Similarity | PerDirection
@@ -71,6 +74,12 @@ class Pool:
     image_ids: Ids | None = None
     caption_ids: Ids | None = None
     made_from: dict[str, Any] = field(default_factory=dict)
+    relevance: Relevance | None = None
+
+    @property
+    def truth(self) -> Relevance | Ids:
+        """What is right, as `retrieval.evaluate` takes it."""
+        return self.caption_image if self.relevance is None else self.relevance
 
     @staticmethod
     def says_its_columns(path: Path) -> bool:

@@ -17,7 +17,7 @@ Progress = Callable[[int], object]
 def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
     """Recalls, ranks and RSUM with their intervals. progress: told the images ranked so far."""
-    metrics = retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.block_megabytes, progress)
+    metrics = retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
     return metrics.as_dict() | {"interval": retrieval.interval(metrics)}
 
 
