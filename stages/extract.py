@@ -115,7 +115,7 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, request: e
 def _forecast(store: Path, estimate: extraction.Estimate, workers: int) -> str:
     """An estimate as text."""
     engine = estimate.engine
-    lines = [f"{store}: {engine.recipe}, at most {engine.items} items of {engine.dimension} an image"
+    lines = [f"{store}: {engine.reported_as}, at most {engine.items} items of {engine.dimension} an image"
              + ("" if engine.trained else ", an untrained network"),
              f"  to extract  {estimate.images:,} of {estimate.total:,} images, in {estimate.shards:,} shards",
              f"  on disk     {_bytes(estimate.size)} more, {_bytes(estimate.free)} free"

@@ -16,7 +16,7 @@ from stages.layout import Layout
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from pipeline.importers import Import, bring_in
+    from pipeline.importers import ImportJob, import_features
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
-@click.option("--recipe", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
+@click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables believe it where it is a paper's, such as "
               "butd-36-proposals, and mark any other.")
 @click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.if_changed
 @options.with_settings
 def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
-            manifest_file: Path | None, feature: str | None, out: Path | None, recipe: str | None,
+            manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
             **changes: Any) -> None:
     """Bring features that another code base made into a store. Running again does nothing, or resumes.
 
@@ -49,7 +49,7 @@ def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, 
     butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
     folder    folders with one .npy, .npz or .pth an image, named after it
 
-    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --recipe butd-36-proposals
+    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
     """
     if (feature is None) == (out is None):
         raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
@@ -58,12 +58,12 @@ def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, 
     manifest = Manifest.load(manifest_file or layout.manifest(dataset or settings.run.dataset))
     store = out or layout.features(manifest.dataset, feature or "")
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
-    job = Import(manifest, form, sources, store, extract.shard_images, recipe, extract.compressor, extract.dtype,
-                 extract.on_error, changes["if_changed"])
+    job = ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
+                    extract.dtype, extract.on_error, changes["if_changed"])
     with tqdm(unit="image", desc=f"look through {form}") as looking, tqdm(unit="image", desc="import") as bar:
-        done = bring_in(job, looking.update, bar.reset, bar.update)
+        done = import_features(job, looking.update, bar.reset, bar.update)
     told = [f"{store}: " + (f"{done.images:,} images imported" if done.images else "nothing to do")
-            + f", reported as {done.recipe}"]
+            + f", reported as {done.reported_as}"]
     if done.failed:
         told.append(f"{len(done.failed):,} failed, see {store}/failures.csv")
     click.echo("\n  ".join([*told, *done.notes]))

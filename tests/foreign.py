@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from pipeline.importers import Import
+from pipeline.importers import ImportJob
 from pipeline.manifest import Manifest
 
 SPLITS = ("train", "train", "val", "test")  # of every four images
@@ -152,7 +152,7 @@ SOURCES: dict[str, tuple[str, Callable[[Path, list[Picture]], list[Path]], bool,
 }
 
 
-def job(table: Manifest, form: str, paths: list[Path], store: Path, **changes: object) -> Import:
+def job(table: Manifest, form: str, paths: list[Path], store: Path, **changes: object) -> ImportJob:
     """An import with three images a shard, in float32."""
     settings: dict[str, object] = {"shard_images": 3, "dtype": "float32", **changes}
-    return Import(table, form, tuple(paths), store, **settings)  # type: ignore[arg-type]
+    return ImportJob(table, form, tuple(paths), store, **settings)  # type: ignore[arg-type]

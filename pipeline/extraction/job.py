@@ -33,7 +33,7 @@ class Engine:
 class Description:
     """What an engine says of itself once its weights are loaded (see `extractors.base.Extractor`)."""
 
-    recipe: str
+    reported_as: str
     version: int
     items: int
     dimension: int
@@ -86,7 +86,7 @@ class Job:
     def fingerprint(self, engine: Description) -> dict[str, Any]:
         """All that the store's values depend on, but for the size of each file, which stands beside its features."""
         made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
-                "version": engine.version, "recipe": engine.recipe, "settings": dict(engine.settings),
+                "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
         # torch is not named: stores that were made before there was another keep their fingerprint
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}

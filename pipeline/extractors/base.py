@@ -30,7 +30,7 @@ class Extractor(Protocol):
     what computes, see `backend.chosen`.
     """
 
-    recipe: str
+    reported_as: str
     version: int
     items: int
     dimension: int

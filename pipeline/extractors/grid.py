@@ -41,7 +41,7 @@ class Grid:
         self.network = network.load(options.network, options.weights, runtime)
         self.settings: Mapping[str, Any] = options.model_dump()
         self.trained, self.weights = self.network.trained, self.network.digest
-        self.recipe = f"grid{options.grid}-{options.network}"
+        self.reported_as = f"grid{options.grid}-{options.network}"
         self.items = options.grid**2
         self.backend = runtime.backend
         self.dimension = as_map(self.network.probe(options.image_size), self.network, options.grid).shape[1]

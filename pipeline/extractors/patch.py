@@ -36,7 +36,7 @@ class Patch:
         self.network = Network(options.network, options.weights, runtime, img_size=options.image_size)
         self.settings: Mapping[str, Any] = options.model_dump()
         self.trained, self.weights = self.network.trained, self.network.digest
-        self.recipe = f"patch-{options.network}" + ("" if options.cls else "-nocls")
+        self.reported_as = f"patch-{options.network}" + ("" if options.cls else "-nocls")
         model = self.network.model
         self.prefix = int(getattr(model, "num_prefix_tokens", 0))
         if options.cls and not getattr(model, "has_class_token", self.prefix > 0):

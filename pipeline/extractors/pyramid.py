@@ -54,7 +54,7 @@ class Pyramid:
         self.trained, self.weights = self.network.trained, self.network.digest
         self.boxes = windows()
         self.items = len(self.boxes)
-        self.recipe = f"pyramid{self.items}-{options.network}"
+        self.reported_as = f"pyramid{self.items}-{options.network}"
         self.backend = runtime.backend
         self.dimension = as_map(self.network.probe(options.image_size), self.network, max(SCALES)).shape[1]
 

@@ -1,10 +1,10 @@
-"""Bring features that another code base made into a feature store. A new format is a file and a line in FORMATS.
+"""Features of other code bases: into a feature store, and out of one. A new format is a file and a line in FORMATS.
 
-    base.py       what a format offers: an index of the manifest's images, and the features of one
-    ids.py        which image of the manifest an id of a source means
-    job.py        what is to be brought in, and what the store will say of it
-    bring_in.py   the store prepared, the images read in its order, the failures written
-    sampling.py   what a store's fingerprint says of the files that it came from
+    base.py             the interface of a format: an index of the manifest's images, and the features of one image
+    ids.py              which image of the manifest an id of a source means
+    import_job.py       what is imported, and the fingerprint and layout of the store
+    import_features.py  prepares the store, reads the images in the manifest's order, writes the failures
+    sampling.py         what a store's fingerprint holds of the files that its features came from
 """
 
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from pipeline import lazy
 
 if TYPE_CHECKING:
-    from pipeline.importers.base import Found, Source, Unusable
-    from pipeline.importers.bring_in import Imported, bring_in
+    from pipeline.importers.base import FeatureSource, SourceItems, UnusableItems
     from pipeline.importers.formats import FORMATS
-    from pipeline.importers.job import Import
+    from pipeline.importers.import_features import Imported, import_features
+    from pipeline.importers.import_job import ImportJob
 
-__all__ = ["FORMATS", "Found", "Import", "Imported", "Source", "Unusable", "bring_in"]
+__all__ = ["FORMATS", "FeatureSource", "ImportJob", "Imported", "SourceItems", "UnusableItems", "import_features"]
 
 lazy.offer(__name__)

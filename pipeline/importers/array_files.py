@@ -1,9 +1,9 @@
-"""One image's features in one file. Nothing is unpickled but tensors.
+"""Files that hold one image's features. Nothing is unpickled except tensors.
 
     .npy  [n, D]
     .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN), bbox, num_bbox,
           image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where they are members. Its member `info`
-          is a pickle and is left unread.
+          is a pickle and is not read.
     .pth  a tensor [n, D], or a map [C, H, W] or [1, C, H, W] as facebookresearch/grid-feats-vqa writes it: H * W
           items of C values, row by row
 """
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.lib import format as npy_format
 
-from pipeline.importers.base import UNKNOWN_SIZE, Found, Unusable
+from pipeline.importers.base import UNKNOWN_SIZE, SourceItems, UnusableItems
 
 # Member of an .npz -> what the BUTD engines call it.
 EXTRAS = {"bbox": "boxes", "objects_id": "object", "objects_conf": "object_score", "attrs_id": "attribute",
@@ -32,17 +32,38 @@ Shape = tuple[int, ...]
 
 
 def npy_shape(path: Path) -> Shape:
-    """[n, D] of an .npy, from its header."""
+    """Read the shape of an .npy from its header.
+
+    Args:
+        path: The file.
+
+    Returns:
+        [n, D].
+    """
     return np.load(path, mmap_mode="r", allow_pickle=False).shape
 
 
-def npy(path: Path) -> Found:
-    """The features of an .npy."""
-    return Found(np.load(path, allow_pickle=False))
+def npy(path: Path) -> SourceItems:
+    """Read an .npy.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its features, in the file's dtype.
+    """
+    return SourceItems(np.load(path, allow_pickle=False))
 
 
 def npz_shape(path: Path) -> Shape:
-    """[n, D] of an .npz, from its members' headers."""
+    """Read the shape of an .npz from its members' headers.
+
+    Args:
+        path: The file.
+
+    Returns:
+        [n, D].
+    """
     with np.load(path, allow_pickle=False) as members, members.zip.open(f"{_features(members)}.npy") as member:
         version = npy_format.read_magic(member)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
@@ -50,13 +71,20 @@ def npz_shape(path: Path) -> Shape:
         return shape[::-1] if _lying(shape, members) else shape
 
 
-def npz(path: Path) -> Found:
-    """The features of an .npz, and what stands beside them."""
+def npz(path: Path) -> SourceItems:
+    """Read an .npz.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its features in the file's dtype, with boxes, labels and image size where they are there.
+    """
     with np.load(path, allow_pickle=False) as members:
         features = members[_features(members)]
         extras = {name: members[member] for member, name in EXTRAS.items() if member in members}
         size = (int(members["image_w"]), int(members["image_h"])) if "image_w" in members else UNKNOWN_SIZE
-        return Found(features.T if _lying(features.shape, members) else features, extras, size)
+        return SourceItems(features.T if _lying(features.shape, members) else features, extras, size)
 
 
 def _features(members: np.lib.npyio.NpzFile) -> str:
@@ -77,13 +105,27 @@ def _lying(shape: Shape, members: np.lib.npyio.NpzFile) -> bool:
 
 
 def pth_shape(path: Path) -> Shape:
-    """[n, D] of a .pth; its data are mapped, not read, where torch can."""
+    """Read the shape of a .pth. Its data are mapped, not read, where torch can.
+
+    Args:
+        path: The file.
+
+    Returns:
+        [n, D].
+    """
     return tuple(_items(_tensor(path)).shape)
 
 
-def pth(path: Path) -> Found:
-    """The features of a .pth."""
-    return Found(_items(_tensor(path)).float().numpy())
+def pth(path: Path) -> SourceItems:
+    """Read a .pth.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its features, float32.
+    """
+    return SourceItems(_items(_tensor(path)).float().numpy())
 
 
 def _tensor(path: Path) -> torch.Tensor:
@@ -104,28 +146,48 @@ def _items(tensor: torch.Tensor) -> torch.Tensor:
 
 
 # Suffix -> (the shape alone, everything).
-READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], Found]]] = {
+READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]] = {
     ".npy": (npy_shape, npy), ".npz": (npz_shape, npz), ".pth": (pth_shape, pth)}
 
 
 def shape(path: Path) -> Shape:
-    """[n, D] of a file, read from its header where that is possible. Raises Unusable for any other shape."""
+    """Read the shape of a file's features, from its header where that is possible.
+
+    Args:
+        path: A file with a suffix in `READERS`.
+
+    Returns:
+        [n, D].
+
+    Raises:
+        UnusableItems: For any other shape, or a file that cannot be read.
+    """
     with _readable():
         found = READERS[path.suffix][0](path)
     if len(found) != 2 or not all(found):
-        raise Unusable(f"expected features [n, D], got shape {found}")
+        raise UnusableItems(f"expected features [n, D], got shape {found}")
     if found[0] > MOST_ITEMS or found[1] > MOST_VALUES:
-        raise Unusable(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {found}")
+        raise UnusableItems(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {found}")
     return found
 
 
-def load(path: Path) -> Found:
-    """A file's features [n, D] float32 and extras. Raises Unusable where they cannot be read or are no floats."""
+def load(path: Path) -> SourceItems:
+    """Read a file's features and what is stored beside them.
+
+    Args:
+        path: A file with a suffix in `READERS`.
+
+    Returns:
+        Features [n, D] float32, extras and image size.
+
+    Raises:
+        UnusableItems: If they cannot be read or are not floats.
+    """
     with _readable():
         found = READERS[path.suffix][1](path)
     if found.features.dtype.kind != "f":
-        raise Unusable(f"expected floats, got {found.features.dtype}")
-    return Found(np.ascontiguousarray(found.features, np.float32), found.extras, found.size)
+        raise UnusableItems(f"expected floats, got {found.features.dtype}")
+    return SourceItems(np.ascontiguousarray(found.features, np.float32), found.extras, found.size)
 
 
 @contextmanager
@@ -137,4 +199,4 @@ def _readable() -> Iterator[None]:
         said = (str(error) or type(error).__name__).splitlines()[0][:200]
         if "pickle" in said or "weights_only" in said:
             said = "it holds pickled objects, which are not read"  # the libraries' advice is to run them
-        raise Unusable(f"not readable: {said}") from None
+        raise UnusableItems(f"not readable: {said}") from None

@@ -1,4 +1,4 @@
-"""What every format offers: an index of the manifest's images in the source, and the features of one of them."""
+"""The interface of a format: an index of the manifest's images in the source, and the features of one image."""
 
 from __future__ import annotations
 
@@ -17,25 +17,33 @@ UNKNOWN_SIZE = (0, 0)  # of an image, in pixels, where the source does not tell
 OnFound = Callable[[int], None]
 
 
-class Unusable(Exception):
+class UnusableItems(Exception):
     """One image's features cannot be used. The message says what was expected and what received."""
 
 
 @dataclass(frozen=True)
-class Found(Items):
-    """One image as the source has it. size: the image's width and height in pixels."""
+class SourceItems(Items):
+    """One image's items as the source has them.
+
+    Attributes:
+        size: Width and height of the image in pixels, `UNKNOWN_SIZE` where the source does not hold them.
+    """
 
     size: tuple[int, int] = UNKNOWN_SIZE
 
 
 @dataclass
-class Source(ABC):
-    """A source that has been looked through but not read.
+class FeatureSource(ABC):
+    """A source of features that has been indexed; the features themselves are read later, image by image.
 
-    counts: [I] int64, the items of each of the manifest's images, 0 where the source has no features of it.
-    dimension: D. files: all that the features come from. extras: what stands beside the features. faults: the
-    manifest's row -> where its features stand and why they cannot be used, known without reading them. notes: what a
-    user should be told.
+    Attributes:
+        counts: Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
+        dimension: D.
+        files: All files that the features come from.
+        extras: What is stored beside the features.
+        faults: Row of the manifest -> where its features stand and why they cannot be used, as far as the index shows
+            it.
+        notes: Lines for the user.
     """
 
     counts: np.ndarray
@@ -46,9 +54,26 @@ class Source(ABC):
     notes: list[str] = field(default_factory=list)
 
     @abstractmethod
-    def read(self, row: int) -> Found:
-        """Features [counts[row], D] float32 of an image that is there. Raises Unusable where they are damaged."""
+    def read(self, row: int) -> SourceItems:
+        """Read the features of an image.
+
+        Args:
+            row: A row of the manifest with a count above 0.
+
+        Returns:
+            Features [counts[row], D] float32.
+
+        Raises:
+            UnusableItems: If they are damaged.
+        """
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where they stand: the file, and the line or row in it."""
+        """Name the place of an image's features.
+
+        Args:
+            row: A row of the manifest with a count above 0.
+
+        Returns:
+            The file, and the line or row in it.
+        """

@@ -12,36 +12,50 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.extractors.butd.detector import EXTRAS
 from pipeline.importers import ids, tsv_row
-from pipeline.importers.base import Found, OnFound, Source, Unusable
-from pipeline.importers.tsv_scan import Place, Scan
+from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
+from pipeline.importers.tsv_file import RowPosition, TsvFile
 from pipeline.manifest import Manifest
 
 
 @dataclass
-class TsvSource(Source):
-    """columns: of all files. places: [I, 4] int64, the file, line, start and length of each image's row."""
+class TsvSource(FeatureSource):
+    """One or several indexed TSV files.
+
+    Attributes:
+        columns: The columns of all files.
+        places: Int64 [I, 4], the file, line, start and length of each image's row.
+    """
 
     columns: tuple[str, ...] = ()
     places: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
 
-    def read(self, row: int) -> Found:
+    def read(self, row: int) -> SourceItems:
         number, _, start, length = (int(value) for value in self.places[row])
         with self.files[number].open("rb", buffering=0) as file:
             raw = os.pread(file.fileno(), length, start)
-        return tsv_row.Row.of(raw, self.columns).found(self.dimension)
+        return tsv_row.TsvRow.of(raw, self.columns).found(self.dimension)
 
     def place(self, row: int) -> str:
         return f"{self.files[self.places[row, 0]]}, line {self.places[row, 1]}"
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> TsvSource:
-    """Where each of the manifest's images stands in the files. Only offsets are kept.
+    """Find the row of each of the manifest's images in the files. Only offsets are kept.
 
-    Raises InputError for a file that is none of the layouts, files that differ in layout, an id that stands twice.
+    Args:
+        paths: The files.
+        manifest: Whose images are sought.
+        on_found: Called with the number of rows since the last call.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: If a file has neither layout, if the layouts differ, or if an id occurs twice.
     """
-    scans = [Scan(path) for path in sorted(paths)]
+    scans = [TsvFile(path) for path in sorted(paths)]
     texts: list[str] = []
-    places: list[tuple[int, Place]] = []
+    places: list[tuple[int, RowPosition]] = []
     for number, scan in enumerate(scans):
         _check_alike(scans[0], scan)
         for text, place in scan.rows():
@@ -65,13 +79,13 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> TsvSo
     return source
 
 
-def _check_alike(first: Scan, scan: Scan) -> None:
+def _check_alike(first: TsvFile, scan: TsvFile) -> None:
     if (scan.columns, scan.dimension) != (first.columns, first.dimension):
         raise InputError(f"{scan.path}, line 1: {len(scan.columns)} columns and {scan.dimension} values a box, but "
                          f"{first.path.name} has {len(first.columns)} and {first.dimension}; give one set of features")
 
 
-def _take_up(source: TsvSource, row: int, text: str, number: int, place: Place) -> None:
+def _take_up(source: TsvSource, row: int, text: str, number: int, place: RowPosition) -> None:
     if source.places[row, 0] >= 0:
         raise InputError(f"{source.files[number]}, line {place.line}: the image {text} stands in {source.place(row)} "
                          "too; take one of the rows out")
@@ -80,5 +94,5 @@ def _take_up(source: TsvSource, row: int, text: str, number: int, place: Place) 
     if not place.sound:
         try:
             source.read(row)
-        except Unusable as error:
+        except UnusableItems as error:
             source.faults[row], source.counts[row] = f"{source.place(row)}, id {text}: {error}", 0

@@ -1,4 +1,4 @@
-"""Write one split of a feature store in SCAN's layout, which older code bases read (see `importers.scan`).
+"""Write one split of a feature store in SCAN's format, which older code bases read (see `importers.scan`).
 
     {split}_ims.npy         [n, N, D] float32, padding zero
     {split}_ids.txt         an image id a line
@@ -31,9 +31,18 @@ OnImages = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export holds. name: what the files call the split. items: N. fewest: the fewest valid items of an image.
-    captions_left_out: how many come after an image's fifth. images_left_out: the files of failed images. written:
-    False where the export was there already."""
+    """The content of an export.
+
+    Attributes:
+        name: What the files call the split.
+        images: n.
+        items: N.
+        dimension: D.
+        fewest: The fewest valid items of an image.
+        captions_left_out: How many captions come after an image's fifth.
+        images_left_out: The files of failed images.
+        written: False where the export existed already.
+    """
 
     name: str
     images: int
@@ -46,7 +55,15 @@ class Exported:
 
 
 def scan_name(split: str, manifest: Manifest) -> str:
-    """What SCAN calls a split: val is `dev`; COCO's 5K test split is `testall`, for its `test` is the first 1K."""
+    """Translate a split's name: val is `dev`; COCO's 5K test split is `testall`, because SCAN's `test` is its first 1K.
+
+    Args:
+        split: A split of the manifest.
+        manifest: The manifest.
+
+    Returns:
+        SCAN's name.
+    """
     if split == "test" and "coco_5k" in dataset(manifest.dataset).protocols:
         return "testall"
     return "dev" if split == "val" else split
@@ -54,11 +71,22 @@ def scan_name(split: str, manifest: Manifest) -> str:
 
 def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on_start: OnImages = lambda count: None,
            on_images: OnImages = lambda count: None) -> Exported:
-    """Write a split into a folder. What is there of the same store and manifest is left as it is.
+    """Write a split into a folder. An existing export of the same store and manifest is left unchanged.
 
-    on_start is told how many images are to be written, on_images each time some are. Raises InputError for an image
-    with fewer than five captions and where other files have those names; StoreError where the store is not the
-    manifest's.
+    Args:
+        store: The features.
+        manifest: Their manifest.
+        split: train, val or test.
+        folder: Where the files go.
+        on_start: Called once with the number of images to be written.
+        on_images: Called with the number of images written since the last call.
+
+    Returns:
+        What the export holds.
+
+    Raises:
+        InputError: If an image has fewer than five captions, or other files have these names.
+        StoreError: If the store does not belong to the manifest.
     """
     store.require(manifest)
     whole = manifest.split(split)

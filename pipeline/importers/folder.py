@@ -1,4 +1,4 @@
-"""A folder with a file of features for each image, named after it: `COCO_val2014_000000000042.npz`, `42.pth`."""
+"""A folder with one file of features for each image, named after it: `COCO_val2014_000000000042.npz`, `42.pth`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.extractors.butd.detector import EXTRAS
 from pipeline.importers import array_files, ids
-from pipeline.importers.base import Found, OnFound, Source, Unusable
+from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
 
 
 @dataclass
-class FolderSource(Source):
-    """file_of: the manifest's row -> its file."""
+class FolderSource(FeatureSource):
+    """Indexed folders.
+
+    Attributes:
+        file_of: Row of the manifest -> file.
+    """
 
     file_of: dict[int, Path] = field(default_factory=dict)
 
-    def read(self, row: int) -> Found:
+    def read(self, row: int) -> SourceItems:
         return array_files.load(self.file_of[row])
 
     def place(self, row: int) -> str:
@@ -29,9 +33,18 @@ class FolderSource(Source):
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FolderSource:
-    """The files of the manifest's images below the folders, with their shapes.
+    """Find the files of the manifest's images below the folders, and read their shapes.
 
-    Raises InputError where there are none, or two files are of one image.
+    Args:
+        paths: The folders.
+        manifest: Whose images are sought.
+        on_found: Called with the number of files since the last call.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: If there are no files, or two files of one image.
     """
     files = [file for folder in paths for file in _files(folder)]
     if not files:
@@ -72,8 +85,8 @@ def _look(source: FolderSource, row: int) -> None:
             source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
             source.dimension = dimension
         if dimension != source.dimension:
-            raise Unusable(f"expected {source.dimension} values an item, as in the first file, got {dimension}")
-    except Unusable as error:
+            raise UnusableItems(f"expected {source.dimension} values an item, as in the first file, got {dimension}")
+    except UnusableItems as error:
         source.faults[row] = f"{file}: {error}"
     else:
         source.counts[row] = items

@@ -1,8 +1,8 @@
-"""Which image of the manifest an id of a source means.
+"""Match the ids of a source with the manifest's images.
 
 Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a COCO
 file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's own,
-else Karpathy's imgid). A source uses one of them throughout: the one by which most of its ids are known.
+else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
 """
 
 from __future__ import annotations
@@ -20,9 +20,18 @@ Reading = tuple[dict[str, int], Callable[[str], Iterable[str]]]
 
 
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
-    """The manifest's row that each id means, None for an id of no image of the manifest.
+    """Find the image that each id means.
 
-    Raises InputError where no id is known: the manifest is of other images.
+    Args:
+        ids: The source's ids.
+        manifest: Whose images are sought.
+        source: A file or folder, for messages.
+
+    Returns:
+        For each id a row of the manifest, None for an id of no image of the manifest.
+
+    Raises:
+        InputError: If no id is known, or if the ids mean one image by file name and another by number.
     """
     best: list[int | None] = []
     for table, names in (_by_name(manifest), _by_number(manifest), by_image_id(manifest)):
@@ -66,7 +75,14 @@ def _by_number(manifest: Manifest) -> Reading:
 
 
 def by_image_id(manifest: Manifest) -> Reading:
-    """The manifest's image_id, as decimal digits."""
+    """Match ids with the manifest's image_id, as decimal digits.
+
+    Args:
+        manifest: Whose images are sought.
+
+    Returns:
+        Name -> row, and a function from an id to the names to look up.
+    """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()
 

@@ -1,4 +1,4 @@
-"""What a store's fingerprint says of the files that its features came from."""
+"""What a store's fingerprint holds of the files that its features came from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ BLOCKS = 4096  # in all files together, but one a file at least
 
 
 def sampled(files: Sequence[Path]) -> dict[str, Any]:
-    """Names, sizes and a SHA-256 over them and over samples of the contents, files ordered by name.
+    """Describe files by names, sizes and a SHA-256 over these and over samples of their contents.
 
-    Only so many blocks are read, spread evenly over each file, so that a resumed import does not read 60 GB twice:
-    another name or size is always seen, another content only where it is sampled. Files below 16 MB divided by the
-    number of files are read whole.
+    A limited number of blocks is read, spread evenly over each file, so that resuming an import does not read 60 GB
+    again. A changed name or size is always seen, changed content only where it is sampled. Files below 16 MB divided by
+    the number of files are read completely.
+
+    Args:
+        files: The source's files.
+
+    Returns:
+        files: their names. bytes: their total size. sampled_sha256: the digest.
     """
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))

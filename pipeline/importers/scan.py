@@ -1,11 +1,11 @@
-"""SCAN's layout (Lee et al., ECCV 2018), which VSE++'s successors read: for each split three files.
+"""SCAN's format (Lee et al., ECCV 2018), which the successors of VSE++ read: three files for each split.
 
-    {split}_ims.npy    [n, N, D], or [5n, N, D] where each image stands once for each of its five captions
-    {split}_ids.txt    an id an image or an id a caption: COCO's image id, for Flickr30K Karpathy's imgid
+    {split}_ims.npy    [n, N, D], or [5n, N, D] with a copy of the image for each of its five captions
+    {split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
     {split}_caps.txt   five captions an image, in the images' order, a line each
     {split}_counts.npy [n], valid items of each image; written by `pipeline export` where they vary
 
-The array is read through a memory map that is opened for one image at a time, so that its pages never pile up.
+The array is memory-mapped for one image at a time, so that its pages do not fill the memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.importers import scan_text
-from pipeline.importers.base import Found, OnFound, Source
+from pipeline.importers.base import FeatureSource, OnFound, SourceItems
 from pipeline.manifest import Manifest
 
 # The manifest's split -> what SCAN calls it; the first that is there is read. COCO's `test` is the first 1,000 images
@@ -28,42 +28,66 @@ REPEATS = 64  # images whose five copies are compared
 
 
 @dataclass(frozen=True)
-class Part:
-    """One split's array. step: its rows an image. counts: [n], valid items."""
+class SplitArray:
+    """One split's array.
+
+    Attributes:
+        file: The .npy file.
+        step: Rows of the array for each image: 1 or 5.
+        counts: Int64 [n], valid items.
+    """
 
     file: Path
     step: int
     counts: np.ndarray
 
     def array(self) -> np.ndarray:
-        """[n * step, N, D], mapped and not read."""
+        """Map the array without reading it.
+
+        Returns:
+            [n * step, N, D].
+        """
         return _mapped(self.file)
 
 
 @dataclass
-class ScanSource(Source):
-    """parts: the splits' arrays. where: [I, 2] int64, the part of each of the manifest's images and its place there."""
+class ScanSource(FeatureSource):
+    """An indexed folder in SCAN's format.
 
-    parts: list[Part] = field(default_factory=list)
+    Attributes:
+        parts: The splits' arrays.
+        where: Int64 [I, 2], for each of the manifest's images the index of its split's array and its position there.
+    """
+
+    parts: list[SplitArray] = field(default_factory=list)
     where: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
-    def read(self, row: int) -> Found:
+    def read(self, row: int) -> SourceItems:
         part, there = self._there(row)
-        return Found(np.array(part.array()[there, :self.counts[row]], np.float32))
+        return SourceItems(np.array(part.array()[there, :self.counts[row]], np.float32))
 
     def place(self, row: int) -> str:
         part, there = self._there(row)
         return f"{part.file}, row {there}"
 
-    def _there(self, row: int) -> tuple[Part, int]:
+    def _there(self, row: int) -> tuple[SplitArray, int]:
         number, place = self.where[row]
         return self.parts[number], int(place) * self.parts[number].step
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanSource:
-    """The folder's splits, checked against the manifest's ids and captions.
+    """Index a folder's splits and compare their ids and captions with the manifest's.
 
-    Raises InputError where files are missing, do not fit each other, or are of other images than the manifest's.
+    Args:
+        paths: One folder.
+        manifest: Whose images are sought.
+        on_found: Called with the number of images since the last call.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: If files are missing, do not fit each other, or belong to other images than the manifest's.
     """
     if len(paths) != 1 or not paths[0].is_dir():
         raise InputError(f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on")
@@ -73,7 +97,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanS
     if not any(names):
         raise InputError(f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
                          "test_ims.npy")
-    texts = scan_text.Captions(manifest)
+    texts = scan_text.TextCheck(manifest)
     source = ScanSource(np.zeros(len(manifest.images), np.int64), 0, [], where=np.full((len(manifest.images), 2), -1))
     for name in filter(None, names):
         _add(source, folder, name, texts)
@@ -82,7 +106,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanS
     return source
 
 
-def _add(source: ScanSource, folder: Path, name: str, texts: scan_text.Captions) -> None:
+def _add(source: ScanSource, folder: Path, name: str, texts: scan_text.TextCheck) -> None:
     """Take up one split."""
     file = folder / f"{name}_ims.npy"
     ids, captions = scan_text.lines(folder / f"{name}_ids.txt"), scan_text.lines(folder / f"{name}_caps.txt")
@@ -98,7 +122,7 @@ def _add(source: ScanSource, folder: Path, name: str, texts: scan_text.Captions)
     counts = _counts(folder / f"{name}_counts.npy", n, items)
     source.where[rows] = np.stack([np.full(n, len(source.parts)), np.arange(n)], axis=1)
     source.counts[rows], source.dimension = counts, dimension
-    source.parts.append(Part(file, step, counts))
+    source.parts.append(SplitArray(file, step, counts))
     files = [folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy")]
     source.files = [*source.files, *(path for path in files if path.exists())]
 

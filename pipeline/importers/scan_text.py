@@ -1,4 +1,4 @@
-"""SCAN's ids and captions against the manifest's: the only sign that the two are of the same images."""
+"""Compare SCAN's ids and captions with the manifest's. Nothing else shows that both describe the same images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ CAPTIONS = 5  # an image
 
 
 def lines(path: Path) -> list[str]:
-    """A text file's lines. Raises InputError where it is missing or not UTF-8."""
+    """Read the lines of a text file.
+
+    Args:
+        path: A UTF-8 file.
+
+    Returns:
+        The lines without surrounding white space.
+
+    Raises:
+        InputError: If it is missing or not UTF-8.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -26,15 +36,25 @@ def lines(path: Path) -> list[str]:
 
 
 def bare(caption: str) -> str:
-    """Letters and digits alone, in lower case, without accents: the released files hold the captions tokenised."""
+    """Reduce a caption to lower-case letters and digits without accents: the released files hold tokenised captions.
+
+    Args:
+        caption: Any text.
+
+    Returns:
+        Letters and digits.
+    """
     return "".join(char for char in unicodedata.normalize("NFKD", caption).casefold() if char.isalnum())
 
 
-class Captions:
+class TextCheck:
     """Finds the manifest's images by id and compares their captions.
 
-    Most of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files spells some
-    words anew ("colour" stands in none of the 25,000 test captions).
+    More than half of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files
+    changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
+
+    Args:
+        manifest: What is compared with.
     """
 
     def __init__(self, manifest: Manifest) -> None:
@@ -44,9 +64,19 @@ class Captions:
         self.compared = self.unlike = 0
 
     def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> np.ndarray:
-        """The manifest's row of each image, [n] int64. captions: as many for each image, in the images' order.
+        """Find the manifest's row of each image.
 
-        ids: one an image, or one a caption. Raises InputError at the first id or caption that is not the manifest's.
+        Args:
+            ids_file: For messages.
+            ids: One for each image, or one for each caption.
+            captions_file: For messages.
+            captions: Five for each image, in the images' order.
+
+        Returns:
+            Int64 [n].
+
+        Raises:
+            InputError: At the first id or caption that is not the manifest's, or an id that occurs twice.
         """
         n = len(captions) // CAPTIONS
         step = len(ids) // n
@@ -81,5 +111,10 @@ class Captions:
                              f"{self.captions[row][0]!r}; give the manifest of the data set that the features are of")
 
     def notes(self) -> list[str]:
+        """Report captions with another spelling.
+
+        Returns:
+            One line, or none.
+        """
         return [f"{self.unlike:,} of {self.compared:,} captions are spelt otherwise than in the manifest"
                 ] if self.unlike else []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.importers.base import Found, Unusable
+from pipeline.importers.base import SourceItems, UnusableItems
 
 # peteanderson80/bottom-up-attention, tools/generate_tsv.py, and LXMERT (airsplay/lxmert), whose arrays of objects and
 # attributes stand before num_boxes. Neither writes a header.
@@ -22,58 +22,131 @@ EXTRAS = {"boxes": ("boxes", "<f4", 4), "objects_id": ("object", "<i8", 1), "obj
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row's fields. Raises Unusable where they are too few or too many, or num_boxes is no count."""
+class TsvRow:
+    """One row's fields.
+
+    Attributes:
+        columns: The names of the columns.
+        fields: Their raw contents.
+    """
 
     columns: tuple[str, ...]
     fields: list[bytes]
 
     @classmethod
-    def of(cls, line: bytes, columns: tuple[str, ...]) -> Row:
+    def of(cls, line: bytes, columns: tuple[str, ...]) -> TsvRow:
+        """Split a line into fields.
+
+        Args:
+            line: The raw line.
+            columns: The names of the columns.
+
+        Returns:
+            The row.
+
+        Raises:
+            UnusableItems: If there are too few or too many fields.
+        """
         fields = line.rstrip(b"\r\n").split(b"\t")
         if len(fields) != len(columns):
-            raise Unusable(f"expected {len(columns)} columns, got {len(fields)}")
+            raise UnusableItems(f"expected {len(columns)} columns, got {len(fields)}")
         return cls(columns, fields)
 
     def field(self, name: str) -> bytes:
+        """Look up a field.
+
+        Args:
+            name: A column.
+
+        Returns:
+            Its raw content.
+        """
         return self.fields[self.columns.index(name)]
 
     def number(self, name: str) -> int:
-        """A field that is a count. Raises Unusable where it is none, or is zero."""
+        """Read a field that is a count.
+
+        Args:
+            name: A column.
+
+        Returns:
+            A positive number.
+
+        Raises:
+            UnusableItems: If it is not a positive number.
+        """
         text = self.field(name)
         if not text.isdigit() or not 0 < int(text) < 2**31:
-            raise Unusable(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
+            raise UnusableItems(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
         return int(text)
 
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
-        """A base64 field as [boxes, values], [boxes] where values is 1. Raises Unusable where the bytes do not fit."""
+        """Decode a base64 field.
+
+        Args:
+            name: A column.
+            dtype: The dtype of its values.
+            boxes: How many boxes the row has.
+            values: Values for each box.
+
+        Returns:
+            [boxes, values]; [boxes] if `values` is 1.
+
+        Raises:
+            UnusableItems: If the bytes are not base64 or have another length.
+        """
         try:
             raw = base64.b64decode(self.field(name), validate=True)
         except binascii.Error as error:
-            raise Unusable(f"{name}: not whole base64 ({error})") from None
+            raise UnusableItems(f"{name}: not whole base64 ({error})") from None
         expected = boxes * values * np.dtype(dtype).itemsize
         if len(raw) != expected:
-            raise Unusable(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")
+            raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")
         array = np.frombuffer(raw, dtype)
         return array if values == 1 else array.reshape(boxes, values)
 
     def dimension(self) -> int:
-        """Values an item, from the features' length. Raises Unusable where no number of them fits."""
+        """Derive the number of values of an item from the features' length.
+
+        Returns:
+            D.
+
+        Raises:
+            UnusableItems: If no D fits that length.
+        """
         boxes, length = self.number("num_boxes"), len(self.field("features").rstrip(b"=")) * 3 // 4
         if not length or length % (4 * boxes):
-            raise Unusable(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
+            raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
         return length // (4 * boxes)
 
-    def found(self, dimension: int) -> Found:
-        """The row's features, boxes and labels. Raises Unusable where any of them is damaged."""
+    def found(self, dimension: int) -> SourceItems:
+        """Decode the row's features, boxes and labels.
+
+        Args:
+            dimension: D.
+
+        Returns:
+            The image's items.
+
+        Raises:
+            UnusableItems: If any field is damaged.
+        """
         boxes = self.number("num_boxes")
         width, height = (self.number(next(name for name in self.columns if name.endswith(axis)))
                          for axis in ("_w", "_h"))
         extras = {EXTRAS[name][0]: self.array(name, EXTRAS[name][1], boxes, EXTRAS[name][2])
                   for name in self.columns if name in EXTRAS}
-        return Found(self.array("features", "<f4", boxes, dimension), extras, (width, height))
+        return SourceItems(self.array("features", "<f4", boxes, dimension), extras, (width, height))
 
 
 def length_after(boxes: int, dimension: int) -> int:
-    """Characters of a row behind its num_boxes: a tab, the boxes, a tab, the features."""
+    """Compute the length of the part of a row that follows num_boxes: a tab, the boxes, a tab, the features.
+
+    Args:
+        boxes: How many boxes it has.
+        dimension: D.
+
+    Returns:
+        Characters.
+    """
     return 2 + sum(-(-boxes * values * 4 // 3) * 4 for values in (4, dimension))

@@ -37,7 +37,7 @@ def pictures() -> list[Image.Image]:
 @pytest.mark.parametrize(("name", "options", "items", "dimension", "recipe"), ENGINES)
 def test_engine(name: str, options: dict[str, Any], items: int, dimension: int, recipe: str) -> None:
     engine = extractors.build(name, options, Runtime())
-    assert (engine.items, engine.dimension, engine.recipe, engine.trained) == (items, dimension, recipe, False)
+    assert (engine.items, engine.dimension, engine.reported_as, engine.trained) == (items, dimension, recipe, False)
     batch = [engine.prepare(picture) for picture in pictures()]
     sizes = [picture.size for picture in pictures()]
     both = engine.extract(batch, sizes)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.importers import Import, bring_in, tsv_scan
+from pipeline.importers import ImportJob, import_features, tsv_file
 from pipeline.store import FeatureStore
 
 TABLE = foreign.manifest(6)
@@ -57,12 +57,12 @@ DAMAGE: list[tuple[Callable[[str], str], str]] = [
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Import:
+def job(tmp_path: Path) -> ImportJob:
     paths = foreign.lxmert_tsv(tmp_path, foreign.pictures(TABLE, [ITEMS] * 6, DIMENSION))
     return foreign.job(TABLE, "butd-tsv", paths, tmp_path / "s.zarr")
 
 
-def damage(job: Import, change: Callable[[str], str], line: int = LINE) -> str:
+def damage(job: ImportJob, change: Callable[[str], str], line: int = LINE) -> str:
     """Change one row; returns the file of its image."""
     rows = job.paths[0].read_text().split("\n")
     name = rows[line - 1].split("\t")[0]
@@ -72,31 +72,31 @@ def damage(job: Import, change: Callable[[str], str], line: int = LINE) -> str:
 
 
 @pytest.mark.parametrize(("change", "said"), DAMAGE)
-def test_a_damaged_row(change: Callable[[str], str], said: str, job: Import) -> None:
+def test_a_damaged_row(change: Callable[[str], str], said: str, job: ImportJob) -> None:
     file = damage(job, change)
     with pytest.raises(InputError, match=rf"obj36.tsv, line {LINE}, id .*{said}.*--on-error skip") as caught:
-        bring_in(job)
+        import_features(job)
     assert "\n" not in str(caught.value)
-    failed = bring_in(replace(job, on_error="skip")).failed
+    failed = import_features(replace(job, on_error="skip")).failed
     row = TABLE.images["file"].tolist().index(file)
     assert list(failed) == [row]
     assert np.flatnonzero(~FeatureStore(job.store).done).tolist() == [row]
 
 
-def test_too_large_for_float16(job: Import) -> None:
+def test_too_large_for_float16(job: ImportJob) -> None:
     damage(job, fields(features=of(1e5)))
     with pytest.raises(InputError, match=f"line {LINE}, id .*65504.* as float16, got 100000.*--dtype float32"):
-        bring_in(replace(job, dtype="float16"))
-    assert bring_in(replace(job, if_changed="redo")).failed == {}
+        import_features(replace(job, dtype="float16"))
+    assert import_features(replace(job, if_changed="redo")).failed == {}
 
 
-def test_a_file_cut_short(job: Import) -> None:
+def test_a_file_cut_short(job: ImportJob) -> None:
     """The last row ends in the middle of its features, and the one before it is whole."""
     content = job.paths[0].read_bytes()
     job.paths[0].write_bytes(content[:-72])
     with pytest.raises(InputError, match=r"1 of 6 images .*line 6, id .*num_boxes 4 of 9 values make 144 bytes, got"):
-        bring_in(job)
-    assert len(bring_in(replace(job, on_error="skip")).failed) == 1
+        import_features(job)
+    assert len(import_features(replace(job, on_error="skip")).failed) == 1
 
 
 @pytest.mark.parametrize(("change", "said"), [
@@ -109,59 +109,59 @@ def test_a_file_cut_short(job: Import) -> None:
      "line 1: num_boxes: expected a positive number, got 'num_boxes'"),
     (lambda text: text.split("\n")[0][:-4], "line 1: features: num_boxes 4 does not divide"),
 ])
-def test_a_damaged_file(change: Callable[[str], str], said: str, job: Import) -> None:
+def test_a_damaged_file(change: Callable[[str], str], said: str, job: ImportJob) -> None:
     job.paths[0].write_text(change(job.paths[0].read_text()))
     with pytest.raises(InputError, match=said) as caught:
-        bring_in(replace(job, on_error="skip"))
+        import_features(replace(job, on_error="skip"))
     assert "\n" not in str(caught.value)
 
 
-def test_blank_lines_are_passed_over(job: Import) -> None:
+def test_blank_lines_are_passed_over(job: ImportJob) -> None:
     job.paths[0].write_text("\n\n".join(job.paths[0].read_text().split("\n")) + "\n\n")
-    assert bring_in(job).images == 6
+    assert import_features(job).images == 6
 
 
-def test_files_of_two_kinds_are_refused(job: Import, tmp_path: Path) -> None:
+def test_files_of_two_kinds_are_refused(job: ImportJob, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     others = foreign.anderson_tsv(tmp_path / "other", foreign.pictures(TABLE, [ITEMS] * 6, DIMENSION))
     with pytest.raises(InputError, match=r"obj36.tsv has 10 and 9|obj36.tsv, line 1: 10 columns and 9 values a box"):
-        bring_in(replace(job, paths=(*job.paths, *others)))
+        import_features(replace(job, paths=(*job.paths, *others)))
     wider = foreign.lxmert_tsv(tmp_path / "other", foreign.pictures(TABLE, [ITEMS] * 6, 5))
     with pytest.raises(InputError, match="give one set of features"):
-        bring_in(replace(job, paths=(*job.paths, *wider)))
+        import_features(replace(job, paths=(*job.paths, *wider)))
 
 
-def test_what_is_no_file_or_compressed(job: Import, tmp_path: Path) -> None:
+def test_what_is_no_file_or_compressed(job: ImportJob, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.tsv: No such file"):
-        bring_in(replace(job, paths=(tmp_path / "nowhere.tsv",)))
+        import_features(replace(job, paths=(tmp_path / "nowhere.tsv",)))
     with pytest.raises(InputError, match="Is a directory"):
-        bring_in(replace(job, paths=(tmp_path,)))
+        import_features(replace(job, paths=(tmp_path,)))
     packed = tmp_path / "packed.tsv.gz"
     packed.write_bytes(gzip.compress(job.paths[0].read_bytes()))
     with pytest.raises(InputError, match="is compressed; unpack it first"):
-        bring_in(replace(job, paths=(packed,)))
+        import_features(replace(job, paths=(packed,)))
 
 
-def test_sound_rows_are_leapt_over_and_others_read(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_rows_are_leapt_over_and_others_read(job: ImportJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first pass reads the first row for its columns, and whole rows only where they do not end as they should."""
     read: list[int] = []
-    line = tsv_scan.Scan._line
+    line = tsv_file.TsvFile._line
 
-    def counted(self: tsv_scan.Scan, file: object, number: int) -> bytes:
+    def counted(self: tsv_file.TsvFile, file: object, number: int) -> bytes:
         read.append(number)
         return line(self, file, number)  # type: ignore[arg-type]
-    monkeypatch.setattr(tsv_scan.Scan, "_line", counted)
-    bring_in(job)
+    monkeypatch.setattr(tsv_file.TsvFile, "_line", counted)
+    import_features(job)
     assert read == [1]
     damage(job, lambda row: row[:-3])
-    bring_in(replace(job, store=job.store.with_name("t.zarr"), on_error="skip"))
+    import_features(replace(job, store=job.store.with_name("t.zarr"), on_error="skip"))
     assert read == [1, 1, LINE]
 
 
 def test_heads_longer_than_what_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tsv_scan, "HEAD", 30)
+    monkeypatch.setattr(tsv_file, "HEAD", 30)
     there = foreign.pictures(TABLE, [1, 2, 3, 4, 5, 6], DIMENSION)
-    bring_in(foreign.job(TABLE, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr"))
+    import_features(foreign.job(TABLE, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr"))
     features, counts = FeatureStore(tmp_path / "s.zarr").read(np.arange(6))
     assert counts.tolist() == [1, 2, 3, 4, 5, 6]
     assert np.array_equal(features[5], there[5].features)

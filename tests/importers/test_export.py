@@ -13,7 +13,7 @@ import pytest
 from folders import tree
 
 from pipeline.errors import InputError
-from pipeline.importers import bring_in
+from pipeline.importers import import_features
 from pipeline.importers.export import Exported, export, scan_name
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, StoreError
@@ -28,7 +28,7 @@ def made(folder: Path, table: Manifest, items: list[int], lacking: tuple[int, ..
     (folder / "source").mkdir()
     there = foreign.pictures(table, items, 5)
     paths = foreign.npy(folder / "source", [image for row, image in enumerate(there) if row not in lacking])
-    bring_in(foreign.job(table, "folder", paths, folder / "s.zarr", on_error="skip", dtype=dtype))
+    import_features(foreign.job(table, "folder", paths, folder / "s.zarr", on_error="skip", dtype=dtype))
     return FeatureStore(folder / "s.zarr"), there
 
 
@@ -55,7 +55,7 @@ def test_exported_and_imported_again(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
     for split in ("train", "val", "test"):
         assert export(store, TABLE, split, tmp_path / "out").fewest == 1
-    bring_in(foreign.job(TABLE, "scan", [tmp_path / "out"], tmp_path / "back.zarr"))
+    import_features(foreign.job(TABLE, "scan", [tmp_path / "out"], tmp_path / "back.zarr"))
     back = FeatureStore(tmp_path / "back.zarr").require(TABLE)
     features, counts = back.read(np.arange(14))
     assert counts.tolist() == VARY
@@ -112,7 +112,7 @@ def test_a_caption_is_one_line(tmp_path: Path) -> None:
     lines = (tmp_path / "out" / "dev_caps.txt").read_bytes().decode().split("\n")
     assert len(lines) == 5 * 3 + 1
     assert lines[0] == "Two lines and 12 ."
-    bring_in(foreign.job(table, "scan", [tmp_path / "out"], tmp_path / "back.zarr", on_error="skip"))
+    import_features(foreign.job(table, "scan", [tmp_path / "out"], tmp_path / "back.zarr", on_error="skip"))
 
 
 def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pipeline.errors import InputError
-from pipeline.importers import Import, array_files, bring_in
+from pipeline.importers import ImportJob, array_files, import_features
 from pipeline.store import FeatureStore
 
 TABLE = foreign.manifest(6)
@@ -32,13 +32,13 @@ class Bomb:
 
 
 @pytest.fixture(params=["npy", "npz", "pth"])
-def job(request: pytest.FixtureRequest, tmp_path: Path) -> Import:
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> ImportJob:
     (tmp_path / "f").mkdir()
     form, write, _, _ = foreign.SOURCES[request.param]
     return foreign.job(TABLE, form, write(tmp_path / "f", THERE), tmp_path / "s.zarr")
 
 
-def file_of(job: Import, row: int) -> Path:
+def file_of(job: ImportJob, row: int) -> Path:
     return next(file for file in job.paths[0].rglob("*") if file.stem in (THERE[row].stem, str(THERE[row].number)))
 
 
@@ -65,66 +65,66 @@ ONES = np.ones((4, 9), np.float32)
     (lambda file: file.write_bytes(b""), "not readable"),
     (lambda file: file.write_bytes(b"text"), "not readable"),
 ])
-def test_a_damaged_file(damage: Callable[[Path], None], said: str, job: Import) -> None:
+def test_a_damaged_file(damage: Callable[[Path], None], said: str, job: ImportJob) -> None:
     file = file_of(job, 2)
     damage(file)
     with pytest.raises(InputError, match=rf"{file.name}.*{said}.*--on-error skip") as caught:
-        bring_in(job)
+        import_features(job)
     assert "\n" not in str(caught.value)
-    assert list(bring_in(replace(job, on_error="skip")).failed) == [2]
+    assert list(import_features(replace(job, on_error="skip")).failed) == [2]
     assert FeatureStore(job.store).done.tolist() == [row != 2 for row in range(6)]
 
 
-def test_nothing_is_unpickled(job: Import, tmp_path: Path) -> None:
+def test_nothing_is_unpickled(job: ImportJob, tmp_path: Path) -> None:
     """Not the members that are left alone, and not the features."""
     fuse, file = tmp_path / "fuse", file_of(job, 2)
     bomb = np.full((4, 9), Bomb(fuse), dtype=object)
     if file.suffix == ".npz":
         np.savez(file, x=THERE[2].features, bbox=THERE[2].boxes, num_bbox=4, info=bomb)
-        bring_in(replace(job, store=tmp_path / "whole.zarr"))
+        import_features(replace(job, store=tmp_path / "whole.zarr"))
         np.savez(file, x=bomb, bbox=THERE[2].boxes, num_bbox=4)
     elif file.suffix == ".npy":
         np.save(file, bomb)
     else:
         torch.save({"features": Bomb(fuse)}, file)
     with pytest.raises(InputError, match=rf"{file.name}.*: not readable"):
-        bring_in(job)
+        import_features(job)
     file.write_bytes(pickle.dumps(Bomb(fuse)))
     with pytest.raises(InputError, match=rf"{file.name}.*: not readable"):
-        bring_in(job)
+        import_features(job)
     assert not fuse.exists()
 
 
-def test_two_files_of_one_image(job: Import) -> None:
+def test_two_files_of_one_image(job: ImportJob) -> None:
     file = file_of(job, 2)
     (job.paths[0] / "again").mkdir()
     (job.paths[0] / "again" / file.name).write_bytes(file.read_bytes())
     with pytest.raises(InputError, match=r"is of the image val2014/.*, as is .*; take one of them out"):
-        bring_in(job)
+        import_features(job)
 
 
-def test_files_that_are_not_features_are_not_looked_at(job: Import) -> None:
+def test_files_that_are_not_features_are_not_looked_at(job: ImportJob) -> None:
     file = file_of(job, 2)
     (file.parent / f"._{file.name}").write_bytes(b"a Macintosh was here")
     (file.parent / "readme.txt").write_text("x")
-    assert bring_in(job).images == 6
+    assert import_features(job).images == 6
 
 
-def test_several_folders(job: Import, tmp_path: Path) -> None:
+def test_several_folders(job: ImportJob, tmp_path: Path) -> None:
     file = file_of(job, 2)
     (tmp_path / "more").mkdir()
     file.rename(tmp_path / "more" / file.name)
     with pytest.raises(InputError, match="1 of 6 images cannot be had"):
-        bring_in(job)
-    assert bring_in(replace(job, paths=(*job.paths, tmp_path / "more"))).images == 6
+        import_features(job)
+    assert import_features(replace(job, paths=(*job.paths, tmp_path / "more"))).images == 6
 
 
-def test_no_folder_or_no_files(job: Import, tmp_path: Path) -> None:
+def test_no_folder_or_no_files(job: ImportJob, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere: no such folder of features"):
-        bring_in(replace(job, paths=(tmp_path / "nowhere",)))
+        import_features(replace(job, paths=(tmp_path / "nowhere",)))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"expected files .npy, .npz, .pth, found none"):
-        bring_in(replace(job, paths=(tmp_path / "empty",)))
+        import_features(replace(job, paths=(tmp_path / "empty",)))
 
 
 def test_a_map_is_read_row_by_row(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_map_is_read_row_by_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(5,), (1, 4, 9), (2, 9, 2, 2), (1, 1, 9, 2, 2)])
 def test_a_tensor_of_another_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
     torch.save(torch.ones(shape), tmp_path / "m.pth")
-    with pytest.raises(array_files.Unusable, match=r"expected a tensor \[n, D\]"):
+    with pytest.raises(array_files.UnusableItems, match=r"expected a tensor \[n, D\]"):
         array_files.shape(tmp_path / "m.pth")
 
 
@@ -151,7 +151,7 @@ def test_a_tensor_of_another_shape(shape: tuple[int, ...], tmp_path: Path) -> No
 ])
 def test_members_that_do_not_fit(members: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **members)  # type: ignore[arg-type]
-    with pytest.raises(array_files.Unusable, match=said):
+    with pytest.raises(array_files.UnusableItems, match=said):
         array_files.shape(tmp_path / "m.npz")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.importers import Import, bring_in
+from pipeline.importers import ImportJob, import_features
 from pipeline.importers.scan_text import bare
 from pipeline.store import FeatureStore
 
@@ -21,7 +21,7 @@ THERE = foreign.pictures(TABLE, [3] * 12, 5)
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Import:
+def job(tmp_path: Path) -> ImportJob:
     (tmp_path / "f").mkdir()
     return foreign.job(TABLE, "scan", foreign.scan(tmp_path / "f", THERE), tmp_path / "s.zarr")
 
@@ -38,7 +38,7 @@ def change_lines(name: str, change: Callable[[list[str]], list[str]]) -> Callabl
     return act
 
 
-def test_the_array_is_only_ever_mapped(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_array_is_only_ever_mapped(job: ImportJob, monkeypatch: pytest.MonkeyPatch) -> None:
     modes: list[str | None] = []
     load = np.load
 
@@ -47,7 +47,7 @@ def test_the_array_is_only_ever_mapped(job: Import, monkeypatch: pytest.MonkeyPa
             modes.append(mmap_mode)
         return load(file, mmap_mode=mmap_mode, **options)
     monkeypatch.setattr(np, "load", spy)
-    bring_in(job)
+    import_features(job)
     assert len(modes) >= 12
     assert set(modes) == {"r"}
 
@@ -84,28 +84,28 @@ def test_the_array_is_only_ever_mapped(job: Import, monkeypatch: pytest.MonkeyPa
                      for name in ("ims.npy", "ids.txt", "caps.txt")],
      r"dev_ims.npy: image 0 stands in train_ims.npy too"),
 ])
-def test_what_does_not_fit(act: Callable[[Path], object], said: str, job: Import) -> None:
+def test_what_does_not_fit(act: Callable[[Path], object], said: str, job: ImportJob) -> None:
     act(job.paths[0])
     with pytest.raises(InputError, match=said) as caught:
-        bring_in(job)
+        import_features(job)
     assert "\n" not in str(caught.value)
 
 
-def test_another_data_sets_manifest_is_refused(job: Import) -> None:
+def test_another_data_sets_manifest_is_refused(job: ImportJob) -> None:
     """The same ids with the captions of other images: the first that differs is named."""
     mixed = TABLE.table["caption"].sample(frac=1, random_state=0).to_numpy()
     other = replace(TABLE, table=TABLE.table.assign(caption=mixed))
     with pytest.raises(InputError, match=r"train_caps\.txt, line 1: .* is no caption of image \d+ in the manifest"):
-        bring_in(replace(job, manifest=other))
+        import_features(replace(job, manifest=other))
 
 
-def test_captions_spelt_otherwise_are_told(job: Import) -> None:
+def test_captions_spelt_otherwise_are_told(job: ImportJob) -> None:
     """The released COCO files spell some words in the American way: two captions of five may differ, not three."""
     change_lines("dev_caps.txt", lambda lines: ["colour", "grey", *lines[2:]])(job.paths[0])
-    assert bring_in(job).notes == ["2 of 60 captions are spelt otherwise than in the manifest"]
+    assert import_features(job).notes == ["2 of 60 captions are spelt otherwise than in the manifest"]
     change_lines("dev_caps.txt", lambda lines: [*lines[:2], "theatre", *lines[3:]])(job.paths[0])
     with pytest.raises(InputError, match=r"dev_caps\.txt, line 1: 'colour' is no caption"):
-        bring_in(replace(job, store=job.store.with_name("t.zarr")))
+        import_features(replace(job, store=job.store.with_name("t.zarr")))
 
 
 @pytest.mark.parametrize(("raw", "released"), [
@@ -116,7 +116,7 @@ def test_captions_are_compared_bare(raw: str, released: str) -> None:
     assert bare(raw) == bare(released) != bare(raw + "x")
 
 
-def test_a_part_of_the_splits(job: Import) -> None:
+def test_a_part_of_the_splits(job: ImportJob) -> None:
     """`test`, the first images of `testall`, is read only where the whole is not there; so is `val` for `dev`."""
     folder = job.paths[0]
     for name in ("ims.npy", "ids.txt", "caps.txt"):
@@ -124,27 +124,27 @@ def test_a_part_of_the_splits(job: Import) -> None:
         (folder / f"dev_{name}").rename(folder / f"val_{name}")
         (folder / f"test_{name}").write_bytes(b"not read")
     with pytest.raises(InputError, match="6 of 12 images cannot be had"):
-        bring_in(job)
-    assert len(bring_in(replace(job, on_error="skip")).failed) == 6
+        import_features(job)
+    assert len(import_features(replace(job, on_error="skip")).failed) == 6
     assert set(TABLE.images["split"][FeatureStore(job.store).done]) == {"val", "test"}
 
 
-def test_counts_that_vary(job: Import) -> None:
+def test_counts_that_vary(job: ImportJob) -> None:
     np.save(job.paths[0] / "dev_counts.npy", np.array([1, 3, 2], np.int32))
-    bring_in(job)
+    import_features(job)
     store = FeatureStore(job.store)
     counts = store.counts[(TABLE.images["split"] == "val").to_numpy()]
     assert sorted(counts.tolist()) == [1, 2, 3]
     for wrong in (np.array([1, 3]), np.array([0, 1, 2]), np.array([1, 2, 4]), np.array([1.0, 2.0, 3.0])):
         np.save(job.paths[0] / "dev_counts.npy", wrong)
         with pytest.raises(InputError, match=r"dev_counts\.npy: expected 3 integers of 1 to 3"):
-            bring_in(job)
+            import_features(job)
 
 
-def test_no_folder_of_scans(job: Import, tmp_path: Path) -> None:
+def test_no_folder_of_scans(job: ImportJob, tmp_path: Path) -> None:
     for paths in ((tmp_path / "nowhere",), (*job.paths, *job.paths)):
         with pytest.raises(InputError, match="expected one folder with SCAN's files"):
-            bring_in(replace(job, paths=paths))
+            import_features(replace(job, paths=paths))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"expected one at least of train_ims\.npy"):
-        bring_in(replace(job, paths=(tmp_path / "empty",)))
+        import_features(replace(job, paths=(tmp_path / "empty",)))

@@ -29,11 +29,11 @@ def there(tmp_path: Path) -> list[foreign.Picture]:
 
 def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
     code, out, err = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
-                              "--recipe", "butd-2-3", "--dtype", "float32")
+                              "--as", "butd-2-3", "--dtype", "float32")
     assert code == 0
     assert out == "features/coco/region.zarr: 8 images imported, reported as butd-2-3\n"
     assert "8/8" in err
-    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--recipe",
+    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--as",
                             "butd-2-3", "--dtype", "float32", "--out", "features/coco/region.zarr")
     assert (code, out) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3\n")
     code, out, _ = pipeline("verify", "features/coco/region.zarr")

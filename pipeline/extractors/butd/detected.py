@@ -32,7 +32,7 @@ class Options(detector.Options):
         return self
 
     @property
-    def recipe(self) -> str:
+    def reported_as(self) -> str:
         counts = {self.min_boxes: str(self.min_boxes), self.max_boxes: str(self.max_boxes)}
         usual = (self.short_side, self.long_side) == (pixels.SHORT_SIDE, pixels.LONG_SIDE)
         return "-".join(["butd", *counts.values(), self.boxes]
@@ -49,7 +49,7 @@ class Detected:
         self.options = options
         self.detector = detector.Detector(options, runtime)
         self.settings: Mapping[str, Any] = options.model_dump()
-        self.recipe, self.items = options.recipe, options.max_boxes
+        self.reported_as, self.items = options.reported_as, options.max_boxes
         self.dimension = self.detector.dimension
         self.trained, self.weights = self.detector.trained, self.detector.digest
         self.backend = runtime.backend

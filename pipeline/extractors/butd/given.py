@@ -48,7 +48,7 @@ class Given:
         self.boxes = read(Path(options.boxes))
         self.detector = detector.Detector(options, runtime)
         self.settings: Mapping[str, Any] = {**options.model_dump(), "boxes": sha256(Path(options.boxes))}
-        self.recipe = "butd-given"
+        self.reported_as = "butd-given"
         self.items = max(map(len, self.boxes.values()))
         self.dimension = self.detector.dimension
         self.trained, self.weights = self.detector.trained, self.detector.digest

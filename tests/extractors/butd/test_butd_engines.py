@@ -87,7 +87,7 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
 def test_items_are_the_networks_regions_of_their_boxes() -> None:
     picture = Image.fromarray(np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     engine = detected.Detected(detected.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
-    assert (engine.items, engine.dimension, engine.recipe) == (5, 2048, "butd-5-proposals-96px-160px")
+    assert (engine.items, engine.dimension, engine.reported_as) == (5, 2048, "butd-5-proposals-96px-160px")
     prepared = engine.prepare(picture)
     assert prepared.shape == (3, 96, 128)
     found = engine.extract([prepared], [picture.size])[0]
@@ -125,7 +125,7 @@ def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     for boxes in ("proposals", "regressed"):
         options = detected.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
         engine = detected.Detected(options, Runtime())
-        assert engine.recipe == f"butd-6-{boxes}-96px-160px"
+        assert engine.reported_as == f"butd-6-{boxes}-96px-160px"
         by[boxes] = engine.extract([engine.prepare(picture)], [picture.size])[0]
     # Of six boxes, six: both rules keep all, in an order of their own.
     proposed, regressed = (np.sort(by[boxes].features.sum(axis=1)) for boxes in ("proposals", "regressed"))
@@ -139,7 +139,7 @@ def test_published_recipes_by_name() -> None:
     for engine in ("butd-36", "butd-10-100"):
         for boxes in ("proposals", "regressed"):
             built = extractors.build(engine, {"weights": "untrained", "boxes": boxes}, Runtime())
-            names[built.recipe] = built.items
+            names[built.reported_as] = built.items
             assert (built.options.short_side, built.options.long_side, built.options.proposals) == (600, 1000, 300)
     assert names == {"butd-36-proposals": 36, "butd-36-regressed": 36,
                      "butd-10-100-proposals": 100, "butd-10-100-regressed": 100}
@@ -177,7 +177,7 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     boxes = [[0.0, 0, 79, 59], [10, 5, 30.5, 50]]
     file = boxes_file(tmp_path, **{"a b.png": boxes, "c.png": [[0, 0, 5, 5]]})
     engine = extractors.build("butd-given", {**SMALL, "boxes": file}, Runtime())
-    assert (engine.items, engine.recipe) == (2, "butd-given")
+    assert (engine.items, engine.reported_as) == (2, "butd-given")
     assert engine.settings["boxes"] == sha256(Path(file))
     picture = Image.fromarray(np.random.default_rng(4).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     picture.info["file"] = "a b.png"

@@ -15,7 +15,7 @@ import pytest
 from folders import tree
 
 from pipeline.errors import InputError
-from pipeline.importers import bring_in
+from pipeline.importers import import_features
 from pipeline.store import FeatureStore, StoreError, exclusive, ledger, verify
 
 DIMENSION = 7
@@ -34,7 +34,7 @@ def test_a_store_holds_what_the_source_holds(source: str, seed: int, tmp_path: P
     there = foreign.pictures(table, counts(9 + seed, vary, seed), DIMENSION, seed)
     (tmp_path / "source").mkdir()
     job = foreign.job(table, form, write(tmp_path / "source", there), tmp_path / "s.zarr")
-    assert bring_in(job).images == len(there)
+    assert import_features(job).images == len(there)
     store = FeatureStore(tmp_path / "s.zarr").require(table)
     assert store.layout.items == max(len(image.features) for image in there)
     assert (store.fingerprint["engine"], tuple(store.layout.extras)) == (f"import-{form}", extras)
@@ -58,7 +58,7 @@ def test_sizes_are_the_sources(source: str, tmp_path: Path) -> None:
     table = foreign.manifest(5)
     there = foreign.pictures(table, [2] * 5, DIMENSION)
     form, write, _, _ = foreign.SOURCES[source]
-    bring_in(foreign.job(table, form, write(tmp_path, there), tmp_path / "s.zarr"))
+    import_features(foreign.job(table, form, write(tmp_path, there), tmp_path / "s.zarr"))
     sizes = zarr.open_group(tmp_path / "s.zarr", mode="r")["sizes"]
     assert sizes[:].tolist() == [list(image.size) for image in there]  # type: ignore[index, union-attr]
 
@@ -72,8 +72,8 @@ def tsv(tmp_path: Path) -> Any:
 
 
 def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
-    bring_in(tsv)
-    bring_in(replace(tsv, store=tmp_path / "half.zarr", dtype="float16"))
+    import_features(tsv)
+    import_features(replace(tsv, store=tmp_path / "half.zarr", dtype="float16"))
     rows = np.arange(11)
     exact, half = (FeatureStore(tmp_path / name).read(rows)[0] for name in ("s.zarr", "half.zarr"))
     assert half.dtype == np.float16
@@ -81,16 +81,16 @@ def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
 
 
 def test_again_does_nothing(tsv: Any) -> None:
-    assert bring_in(tsv).images == 11
+    assert import_features(tsv).images == 11
     before = tree(tsv.store)
-    assert bring_in(tsv).images == 0
+    assert import_features(tsv).images == 0
     assert tree(tsv.store) == before
 
 
 @pytest.mark.parametrize("shard", range(4))
 def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: int, tsv: Any, tmp_path: Path) -> None:
     whole = replace(tsv, store=tmp_path / "whole.zarr")
-    bring_in(whole)
+    import_features(whole)
     child = os.fork()
     if child == 0:
         write = ledger.write
@@ -100,42 +100,43 @@ def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: i
                 os.kill(os.getpid(), signal.SIGKILL)
             write(store, entry)
         ledger.write = die
-        bring_in(tsv)
+        import_features(tsv)
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     with pytest.raises(StoreError, match=f"{4 - shard} of 4 shards"):
         FeatureStore(tsv.store)
-    assert bring_in(tsv).images == 11 - 3 * shard
+    assert import_features(tsv).images == 11 - 3 * shard
     assert tree(tsv.store) == tree(whole.store)
 
 
 def test_a_second_import_into_one_store_is_refused(tsv: Any) -> None:
     with exclusive(tsv.store), pytest.raises(InputError, match="another process is writing"):
-        bring_in(tsv)
+        import_features(tsv)
 
 
 def test_made_otherwise_is_refused_or_replaced(tsv: Any, tmp_path: Path) -> None:
-    bring_in(tsv)
+    import_features(tsv)
     with pytest.raises(StoreError, match="recipe: butd-tsv-2-12x7 there, other now"):
-        bring_in(replace(tsv, recipe="other"))
+        import_features(replace(tsv, reported_as="other"))
     with pytest.raises(StoreError, match="dtype='float16'"):
-        bring_in(replace(tsv, dtype="float16"))
+        import_features(replace(tsv, dtype="float16"))
     path = tsv.paths[0]
     content = bytearray(path.read_bytes())
     content[-9] = ord("B") if content[-9] == ord("A") else ord("A")  # same name, same size
     path.write_bytes(content)
     with pytest.raises(StoreError, match="source: "):
-        bring_in(tsv)
-    assert bring_in(replace(tsv, if_changed="redo")).images == 11
+        import_features(tsv)
+    assert import_features(replace(tsv, if_changed="redo")).images == 11
 
 
 def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
-    assert bring_in(tsv).recipe == "butd-tsv-2-12x7"
-    assert bring_in(replace(tsv, recipe="butd-2-12-proposals", if_changed="redo")).recipe == "butd-2-12-proposals"
+    assert import_features(tsv).reported_as == "butd-tsv-2-12x7"
+    named = replace(tsv, reported_as="butd-2-12-proposals", if_changed="redo")
+    assert import_features(named).reported_as == "butd-2-12-proposals"
     assert FeatureStore(tsv.store).fingerprint["recipe"] == "butd-2-12-proposals"
     for name in ("", " ", "two\nlines"):
-        with pytest.raises(InputError, match="--recipe"):
-            replace(tsv, recipe=name)
+        with pytest.raises(InputError, match="--as"):
+            replace(tsv, reported_as=name)
 
 
 def test_images_that_the_source_lacks(tsv: Any) -> None:
@@ -144,20 +145,20 @@ def test_images_that_the_source_lacks(tsv: Any) -> None:
     gone = rows[4].split("\t")[0]
     path.write_text("\n".join(rows[:4] + rows[5:]))
     with pytest.raises(InputError, match=rf"1 of 11 images cannot be had, the first val2014/{gone}.jpg .*no features"):
-        bring_in(tsv)
+        import_features(tsv)
     assert not tsv.store.exists()
-    done = bring_in(replace(tsv, on_error="skip"))
+    done = import_features(replace(tsv, on_error="skip"))
     assert list(done.failed.values()) == ["the source has no features of it"]
     lines = (tsv.store / "failures.csv").read_text().splitlines()
     assert [line.split(",")[1] for line in lines] == ["file", f"val2014/{gone}.jpg"]
     assert np.flatnonzero(~FeatureStore(tsv.store).done).tolist() == list(done.failed)
     with pytest.raises(InputError, match="1 of 11 images cannot be had"):
-        bring_in(tsv)
+        import_features(tsv)
 
 
 def test_images_of_no_manifest_are_told_and_left_out(tsv: Any, tmp_path: Path) -> None:
     half = tsv.manifest.table[tsv.manifest.table["split"] != "train"].reset_index(drop=True)
-    done = bring_in(replace(tsv, manifest=replace(tsv.manifest, table=half)))
+    done = import_features(replace(tsv, manifest=replace(tsv.manifest, table=half)))
     assert done.images == half["image_id"].nunique()
     assert done.notes == [f"{11 - done.images} of 11 rows are of no image of coco"]
 
@@ -167,7 +168,7 @@ def test_a_source_of_other_images_is_refused(tsv: Any) -> None:
     other.table["file"] = other.table["file"].str.replace("COCO_val2014_", "x").str.replace(".jpg", "y.jpg")
     other.table["image_id"] += 20_000
     with pytest.raises(InputError, match=r"none of its 11 ids is an image of coco .*'COCO_val2014_\d+'"):
-        bring_in(replace(tsv, manifest=other))
+        import_features(replace(tsv, manifest=other))
 
 
 @pytest.mark.parametrize("source", ["lxmert", "scan", "npy"])
@@ -178,9 +179,9 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     (tmp_path / "source").mkdir()
     paths = write(tmp_path / "source", foreign.pictures(table, [8] * 60, 4096))
     size = 60 * 8 * 4096 * 4
-    bring_in(foreign.job(table, form, paths, tmp_path / "first.zarr"))  # imports what is imported when used
+    import_features(foreign.job(table, form, paths, tmp_path / "first.zarr"))  # imports what is imported when used
     tracemalloc.start()
-    bring_in(foreign.job(table, form, paths, tmp_path / "s.zarr"))
+    import_features(foreign.job(table, form, paths, tmp_path / "s.zarr"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < size / 4

@@ -1,7 +1,7 @@
-"""The first pass over a TSV: where each row stands.
+"""Index a TSV: find where each row begins and ends.
 
-It reads a row's head and leaps over its features, so that it looks at a hundredth of the file. Where it does not
-land on the end of a row, the row is read whole and marked as one to be examined.
+It reads the head of a row and skips its features, so that it reads about a hundredth of the file. Where the computed
+length does not lead to the end of a row, the row is read completely and marked for examination.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipeline.errors import InputError
-from pipeline.importers.base import Unusable
-from pipeline.importers.tsv_row import COLUMNS, Row, length_after
+from pipeline.importers.base import UnusableItems
+from pipeline.importers.tsv_row import COLUMNS, TsvRow, length_after
 
 HEAD = 1 << 13  # bytes; what stands before the boxes fits for some 250 of them
 LONGEST = 1 << 26  # bytes of a row
@@ -22,9 +22,16 @@ COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xf
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a row stands: line (from 1), start and length in bytes. boxes: its items, 0 where that is not told.
-    sound: it ends where a row of so many items should."""
+class RowPosition:
+    """The position of a row.
+
+    Attributes:
+        line: Its line, from 1.
+        start: Its first byte.
+        length: Its length in bytes.
+        boxes: Its number of items, 0 where that cannot be read.
+        sound: Whether it ends where a row with that many items must end.
+    """
 
     line: int
     start: int
@@ -33,8 +40,20 @@ class Place:
     sound: bool
 
 
-class Scan:
-    """One file. columns: its layout. dimension: D, by its first row. Raises InputError where it has neither."""
+class TsvFile:
+    """One file.
+
+    Attributes:
+        path: The file.
+        columns: The names of its columns.
+        dimension: D, from its first row.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: If it is missing, compressed or not such a TSV.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,12 +68,19 @@ class Scan:
                              f"them, got {received}; not a TSV of region features")
         self.columns = COLUMNS[received]
         try:
-            self.dimension = Row.of(line, self.columns).dimension()
-        except Unusable as error:
+            self.dimension = TsvRow.of(line, self.columns).dimension()
+        except UnusableItems as error:
             raise InputError(f"{path}, line 1: {error}; mend or take out the row") from None
 
-    def rows(self) -> Iterator[tuple[str, Place]]:
-        """Each row's id and place; blank lines are passed over. Raises InputError for a row without an id."""
+    def rows(self) -> Iterator[tuple[str, RowPosition]]:
+        """Find all rows; blank lines are skipped.
+
+        Yields:
+            Each row's id and position.
+
+        Raises:
+            InputError: For a row without an id.
+        """
         with self._open() as file:
             size, start, line = os.fstat(file.fileno()).st_size, 0, 1
             while start < size:
@@ -68,7 +94,7 @@ class Scan:
                     yield text, place
                 start, line = start + place.length, line + 1
 
-    def _sound(self, file: BinaryIO, head: bytes, line: int, start: int, size: int) -> tuple[str, Place] | None:
+    def _sound(self, file: BinaryIO, head: bytes, line: int, start: int, size: int) -> tuple[str, RowPosition] | None:
         """The row that begins with `head`, None where it does not end where it should."""
         before = self.columns.index("num_boxes") + 1
         fields = head.split(b"\t", before)[:before]
@@ -76,8 +102,8 @@ class Scan:
         if len(fields) < before or b"\n" in head[:told]:
             return None
         try:
-            boxes = Row(self.columns, fields).number("num_boxes")
-        except Unusable:
+            boxes = TsvRow(self.columns, fields).number("num_boxes")
+        except UnusableItems:
             return None
         length = told + length_after(boxes, self.dimension)
         if start + length > size:
@@ -86,16 +112,16 @@ class Scan:
         end = file.read(2)
         if not end.startswith((b"\n", b"\r\n")) and (end or start + length != size):
             return None
-        return _text(fields[0]), Place(line, start, length + end.find(b"\n") + 1, boxes, True)
+        return _text(fields[0]), RowPosition(line, start, length + end.find(b"\n") + 1, boxes, True)
 
-    def _other(self, file: BinaryIO, line: int, start: int) -> tuple[str, Place]:
+    def _other(self, file: BinaryIO, line: int, start: int) -> tuple[str, RowPosition]:
         file.seek(start)
         raw = self._line(file, line)
         try:
-            boxes = Row.of(raw, self.columns).number("num_boxes")
-        except Unusable:
+            boxes = TsvRow.of(raw, self.columns).number("num_boxes")
+        except UnusableItems:
             boxes = 0
-        return _text(raw.split(b"\t", 1)[0]), Place(line, start, len(raw), boxes, False)
+        return _text(raw.split(b"\t", 1)[0]), RowPosition(line, start, len(raw), boxes, False)
 
     def _open(self) -> BinaryIO:
         try:

@@ -1,4 +1,4 @@
-"""Prepare the store, read the manifest's images in its order, write the failures."""
+"""Import a source: prepare the store, read the manifest's images in its order, write the failures."""
 
 from __future__ import annotations
 
@@ -9,29 +9,45 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
-from pipeline.importers.base import Found, OnFound, Source, Unusable
-from pipeline.importers.job import Import
+from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
+from pipeline.importers.import_job import ImportJob
 from pipeline.store import Layout, Shard, exclusive, prepare, write_failures, write_shard
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import came to: images newly written, those failed in the whole store with the reason, the recipe's
-    name, what else to tell the user."""
+    """The outcome of an import.
+
+    Attributes:
+        images: How many images were written now.
+        failed: Row -> reason, of all failed images of the store.
+        reported_as: The name under which the features are reported.
+        notes: Lines for the user.
+    """
 
     images: int
     failed: Mapping[int, str]
-    recipe: str
+    reported_as: str
     notes: list[str]
 
 
-def bring_in(job: Import, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
+def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
              on_images: OnFound = lambda count: None) -> Imported:
-    """Write what is missing of a store from a foreign source; a finished one is left as it is.
+    """Write what is missing of a store from a source. A finished store is left unchanged.
 
-    on_found is told how many images of the source are looked through, each time some are; on_start how many are to be
-    written; on_images each time some are. Raises InputError for a source that does not fit the manifest and, unless
-    such are skipped, for images that it lacks or holds damaged; StoreError for a store that is another's.
+    Args:
+        job: What is imported.
+        on_found: Called while the source is indexed, with the number of images since the last call.
+        on_start: Called once with the number of images to be written.
+        on_images: Called with the number of images written since the last call.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        InputError: If the source does not fit the manifest, or if it lacks images or holds damaged ones that are not to
+            be skipped.
+        StoreError: If the store belongs to other features.
     """
     with exclusive(job.store):
         source = job.index(on_found)
@@ -53,7 +69,7 @@ def bring_in(job: Import, on_found: OnFound = lambda count: None, on_start: OnFo
     return Imported(total, failed, job.name(source), source.notes)
 
 
-def _check_whole(job: Import, source: Source) -> None:
+def _check_whole(job: ImportJob, source: FeatureSource) -> None:
     """Note the images that the source lacks; raise InputError for such, or where there is no other."""
     absent = [row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults]
     source.faults |= dict.fromkeys(absent, "the source has no features of it")
@@ -65,7 +81,7 @@ def _check_whole(job: Import, source: Source) -> None:
                          + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
 
 
-def _shards(job: Import, source: Source, layout: Layout, pending: list[int]) -> Iterator[Shard]:
+def _shards(job: ImportJob, source: FeatureSource, layout: Layout, pending: list[int]) -> Iterator[Shard]:
     sizes = job.manifest.images["bytes"].to_numpy()
     for number in pending:
         shard = Shard.empty(layout, number)
@@ -75,7 +91,7 @@ def _shards(job: Import, source: Source, layout: Layout, pending: list[int]) -> 
                 if reason is None:
                     found = _checked(source, row, job.dtype)
                     shard.fill(row, found.features, found.size, found.extras, int(sizes[row]))
-            except Unusable as error:
+            except UnusableItems as error:
                 reason = f"{source.place(row)}, id {job.manifest.images['image_id'][row]}: {error}"
                 if job.on_error == "fail":
                     raise InputError(f"{reason}; mend the source, or leave out what is damaged with --on-error skip"
@@ -85,11 +101,11 @@ def _shards(job: Import, source: Source, layout: Layout, pending: list[int]) -> 
         yield shard
 
 
-def _checked(source: Source, row: int, dtype: str) -> Found:
+def _checked(source: FeatureSource, row: int, dtype: str) -> SourceItems:
     """An image as the store can hold it: as many items as the index found, everything finite and within its dtype."""
     found, items = source.read(row), int(source.counts[row])
     if found.extras.keys() != source.extras.keys():
-        raise Unusable(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
+        raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
                        f"{', '.join(found.extras) or 'nothing'}")
     _check(found.features, "features", (items, source.dimension), dtype)
     for name, extra in source.extras.items():
@@ -99,16 +115,16 @@ def _checked(source: Source, row: int, dtype: str) -> Found:
 
 def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) -> None:
     if values.shape != shape:
-        raise Unusable(f"{name}: expected shape {shape}, got {values.shape}")
+        raise UnusableItems(f"{name}: expected shape {shape}, got {values.shape}")
     if values.dtype.kind not in "fiu":
-        raise Unusable(f"{name}: expected numbers, got {values.dtype}")
+        raise UnusableItems(f"{name}: expected numbers, got {values.dtype}")
     finite = np.isfinite(values)
     if not finite.all():
         item = np.unravel_index(int(np.argmin(finite)), shape)
-        raise Unusable(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
+        raise UnusableItems(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
     kind = np.dtype(dtype)
     most = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
     beyond = max(values.max(), -values.min() if kind.kind == "f" else -int(values.min()) - 1)
     if beyond > most:
-        raise Unusable(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
+        raise UnusableItems(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
                        + ("; import with --dtype float32" if dtype == "float16" else ""))
