@@ -1,4 +1,4 @@
-"""Engines that make features. A new one is a file with `Options` and a class, and a line in ENGINES."""
+"""Engines: from an image to a set of items. A new one is a file with `Options` and a class, and a line in ENGINES."""
 
 from __future__ import annotations
 
@@ -28,7 +28,19 @@ ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
-    """Load an engine with its weights. Raises InputError for an unknown engine or option, or missing weights."""
+    """Load an engine with its weights.
+
+    Args:
+        engine: A key of `ENGINES`.
+        options: The engine's own settings; those not given have their defaults.
+        runtime: Where and how its network runs.
+
+    Returns:
+        The engine.
+
+    Raises:
+        InputError: For an unknown engine or option, or missing weights.
+    """
     from pydantic import ValidationError
 
     from pipeline.settings import first_fault

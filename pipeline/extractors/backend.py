@@ -1,4 +1,4 @@
-"""What computes a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
+"""The library that runs a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ INSTALL = "pip install 'vse-pipeline[openvino]'"
 
 
 def chosen(backend: str, device: str, precision: str) -> str:
-    """A backend as a store's fingerprint names it.
+    """Resolve a backend to the name that a store's fingerprint holds.
 
     Args:
-        backend: "torch", "openvino", "auto", or a name with a version that this function has given before.
-        device: a torch device.
+        backend: "torch", "openvino", "auto", or a name with version as this function returns it.
+        device: A torch device.
         precision: "fp32", "bf16" or "fp16".
 
     Returns:
-        "torch", or "openvino" with its version. "auto" is OpenVINO where it is installed and computes what is asked
-        for, float32 on the CPU; else torch.
+        "torch", or "openvino" with its version. "auto" gives OpenVINO where it is installed and supports the request,
+        float32 on the CPU; else torch.
 
     Raises:
-        InputError: OpenVINO is asked for and missing, or cannot compute this.
+        InputError: If OpenVINO is requested and missing, or does not support the request.
     """
     if backend == TORCH:
         return TORCH
@@ -58,16 +58,15 @@ def _installed() -> str | None:
 
 
 class Graph:
-    """A function of a torch module as an OpenVINO graph in float32, made when the first input comes."""
+    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input arrives.
+
+    Args:
+        module: In evaluation mode, on the CPU.
+        function: From one tensor to one tensor, with the module's weights.
+        free: Dimensions of the input whose sizes change from call to call. The others keep their first sizes.
+    """
 
     def __init__(self, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> None:
-        """Take what is to be computed; nothing is compiled yet, for a finished store needs nothing.
-
-        Args:
-            module: in evaluation mode, on the CPU.
-            function: from one tensor to one tensor, by the module's weights.
-            free: dimensions of the input whose sizes change from call to call. The others stay as they are first.
-        """
         self._traced, self._free = _Traced(module, function), free
         self._request: Any = None
 

@@ -1,4 +1,4 @@
-"""What every engine offers: prepare an image, extract a batch, and say what its features are."""
+"""The interface of an engine: prepare an image, extract a batch, and describe the features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from pipeline.store import Extra
 
 @dataclass(frozen=True)
 class Items:
-    """One image's features: [n, D] float32, n at least 1, and what is stored beside them, name -> [n, ...]."""
+    """One image's features.
+
+    Attributes:
+        features: Float32 [n, D], n at least 1.
+        extras: Name -> [n, ...], what is stored beside the features.
+    """
 
     features: np.ndarray
     extras: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -23,11 +28,17 @@ class Items:
 class Extractor(Protocol):
     """An engine with its weights loaded.
 
-    recipe: the name under which its features are reported. version: goes up by one when a change to the engine's code
-    changes its features, so that older stores are seen to be older. items: the most an image can have (N).
-    dimension: D. extras: what is stored beside the features. trained: False where the network has no learned weights.
-    weights: SHA-256 over the network's tensors. settings: all that its features depend on but the runtime. backend:
-    what computes, see `backend.chosen`.
+    Attributes:
+        reported_as: The name under which its features are reported.
+        version: Raised by one when a change to the engine's code changes its features, so that older stores are
+            recognised.
+        items: N, the most items an image can have.
+        dimension: D.
+        extras: What is stored beside the features.
+        trained: False if the network's weights were not learned.
+        weights: SHA-256 over the network's tensors.
+        settings: All that its features depend on except the runtime.
+        backend: The library that runs the network, see `backend.chosen`.
     """
 
     reported_as: str
@@ -41,12 +52,27 @@ class Extractor(Protocol):
     backend: str
 
     def prepare(self, image: Image.Image) -> Any:
-        """From an upright RGB image to what `extract` takes; runs beside the forward pass, on the CPU.
+        """Preprocess an image on the CPU. It runs in parallel to the forward pass.
 
-        Raises ImageError for an image that the engine cannot take.
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            One element of a batch for `extract`.
+
+        Raises:
+            ImageError: If the engine cannot process the image.
         """
         ...
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Items]:
-        """Features of prepared images. sizes: width and height of each image as decoded, in pixels."""
+        """Compute the features of some images.
+
+        Args:
+            batch: Prepared images.
+            sizes: Width and height of each image as decoded, in pixels.
+
+        Returns:
+            Each image's items.
+        """
         ...

@@ -1,8 +1,9 @@
-"""The ResNet-101 of Bottom-Up-Attention by itself, for BUTD grid features (VSE-infinity section 4.1).
+"""The ResNet-101 of Bottom-Up-Attention alone, for BUTD grid features (VSE∞ section 4.1).
 
-A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may stick out, and pixels
-blue first, 0-255, less the means. Needs no detectron2. The weights are VSE-infinity's conversion,
-`original_updown_backbone.pth`: the layers before the last stage under "base", numbered, and that under "top".
+A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may reach beyond the map,
+and pixels in the order blue, green, red, 0 to 255, less the means. It does not need detectron2. The weights are VSE∞'s
+conversion, `original_updown_backbone.pth`: the layers before the last stage under "base", numbered, that stage under
+"top".
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ TOP = {"0": "layer4"}
 class ButdCnn(Network):
     """The network in evaluation mode, channels last.
 
-    weights_name: a name of manifests/weights.yaml, a file, or "untrained" (seed 0). Raises InputError for weights
-    that are missing or do not fit.
+    Args:
+        weights_name: A name in manifests/weights.yaml, a file, or "untrained" (seed 0).
+        runtime: Where and how it runs.
+
+    Raises:
+        InputError: For weights that are missing or do not fit.
     """
 
     def __init__(self, weights_name: str, runtime: Runtime) -> None:
@@ -45,20 +50,36 @@ class ButdCnn(Network):
         self._place(runtime)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
-        """Resize to size x size, bilinear and without smoothing, as OpenCV does. Returns float32 [size, size, 3]."""
+        """Resize to a square, bilinear and without antialiasing, as OpenCV does.
+
+        Args:
+            image: RGB.
+            size: Pixels a side.
+
+        Returns:
+            Float32 [size, size, 3].
+        """
         return pixels.square_input(image, size).permute(1, 2, 0).contiguous()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The last stage's map [B, 2048, S / 32, S / 32] of prepared images [B, S, S, 3], in the precision around it.
+        """Compute the last stage's map, in the precision of the surrounding autocast. Gradients reach the weights.
 
-        Gradients reach the weights.
+        Args:
+            pixels: Prepared images [B, S, S, 3].
+
+        Returns:
+            [B, 2048, S / 32, S / 32].
         """
         last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
         return last
 
 
 def caffe_resnet101() -> nn.Sequential:
-    """torchvision's ResNet-101 without its classifier, its strides and first pooling as Caffe has them."""
+    """Build torchvision's ResNet-101 without its classifier, with Caffe's strides and first pooling.
+
+    Returns:
+        The network.
+    """
     whole = resnet101()
     whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
     for stage in (whole.layer2, whole.layer3, whole.layer4):
@@ -71,7 +92,16 @@ def caffe_resnet101() -> nn.Sequential:
 
 
 def fill(network: nn.Module, tree: object, source: str) -> None:
-    """Copy the weights of `original_updown_backbone.pth` into the network. Raises InputError where they do not fit."""
+    """Copy the weights of `original_updown_backbone.pth` into the network.
+
+    Args:
+        network: As from `caffe_resnet101`.
+        tree: The file's content.
+        source: The file, for messages.
+
+    Raises:
+        InputError: If they do not fit.
+    """
     if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in ("base", "top")):
         raise InputError(f"{source}: expected the parts 'base' and 'top' of original_updown_backbone.pth")
     state = {}

@@ -1,6 +1,7 @@
-"""Grid features: every cell of a CNN's last map is an item (Jiang et al. 2020; VSE-infinity section 4.1).
+"""Grid features: every cell of a CNN's last map is an item (Jiang et al. 2020; VSE∞ section 4.1).
 
-The image is resized to a square without keeping its aspect and without cropping; 512 px at stride 32 give 16 x 16.
+The image is resized to a square, ignoring its aspect ratio and without cropping; 512 px at stride 32 give 16 x 16
+cells.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from pipeline.store import Extra
 
 
 class Options(Section):
-    """network: any timm CNN, or butd_resnet101. grid: items a side; fewer than the map has are averaged down to."""
+    """Settings of grid features.
+
+    Attributes:
+        network: Any timm CNN, or butd_resnet101.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        image_size: Pixels a side.
+        grid: Items a side; a larger map is averaged down to it.
+    """
 
     network: str = "resnet152.tv_in1k"
     weights: str = "resnet152-in1k"
@@ -31,7 +39,12 @@ class Options(Section):
 
 
 class Grid:
-    """A CNN's map as items, row by row."""
+    """A CNN's map as items, row by row.
+
+    Args:
+        options: Its settings.
+        runtime: Where and how the network runs.
+    """
 
     version = 1
     extras: Mapping[str, Extra] = {}
@@ -47,15 +60,37 @@ class Grid:
         self.dimension = as_map(self.network.probe(options.image_size), self.network, options.grid).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Square pixels: uint8 [S, S, 3]."""
+        """Resize to a square.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            [S, S, 3], uint8 for timm's networks, float32 for BUTD's.
+        """
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
-        """grid x grid items an image."""
+        """Compute grid × grid items for each image.
+
+        Args:
+            batch: Prepared images.
+            sizes: Not used.
+
+        Returns:
+            Each image's items.
+        """
         return [Items(row) for row in self._cells(self.network.features(batch)).cpu().numpy()]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Items [B, grid x grid, D] of prepared images [B, S, S, 3]; gradients reach the network's weights."""
+        """Compute items with gradients to the network's weights.
+
+        Args:
+            pixels: Prepared images [B, S, S, 3].
+
+        Returns:
+            [B, grid × grid, D].
+        """
         return self._cells(self.network.forward(pixels))
 
     def _cells(self, maps: torch.Tensor) -> torch.Tensor:
@@ -64,12 +99,36 @@ class Grid:
 
 
 def feature_map(cnn: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
-    """The network's last map [B, D, H, W]. Raises InputError where it is no map or has fewer than side x side cells."""
+    """Compute the network's last map.
+
+    Args:
+        cnn: The network.
+        batch: Prepared images.
+        side: The fewest cells a side.
+
+    Returns:
+        Float32 [B, D, H, W].
+
+    Raises:
+        InputError: As for `as_map`.
+    """
     return as_map(cnn.features(batch), cnn, side)
 
 
 def as_map(maps: torch.Tensor, cnn: Network, side: int) -> torch.Tensor:
-    """A network's output as [B, D, H, W]. Raises InputError as `feature_map`."""
+    """Check a network's output and bring its channels to the front.
+
+    Args:
+        maps: The output.
+        cnn: The network.
+        side: The fewest cells a side.
+
+    Returns:
+        [B, D, H, W].
+
+    Raises:
+        InputError: If the output is not a map, or has fewer than side × side cells.
+    """
     if maps.ndim == 4 and maps.shape[-1] == getattr(cnn.model, "num_features", -1) != maps.shape[1]:
         maps = maps.permute(0, 3, 1, 2)  # some timm networks keep channels last
     if maps.ndim != 4 or min(maps.shape[2:]) < side:

@@ -1,4 +1,4 @@
-"""A timm network with its weights and its own preprocessing, ready to run forward."""
+"""A timm network with its weights and its own preprocessing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,17 @@ OTHERS = {"butd_resnet101": ("pipeline.extractors.butd_cnn", "ButdCnn")}
 
 
 def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Network:
-    """A network by name: one of OTHERS, or timm's."""
+    """Load a network.
+
+    Args:
+        name: A key of `OTHERS`, or timm's name.
+        weights_name: A name in manifests/weights.yaml, a file, or "untrained".
+        runtime: Where and how it runs.
+        **options: Passed to timm.
+
+    Returns:
+        The network.
+    """
     if name in OTHERS:
         module, kind = OTHERS[name]
         other: Network = getattr(import_module(module), kind)(weights_name, runtime)
@@ -32,8 +42,14 @@ def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Netw
 class Network:
     """A timm model in evaluation mode, channels last.
 
-    name: timm's name, with a pinned tag where weights are timm's. weights: a name of manifests/weights.yaml, a
-    file, or "untrained" (initialised with seed 0). Raises InputError for an unknown name or weights that do not fit.
+    Args:
+        name: timm's name, with a pinned tag where the weights are timm's.
+        weights_name: A name in manifests/weights.yaml, a file, or "untrained" (initialised with seed 0).
+        runtime: Where and how it runs.
+        **options: Passed to timm.
+
+    Raises:
+        InputError: For an unknown name or weights that do not fit.
     """
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
@@ -51,18 +67,40 @@ class Network:
         self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
-        """Resize to size x size, the aspect not kept, nothing cropped. Returns uint8 [size, size, 3]."""
+        """Resize to a square, ignoring the aspect ratio and without cropping.
+
+        Args:
+            image: RGB.
+            size: Pixels a side.
+
+        Returns:
+            Uint8 [size, size, 3].
+        """
         return torch.from_numpy(np.array(images.resize(image, size, size)))
 
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        """The network's last map or tokens, before its head, for images as `prepare` gives them: float32."""
+        """Compute the network's last map or tokens, before its head.
+
+        Args:
+            batch: Prepared images.
+
+        Returns:
+            Float32 [B, ...].
+        """
         pixels = torch.stack(batch)
         return self._run(pixels) if self._graph is None else self._graph(pixels)
 
     @torch.inference_mode()
     def probe(self, size: int) -> torch.Tensor:
-        """The same for one black image of size x size, by torch: for the shape."""
+        """Compute the features of one black image with torch, for their shape.
+
+        Args:
+            size: Pixels a side.
+
+        Returns:
+            Float32 [1, ...].
+        """
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -74,7 +112,14 @@ class Network:
             return self.forward(there).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """The same for a batch [B, H, W, 3], there and in the precision around it; gradients reach the weights."""
+        """Compute the last map or tokens in the precision of the surrounding autocast. Gradients reach the weights.
+
+        Args:
+            pixels: Prepared images [B, S, S, 3] on the network's device.
+
+        Returns:
+            [B, ...].
+        """
         planes = pixels.permute(0, 3, 1, 2)  # already channels last
         normal = planes.float().sub_(self._mean.to(planes.device)).div_(self._std.to(planes.device))
         map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]

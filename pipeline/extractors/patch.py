@@ -17,7 +17,14 @@ from pipeline.store import Extra
 
 
 class Options(Section):
-    """network: any timm ViT. cls: keep the class token, as the first item."""
+    """Settings of patch features.
+
+    Attributes:
+        network: Any timm ViT.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        image_size: Pixels a side.
+        cls: Whether the class token is kept, as the first item.
+    """
 
     network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"
     weights: str = "vit-base-patch16-224"
@@ -26,7 +33,12 @@ class Options(Section):
 
 
 class Patch:
-    """A ViT's tokens after its last block and norm; registers and distillation tokens are left out."""
+    """A ViT's tokens after its last block and norm; registers and distillation tokens are left out.
+
+    Args:
+        options: Its settings.
+        runtime: Where and how the network runs.
+    """
 
     version = 1
     extras: Mapping[str, Extra] = {}
@@ -45,15 +57,37 @@ class Patch:
         self.items, self.dimension = self._chosen(self.network.probe(options.image_size)).shape[1:]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Square pixels: uint8 [S, S, 3]."""
+        """Resize to a square.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            Uint8 [S, S, 3].
+        """
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
-        """The class token, if asked for, and the patches row by row."""
+        """Compute the class token, if the options keep it, and the patches row by row.
+
+        Args:
+            batch: Prepared images.
+            sizes: Not used.
+
+        Returns:
+            Each image's items.
+        """
         return [Items(row) for row in self._tokens(batch).cpu().numpy()]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Items [B, N, D] of prepared images [B, S, S, 3]; gradients reach the network's weights."""
+        """Compute items with gradients to the network's weights.
+
+        Args:
+            pixels: Prepared images [B, S, S, 3].
+
+        Returns:
+            [B, N, D].
+        """
         return self._chosen(self.network.forward(pixels))
 
     def _tokens(self, batch: list[torch.Tensor]) -> torch.Tensor:

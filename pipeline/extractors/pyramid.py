@@ -1,7 +1,7 @@
 """Region features without a detector: 36 fixed windows at several scales, RoIAlign over a CNN's map.
 
 The windows are 1 + 4 + 9 + 16 squares of a pyramid and 3 + 3 horizontal and vertical strips: as many as BUTD's
-36 boxes. They stand in where no detector's weights are at hand; results that rest on them say so.
+36 boxes. They replace a detector whose weights are not available; results from them are marked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ STRIPS = 3
 
 
 class Options(Section):
-    """network: any timm CNN, or butd_resnet101. image_size: pixels, the image is resized to a square."""
+    """Settings of pyramid features.
+
+    Attributes:
+        network: Any timm CNN, or butd_resnet101.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        image_size: Pixels a side of the square to which the image is resized.
+    """
 
     network: str = "resnet152.tv_in1k"
     weights: str = "resnet152-in1k"
@@ -34,7 +40,11 @@ class Options(Section):
 
 
 def windows() -> np.ndarray:
-    """The 36 boxes as shares of the image's width and height: float32 [36, 4], x1 y1 x2 y2."""
+    """List the 36 windows.
+
+    Returns:
+        Float32 [36, 4], x1 y1 x2 y2 as shares of the image's width and height.
+    """
     squares = [(x / n, y / n, (x + 1) / n, (y + 1) / n) for n in SCALES for y in range(n) for x in range(n)]
     rows = [(0, i / STRIPS, 1, (i + 1) / STRIPS) for i in range(STRIPS)]
     columns = [(i / STRIPS, 0, (i + 1) / STRIPS, 1) for i in range(STRIPS)]
@@ -42,7 +52,12 @@ def windows() -> np.ndarray:
 
 
 class Pyramid:
-    """36 windows an image, each the mean of the map inside it."""
+    """36 windows an image, each the mean of the map inside it.
+
+    Args:
+        options: Its settings.
+        runtime: Where and how the network runs.
+    """
 
     version = 1
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
@@ -59,11 +74,26 @@ class Pyramid:
         self.dimension = as_map(self.network.probe(options.image_size), self.network, max(SCALES)).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Square pixels: uint8 [S, S, 3]."""
+        """Resize to a square.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            [S, S, 3], uint8 for timm's networks, float32 for BUTD's.
+        """
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
-        """36 items an image, with `boxes` in pixels of the image as decoded."""
+        """Compute 36 items for each image.
+
+        Args:
+            batch: Prepared images.
+            sizes: Width and height of each image as decoded, in pixels.
+
+        Returns:
+            Each image's items, with `boxes` in pixels of the image as decoded.
+        """
         maps = feature_map(self.network, batch, max(SCALES))
         scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale

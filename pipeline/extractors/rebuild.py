@@ -1,4 +1,4 @@
-"""The engine that made a feature store, built anew from what the store says of its making."""
+"""Rebuild the engine of a feature store from the store's fingerprint."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pipeline.store import FeatureStore
 
 
 def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
-    """The store's engine with its settings, and the weights of that name as they are here now.
+    """Build a store's engine with its settings and the weights that are on this machine now.
 
-    It computes by torch, also where OpenVINO made the store: their features differ by less than the store's rounding,
-    and one image is done before a graph is compiled.
+    It runs on torch, also where OpenVINO made the store: the features differ by less than the store's rounding, and one
+    image takes less time than compiling a graph.
 
     Args:
-        store: whose engine.
-        device: a torch device.
+        store: The store.
+        device: A torch device.
 
     Returns:
         The engine, loaded.
 
     Raises:
-        InputError: the weights are not on this machine, or the features were imported.
+        InputError: If the weights are not on this machine, or the features were imported.
     """
     made = store.fingerprint
     if "settings" not in made:
@@ -31,9 +31,17 @@ def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
 
 
 def extractor_of(store: FeatureStore, device: str = "cpu") -> Extractor:
-    """The engine, whose features of another image may stand beside the store's.
+    """Build a store's engine and check its weights, so that new features are comparable with the store's.
 
-    Raises InputError where the weights are not on this machine, or are not those that made the store.
+    Args:
+        store: The store.
+        device: A torch device.
+
+    Returns:
+        The engine, loaded.
+
+    Raises:
+        InputError: If the weights are not on this machine, or are not those that made the store.
     """
     extractor = network_of(store, device)
     if extractor.weights != store.fingerprint["weights"]:

@@ -1,4 +1,4 @@
-"""Where and how a network runs. Torch is imported when it is asked, not before."""
+"""Where and how a network runs. Torch is imported when it is needed, not with this module."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how a network runs: a torch device and fp32, bf16 or fp16, and what computes (see `backend.chosen`).
+    """Where and how a network runs.
 
-    The device is that of the process which loads the network: another than this one, on a cluster. So is the choice of
-    float32 products, which each process makes for itself (`pipeline.compute.products`).
+    Attributes:
+        device: A torch device of the process that loads the network; on a cluster that is another process than this
+            one.
+        precision: "fp32", "bf16" or "fp16".
+        backend: The library that runs it, see `backend.chosen`.
+        products: How float32 matrices are multiplied; each process chooses for itself (`pipeline.compute.products`).
     """
 
     device: str = "cpu"
@@ -29,10 +33,13 @@ class Runtime:
     products: Setting = "default"
 
     def checked(self) -> Runtime:
-        """The same with the backend by name and version.
+        """Check the settings on this machine and resolve the backend to name and version.
+
+        Returns:
+            The same runtime with that backend.
 
         Raises:
-            InputError: For a device, a precision or a backend that is not here or not known.
+            InputError: For a device, precision or backend that is unknown or not available.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""Checkpoints of VSE-infinity's released code, made here with its names and shapes, give what its formulas give."""
+"""Checkpoints of VSE∞'s released code, made here with its names and shapes, give what its formulas give."""
 
 from __future__ import annotations
 

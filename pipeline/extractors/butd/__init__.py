@@ -1,15 +1,15 @@
-"""Bottom-Up-Attention: a Faster R-CNN's regions as items (Anderson et al. 2018), over detectron2.
+"""Bottom-Up-Attention: a Faster R-CNN's regions as items (Anderson et al. 2018), on detectron2.
 
     pixels.py      from an image to the network's input
-    network.py     the network, of detectron2's parts, under its published weights' names
+    network.py     the network, made of detectron2's parts, under its published weights' names
     checkpoint.py  published weights into the network
-    caffe_order.py weights that have Caffe's order of classes and anchors
-    geometry.py    anchors, boxes and overlaps as Caffe counts pixels
+    caffe_order.py weights with Caffe's order of classes and anchors
+    geometry.py    anchors, boxes and overlaps, with Caffe's convention of pixels
     proposals.py   from the region proposal network's maps to 300 boxes
     selection.py   which of them become items
     detector.py    the network on a device, and what its engines share
     detected.py    the engines butd-36 and butd-10-100
-    given.py       the engine butd-given: features of boxes that you bring
+    given.py       the engine butd-given: features of given boxes
 
 In these files, "Caffe" is the original network with its code, github.com/peteanderson80/bottom-up-attention,
 and "the port" is its conversion to detectron2, github.com/airsplay/py-bottom-up-attention.

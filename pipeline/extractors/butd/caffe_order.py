@@ -1,8 +1,9 @@
-"""Weights that keep Caffe's order of classes and anchors, as bottom-up-attention.pytorch has them, in detectron2's.
+"""Convert weights with Caffe's order of classes and anchors (bottom-up-attention.pytorch) to detectron2's order.
 
-Read off its code (github.com/MILVLG/bottom-up-attention.pytorch, `bua/caffe/modeling`): the class "none" comes
-first, boxes are corrected for it too, by unweighted deltas, and objectness is a choice of two. Its anchors' order is
-not written there; as nothing else was reordered, and its settings name them as Caffe does, it is taken for Caffe's.
+The conventions are those of its code (github.com/MILVLG/bottom-up-attention.pytorch, `bua/caffe/modeling`): the class
+"none" comes first and has box corrections too, deltas are unweighted, and objectness is a choice between two classes.
+The order of its anchors is not written there. As nothing else was reordered, and its settings name anchors as Caffe
+does, Caffe's order is assumed.
 """
 
 from __future__ import annotations
@@ -19,13 +20,28 @@ NONE_FIRST = ("cls_score", "cls_embedding", "attr_score")
 
 
 def is_caffe(state: Mapping[str, torch.Tensor]) -> bool:
-    """Whether a state dict chooses between two classes for each anchor."""
+    """Recognise Caffe's conventions by a choice between two classes for each anchor.
+
+    Args:
+        state: A state dict.
+
+    Returns:
+        Whether it has them.
+    """
     objectness = state.get(f"{RPN}.objectness_logits.bias")
     return objectness is not None and objectness.shape == (2 * len(RATIOS) * len(SCALES),)
 
 
 def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]) -> dict[str, torch.Tensor]:
-    """The same network under detectron2's conventions; delta_weights: of its box corrections."""
+    """Convert a state dict to detectron2's conventions.
+
+    Args:
+        state: A state dict with Caffe's conventions.
+        delta_weights: detectron2's weights of dx, dy, dw and dh.
+
+    Returns:
+        The same network's state dict.
+    """
     renamed = {_name(name): value for name, value in state.items()}
     for part in ("weight", "bias"):
         for layer in NONE_FIRST:

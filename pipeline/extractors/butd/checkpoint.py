@@ -1,4 +1,4 @@
-"""Published weights into the network: the port's pickles, and detectron2's own `.pth`."""
+"""Load published weights into the network: the port's pickles, and detectron2's own `.pth`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ INSTALL = "pip install --no-build-isolation 'git+https://github.com/facebookrese
 
 
 def load(name: str) -> FasterRCNN:
-    """The network with the weights `name`: of manifests/weights.yaml, a file, or "untrained" (seed 0).
+    """Build the network with weights.
 
-    Raises InputError where detectron2 or the weights are missing, or the weights do not fit.
+    Args:
+        name: A name in manifests/weights.yaml, a file, or "untrained" (seed 0).
+
+    Returns:
+        The network in evaluation mode, without gradients.
+
+    Raises:
+        InputError: If detectron2 or the weights are missing, or the weights do not fit.
     """
     try:
         from pipeline.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
@@ -34,15 +41,25 @@ def load(name: str) -> FasterRCNN:
         network = FasterRCNN()
     if name != weights.UNTRAINED:
         path, _ = weights.locate(name)
-        state = read(path)
+        state = read_state(path)
         if caffe_order.is_caffe(state):
             state = caffe_order.to_detectron2(state, DELTA_WEIGHTS)
         fill(network, state, str(path))
     return network.eval().requires_grad_(False)
 
 
-def read(path: Path) -> dict[str, torch.Tensor]:
-    """A state dict of `.pkl` or `.pth`. Raises InputError for one that holds anything but arrays."""
+def read_state(path: Path) -> dict[str, torch.Tensor]:
+    """Read a state dict.
+
+    Args:
+        path: A `.pkl` or `.pth` file.
+
+    Returns:
+        Name -> tensor.
+
+    Raises:
+        InputError: If the file holds anything but arrays.
+    """
     if path.suffix != ".pkl":
         return weights.read(path)
     tree: Any = restricted_pickle.load(path)
@@ -53,9 +70,15 @@ def read(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy a state dict into the network; what else it holds (pixel means, anchors) is left.
+    """Copy a state dict into the network. Its other entries (pixel means, anchors) are ignored.
 
-    Raises InputError, with the first name that is missing or has another shape, where one is.
+    Args:
+        network: The network.
+        state: The state dict.
+        source: The file, for messages.
+
+    Raises:
+        InputError: If an array is missing or has another shape; the message has the first name.
     """
     own = network.state_dict()
     wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]

@@ -1,4 +1,4 @@
-"""The engines butd-36 and butd-10-100: the items are regions that the network finds."""
+"""The engines butd-36 and butd-10-100: the items are regions that the network detects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ from pipeline.store import Extra
 
 
 class Options(detector.Options):
-    """min_boxes, max_boxes: how many items an image has. boxes: the rule that selects them, see selection.py.
-    proposals: how many boxes of the region proposal network are looked at."""
+    """Settings of detected regions.
+
+    Attributes:
+        min_boxes: The fewest items of an image.
+        max_boxes: The most items of an image.
+        boxes: The rule that selects them, see selection.py.
+        proposals: How many boxes of the region proposal network are considered.
+    """
 
     min_boxes: Count = 36
     max_boxes: Count = 36
@@ -33,6 +39,7 @@ class Options(detector.Options):
 
     @property
     def reported_as(self) -> str:
+        """The name under which the features are reported, such as butd-36-proposals."""
         counts = {self.min_boxes: str(self.min_boxes), self.max_boxes: str(self.max_boxes)}
         usual = (self.short_side, self.long_side) == (pixels.SHORT_SIDE, pixels.LONG_SIDE)
         return "-".join(["butd", *counts.values(), self.boxes]
@@ -40,7 +47,12 @@ class Options(detector.Options):
 
 
 class Detected:
-    """Regions that the network finds, best first, with boxes, classes and attributes beside them."""
+    """Regions that the network detects, best first, with boxes, classes and attributes.
+
+    Args:
+        options: Its settings.
+        runtime: Where and how the network runs.
+    """
 
     version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
@@ -55,12 +67,27 @@ class Detected:
         self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """The network's input: float32 [3, H, W]."""
+        """Resize the image and subtract the means.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            Float32 [3, H, W].
+        """
         return self.detector.prepare(image)
 
     @torch.inference_mode()
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
-        """From min_boxes to max_boxes items an image, fewer where the image has not that many boxes."""
+        """Compute min_boxes to max_boxes items for each image, fewer where an image has fewer regions.
+
+        Args:
+            batch: Prepared images.
+            sizes: Width and height of each image as decoded, in pixels.
+
+        Returns:
+            Each image's items.
+        """
         return [self._one(prepared, self.detector.scale(size))
                 for prepared, size in zip(batch, sizes, strict=True)]
 

@@ -1,7 +1,7 @@
 """The network with its weights on a device, and what its engines share.
 
 Images are not padded into a batch: padding would change the features near the border, and the boxes of one
-image already fill a batch of the part that takes the time.
+image already fill a batch for the slowest part.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ EXTRAS: Mapping[str, Extra] = {
 
 
 class Options(Section):
-    """weights: a name of manifests/weights.yaml, a file, or "untrained". short_side, long_side: to how many
-    pixels the image is resized: the short side becomes short_side, the long one at most long_side."""
+    """Settings that all BUTD engines share.
+
+    Attributes:
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        short_side: Pixels to which the image's short side is resized.
+        long_side: The most pixels that the long side may then have.
+    """
 
     weights: str = "butd-36"
     short_side: Count = pixels.SHORT_SIDE
@@ -41,7 +46,16 @@ class Options(Section):
 
 
 class Detector:
-    """The network, ready to run. digest: SHA-256 over its tensors. trained: whether those were learned."""
+    """The network on a device.
+
+    Attributes:
+        digest: SHA-256 over its tensors.
+        trained: Whether these were learned.
+
+    Args:
+        options: Weights and image size.
+        runtime: Where and how it runs.
+    """
 
     dimension = 2048
 
@@ -59,29 +73,68 @@ class Detector:
             self._res5 = backend.Graph(res5, res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
-        """By how much an image of this width and height is enlarged."""
+        """Compute the factor by which an image is resized.
+
+        Args:
+            size: Its width and height in pixels.
+
+        Returns:
+            The factor.
+        """
         return pixels.scale_of(*size, self.options.short_side, self.options.long_side)
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """The network's input, float32 [3, H, W]. Raises ImageError for an image too narrow for its map."""
+        """Resize the image and subtract the means.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            Float32 [3, H, W].
+
+        Raises:
+            ImageError: If the image is too narrow for the network's map.
+        """
         prepared = pixels.network_input(image, self.scale(image.size))
         if min(prepared.shape[1:]) < geometry.STRIDE:
             raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
         return prepared
 
     def feature_map(self, prepared: torch.Tensor) -> torch.Tensor:
-        """res4 of one prepared image: float32 [1024, h, w]."""
+        """Compute the map of res4.
+
+        Args:
+            prepared: One image, float32 [3, H, W].
+
+        Returns:
+            Float32 [1024, h, w].
+        """
         with self._precision():
             return self._feature_map(prepared.to(self.runtime.device)).float()
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Objectness [12, h, w] and corrections [48, h, w] of a map's anchors, float32."""
+        """Score and correct the anchors of a map.
+
+        Args:
+            feature_map: Float32 [1024, h, w].
+
+        Returns:
+            Objectness [12, h, w] and corrections [48, h, w], float32.
+        """
         with self._precision():
             objectness, deltas = self.network.proposal_maps(feature_map)
         return objectness.float(), deltas.float()
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
-        """What the network says of boxes [R, 4] in pixels of its input."""
+        """Compute features, classes, attributes and corrections of boxes.
+
+        Args:
+            feature_map: Float32 [1024, h, w].
+            boxes: [R, 4] in pixels of the network's input.
+
+        Returns:
+            The regions.
+        """
         with self._precision():
             return self.network.regions(feature_map, boxes, self._res5)
 
@@ -91,7 +144,16 @@ class Detector:
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:
-    """The regions `rows` [n] with their `boxes` [n, 4] as one image's items."""
+    """Collect some regions as one image's items.
+
+    Args:
+        regions: All regions of the image.
+        rows: Int64 [n], which of them.
+        boxes: [n, 4], their boxes in pixels of the image as decoded.
+
+    Returns:
+        The items.
+    """
     object_score, label = regions.objects[rows].max(dim=1)
     attribute_score, attribute = regions.attributes[rows].max(dim=1)
     extras = {"boxes": boxes, "object": label, "object_score": object_score,

@@ -1,7 +1,7 @@
-"""Boxes as Caffe counts pixels: corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
+"""Boxes in Caffe's convention: the corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
 
-detectron2 has widths of x2 - x1 and anchors that sit half a cell further up and left. The weights were
-trained with Caffe's rules, which hold here.
+In detectron2 widths are x2 - x1 and anchors lie half a cell further up and left. The weights were trained with Caffe's
+convention, which is therefore used here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ LARGEST_GROWTH = math.log(1000 / 16)
 
 
 def cell_anchors() -> torch.Tensor:
-    """The anchors of the map's first cell: float32 [12, 4], scale by scale and in each ratio by ratio.
+    """List the anchors of the map's first cell.
 
-    The order is detectron2's, in which the port's weights have their channels; the boxes are those of Caffe's
-    `generate_anchors.py`: centred on pixel 7.5 of the cell, a side rounded to whole pixels at scale 1.
+    The order is detectron2's, which the channels of the port's weights have; the boxes are those of Caffe's
+    `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole pixels at scale 1.
+
+    Returns:
+        Float32 [12, 4], by scale, then by ratio.
     """
     boxes = []
     for scale in SCALES:
@@ -35,17 +38,32 @@ def cell_anchors() -> torch.Tensor:
 
 
 def anchors(rows: int, columns: int) -> torch.Tensor:
-    """The anchors of a map: float32 [rows * columns * 12, 4], by row, column and anchor."""
+    """List the anchors of a map.
+
+    Args:
+        rows: Its height in cells.
+        columns: Its width in cells.
+
+    Returns:
+        Float32 [rows * columns * 12, 4], by row, column and anchor.
+    """
     y, x = torch.meshgrid(torch.arange(rows) * STRIDE, torch.arange(columns) * STRIDE, indexing="ij")
     shifts = torch.stack([x, y, x, y], dim=-1).view(-1, 1, 4)
     return (shifts + cell_anchors()).view(-1, 4)
 
 
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
-    """Apply a network's corrections to boxes (Girshick et al. 2014, appendix C): both [..., 4], dx dy dw dh.
+    """Apply a network's corrections to boxes (Girshick et al. 2014, appendix C).
 
-    As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without taking the
-    pixel off again.
+    As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without subtracting the pixel
+    again.
+
+    Args:
+        boxes: [..., 4].
+        deltas: [..., 4], dx dy dw dh.
+
+    Returns:
+        The corrected boxes [..., 4].
     """
     sizes = boxes[..., 2:] - boxes[..., :2] + 1
     centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes
@@ -54,13 +72,29 @@ def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
 
 
 def clip(boxes: torch.Tensor, width: int, height: int) -> torch.Tensor:
-    """Boxes [..., 4] with every corner on a pixel of the image."""
+    """Move every corner onto a pixel of the image.
+
+    Args:
+        boxes: [..., 4].
+        width: Of the image, in pixels.
+        height: Of the image, in pixels.
+
+    Returns:
+        The clipped boxes [..., 4].
+    """
     last = boxes.new_tensor([width - 1, height - 1] * 2)
     return torch.minimum(boxes.clamp(min=0), last)
 
 
 def overlaps(boxes: torch.Tensor) -> torch.Tensor:
-    """Intersection over union of every pair of boxes [R, 4]: [R, R]."""
+    """Compute the intersection over union of every pair of boxes.
+
+    Args:
+        boxes: [R, 4].
+
+    Returns:
+        [R, R].
+    """
     near = torch.maximum(boxes[:, None, :2], boxes[None, :, :2])
     far = torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
     shared = (far - near + 1).clamp(min=0).prod(dim=-1)
@@ -69,6 +103,15 @@ def overlaps(boxes: torch.Tensor) -> torch.Tensor:
 
 
 def suppress(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Rows of boxes [R, 4], best score first, that overlap no better one by more than `threshold`."""
+    """Remove boxes that overlap a better one (non-maximum suppression).
+
+    Args:
+        boxes: [R, 4].
+        scores: [R].
+        threshold: The largest overlap that is kept.
+
+    Returns:
+        Rows of the boxes that remain, best score first.
+    """
     inclusive = boxes + boxes.new_tensor([0, 0, 1, 1])  # torchvision's widths are x2 - x1
     return nms(inclusive, scores, threshold)

@@ -1,6 +1,6 @@
-"""The engine butd-given: features, classes and attributes of boxes that you bring.
+"""The engine butd-given: features, classes and attributes of given boxes.
 
-The boxes are pooled as they are: no box is proposed, moved or left out.
+The boxes are pooled as they are: none is proposed, moved or left out.
 """
 
 from __future__ import annotations
@@ -24,28 +24,42 @@ from pipeline.store import Extra
 
 
 class Options(detector.Options):
-    """boxes: an .npz file with an array for each image, under the name of its file, with as many folders before it as
-    tell it from others: [n, 4], x1 y1 x2 y2 in pixels of the upright image."""
+    """Settings of given boxes.
+
+    Attributes:
+        boxes: An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its name is
+            that of the image file, preceded by as many folders as make it unique.
+    """
 
     boxes: str
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The network's input, float32 [3, H, W], and the boxes, float32 [n, 4] in pixels of the image."""
+    """A prepared image.
+
+    Attributes:
+        pixels: The network's input, float32 [3, H, W].
+        boxes: Float32 [n, 4] in pixels of the image.
+    """
 
     pixels: torch.Tensor
     boxes: np.ndarray
 
 
 class Given:
-    """One item a given box, in the order in which they are given."""
+    """One item for each given box, in their order.
+
+    Args:
+        options: Its settings.
+        runtime: Where and how the network runs.
+    """
 
     version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
-        self.boxes = read(Path(options.boxes))
+        self.boxes = read_boxes(Path(options.boxes))
         self.detector = detector.Detector(options, runtime)
         self.settings: Mapping[str, Any] = {**options.model_dump(), "boxes": sha256(Path(options.boxes))}
         self.reported_as = "butd-given"
@@ -55,9 +69,16 @@ class Given:
         self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> Prepared:
-        """The network's input and the boxes of the file name in `image.info["file"]`.
+        """Resize the image and look up its boxes by the file name in `image.info["file"]`.
 
-        Raises ImageError for an image without boxes, or with one that lies outside it.
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            The network's input and the boxes.
+
+        Raises:
+            ImageError: If the image has no boxes, or one that lies outside it.
         """
         parts = PurePosixPath(str(image.info.get("file"))).parts
         names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
@@ -70,7 +91,15 @@ class Given:
 
     @torch.inference_mode()
     def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Items]:
-        """As many items an image as it has boxes."""
+        """Compute an item for each box of each image.
+
+        Args:
+            batch: Prepared images.
+            sizes: Width and height of each image as decoded, in pixels.
+
+        Returns:
+            Each image's items.
+        """
         return [self._one(prepared, self.detector.scale(size))
                 for prepared, size in zip(batch, sizes, strict=True)]
 
@@ -81,8 +110,18 @@ class Given:
         return detector.items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
 
 
-def read(path: Path) -> dict[str, np.ndarray]:
-    """Image file name -> boxes [n, 4] float32. Raises InputError for anything else, naming the array."""
+def read_boxes(path: Path) -> dict[str, np.ndarray]:
+    """Read the file of boxes.
+
+    Args:
+        path: An .npz file.
+
+    Returns:
+        Image file name -> boxes, float32 [n, 4].
+
+    Raises:
+        InputError: If the file cannot be read or an array is not boxes.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}

@@ -1,4 +1,4 @@
-"""Faster R-CNN, ResNet-101 C4, 1,600 objects and 400 attributes, of detectron2's parts.
+"""Faster R-CNN, ResNet-101 C4, 1,600 objects and 400 attributes, made of detectron2's parts.
 
 Layers as in Caffe's `models/vg/ResNet-101/faster_rcnn_end2end_final/test.prototxt`, names as in the port's
 weights. Importing this file needs detectron2.
@@ -33,10 +33,13 @@ BRANCH_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Regions:
-    """What the network says of R boxes.
+    """The network's output for R boxes.
 
-    features: [R, 2048]. objects: [R, 1600] probabilities; the background's is what they lack to one.
-    attributes: [R, 400] likewise. deltas: [R, 1600, 4] corrections of the box, for each object class.
+    Attributes:
+        features: [R, 2048].
+        objects: [R, 1600], probabilities; the background's is one minus their sum.
+        attributes: [R, 400], probabilities in the same way.
+        deltas: [R, 1600, 4], corrections of the box for each object class.
     """
 
     features: torch.Tensor
@@ -46,7 +49,7 @@ class Regions:
 
 
 class FasterRCNN(nn.Module):
-    """The network. Its parts are called one by one: the map of an image, its proposals' maps, its regions."""
+    """The network. Its parts are called one by one: an image's map, the proposals' maps, the regions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,34 +64,70 @@ class FasterRCNN(nn.Module):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
 
     def feature_map(self, pixels: torch.Tensor) -> torch.Tensor:
-        """res4 of one network input [3, H, W]: [1024, h, w] at 1/16."""
+        """Compute the map of res4 at 1/16.
+
+        Args:
+            pixels: One network input [3, H, W].
+
+        Returns:
+            [1024, h, w].
+        """
         return self.backbone(pixels[None])["res4"][0]
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Objectness [12, h, w] and corrections [48, h, w] of the anchors of a map [1024, h, w]."""
+        """Score and correct the anchors of a map.
+
+        Args:
+            feature_map: [1024, h, w].
+
+        Returns:
+            Objectness [12, h, w] and corrections [48, h, w].
+        """
         return self.proposal_generator(feature_map)
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """What the network says of boxes.
+        """Compute features, classes, attributes and corrections of boxes.
 
         Args:
             feature_map: res4, float32 [1024, h, w].
             boxes: [R, 4] in pixels of the network's input.
-            res5: what computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
+            res5: Computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
+
+        Returns:
+            The regions.
         """
         return self.roi_heads(feature_map, boxes, res5)
 
 
 class Stem(BasicStem):
-    """The first layers with Caffe's pooling: no padding, and a window that sticks out counts."""
+    """The first layers with Caffe's pooling: no padding, and windows that reach beyond the map count."""
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Compute the first map.
+
+        Args:
+            pixels: [B, 3, H, W].
+
+        Returns:
+            [B, 64, H / 4, W / 4], rounded up.
+        """
         return max_pool2d(relu(self.conv1(pixels)), kernel_size=3, stride=2, padding=0, ceil_mode=True)
 
 
 def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1
           ) -> list[nn.Module]:
-    """A stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed."""
+    """Build a stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed.
+
+    Args:
+        blocks: How many blocks.
+        stride: Of the first block.
+        channels_in: Channels of its input.
+        channels_out: Channels of its output.
+        dilation: Of its 3 x 3 convolutions.
+
+    Returns:
+        The blocks.
+    """
     return ResNet.make_stage(BottleneckBlock, blocks, stride_per_block=[stride] + [1] * (blocks - 1),
                              in_channels=channels_in, out_channels=channels_out,
                              bottleneck_channels=channels_out // 4, stride_in_1x1=True, norm="FrozenBN",
@@ -104,6 +143,14 @@ class ProposalGenerator(nn.Module):
         self.rpn_head = StandardRPNHead(in_channels=1024, num_anchors=anchors, conv_dims=[512])
 
     def forward(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Score and correct the anchors of a map.
+
+        Args:
+            feature_map: [1024, h, w].
+
+        Returns:
+            Objectness [12, h, w] and corrections [48, h, w].
+        """
         objectness, deltas = self.rpn_head([feature_map[None]])
         return objectness[0][0], deltas[0][0]
 
@@ -117,6 +164,16 @@ class RegionHead(nn.Module):
         self.box_predictor = Predictor()
 
     def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
+        """Pool boxes and classify them.
+
+        Args:
+            feature_map: [1024, h, w].
+            boxes: [R, 4] in pixels of the network's input.
+            res5: As for `FasterRCNN.regions`.
+
+        Returns:
+            The regions.
+        """
         pooled = torch.cat([_pool(feature_map, part, res5 or self.res5) for part in boxes.split(BOXES_AT_ONCE)])
         return self.box_predictor(pooled)
 
@@ -127,7 +184,7 @@ def _pool(feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward) -> torc
 
 
 class Predictor(FastRCNNOutputLayers):
-    """Classes and corrections, and the attributes of a box given its feature and its most likely class."""
+    """Classes, corrections, and attributes of a box given its feature and its most likely class."""
 
     def __init__(self) -> None:
         super().__init__(ShapeSpec(channels=DIMENSION), num_classes=OBJECTS,
@@ -137,6 +194,14 @@ class Predictor(FastRCNNOutputLayers):
         self.attr_score = nn.Linear(512, ATTRIBUTES + 1)
 
     def forward(self, features: torch.Tensor) -> Regions:
+        """Classify pooled boxes.
+
+        Args:
+            features: [R, 2048].
+
+        Returns:
+            The regions.
+        """
         logits = self.cls_score(features)
         likeliest = self.cls_embedding(logits.argmax(dim=1))  # may be "none", as in Caffe's ArgMax layer
         hidden = relu(self.fc_attr(torch.cat([features, likeliest], dim=1)))

@@ -1,4 +1,4 @@
-"""From an image to the network's input, as Caffe's `lib/fast_rcnn/test.py` makes it."""
+"""From an image to the network's input, as in Caffe's `lib/fast_rcnn/test.py`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,61 @@ LONG_SIDE = 1000  # TEST.MAX_SIZE, same file
 
 
 def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: int = LONG_SIDE) -> float:
-    """How much an image is enlarged: its short side to `short_side`, the long one at most to `long_side`."""
+    """Compute the factor by which an image is resized.
+
+    Args:
+        width: Of the image, in pixels.
+        height: Of the image, in pixels.
+        short_side: Target of the short side.
+        long_side: The most that the long side may have.
+
+    Returns:
+        The factor.
+    """
     scale = short_side / min(width, height)
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
 
 
 def network_input(image: Image.Image, scale: float) -> torch.Tensor:
-    """Pixels of an RGB image less the means, enlarged: float32 [3, H, W], blue first."""
+    """Subtract the means from an image's pixels and resize it.
+
+    Args:
+        image: RGB.
+        scale: The factor.
+
+    Returns:
+        Float32 [3, H, W], blue first.
+    """
     pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
     return enlarge(torch.from_numpy(pixels.transpose(2, 0, 1)), scale)
 
 
 def square_input(image: Image.Image, size: int) -> torch.Tensor:
-    """As `network_input`, but to a square whatever the aspect (VSE-infinity's grids): float32 [3, size, size]."""
+    """Subtract the means and resize to a square, ignoring the aspect ratio (VSE∞'s grids).
+
+    Args:
+        image: RGB.
+        size: Pixels a side.
+
+    Returns:
+        Float32 [3, size, size], blue first.
+    """
     pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
     planes = torch.from_numpy(pixels.transpose(2, 0, 1))
     return _along_last(_along_last(planes, size / image.width).mT, size / image.height).mT.contiguous()
 
 
 def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
-    """Bilinear, without smoothing first, of [..., H, W], as OpenCV does when it is given a factor.
+    """Resize, bilinear and without antialiasing, as OpenCV does when it is given a factor.
 
-    The result has round(scale * side) pixels a side, at least one; a pixel's place in the source follows from
-    the factor itself, not from the rounded sizes.
+    Source positions follow from the factor itself, not from the rounded sizes.
+
+    Args:
+        pixels: [..., H, W].
+        scale: The factor.
+
+    Returns:
+        The resized pixels; a side has round(scale * side) pixels, at least one.
     """
     return _along_last(_along_last(pixels, scale).mT, scale).mT.contiguous()
 

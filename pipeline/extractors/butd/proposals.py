@@ -1,4 +1,4 @@
-"""From the region proposal network's maps to proposals: Caffe's `lib/rpn/proposal_layer.py`."""
+"""From the region proposal network's maps to proposals, as in Caffe's `lib/rpn/proposal_layer.py`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ THRESHOLD = 0.7
 
 def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: int, scale: float,
             most: int = AFTER_NMS) -> torch.Tensor:
-    """The best proposals of one image, best first: [n, 4] in pixels of the network's input, 1 to `most`.
+    """Select the best proposals of one image.
 
-    objectness: [12, h, w], higher for an object. deltas: [48, h, w], four an anchor. width, height: of
-    the network's input. scale: how much larger than the image that is. An image in which no box is MIN_SIZE
-    wide and high is its own only proposal.
+    Args:
+        objectness: [12, h, w], higher for an object.
+        deltas: [48, h, w], four for each anchor.
+        width: Of the network's input, in pixels.
+        height: Of the network's input, in pixels.
+        scale: The factor from the image to the network's input.
+        most: The most proposals.
+
+    Returns:
+        [n, 4] in pixels of the network's input, best first, n from 1 to `most`. If no box is MIN_SIZE wide and high,
+        the whole image is the only proposal.
     """
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)

@@ -1,7 +1,7 @@
-"""Which proposals become items, and with which boxes. Two rules are in use; their features are not the same.
+"""Select the proposals that become items, and their boxes. Two rules are in use, with different features.
 
 `proposals` is the original's (Caffe's `tools/generate_tsv.py`), `regressed` the port's
-(`demo/detectron2_mscoco_proposal_maxnms.py`). Either way an item's feature is its proposal's.
+(`demo/detectron2_mscoco_proposal_maxnms.py`). In both an item's feature is its proposal's.
 """
 
 from __future__ import annotations
@@ -23,12 +23,21 @@ Rule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], floa
 
 def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
                  scale: float, fewest: int, most: int) -> Selected:
-    """The original's rule: suppress the proposals class by class, then keep by the best surviving score.
+    """The original's rule: suppress the proposals class by class, then keep by the best remaining score.
 
-    boxes: [R, 4] proposals; scores: [R, C] of the object classes, without the background; deltas: [R, C, 4];
-    size: width and height that boxes are clipped to; scale: how much larger than the image the network's input is;
-    fewest, most: how many items an image has. Overlaps are those in the image, where a pixel that is counted with
-    its end weighs more.
+    Overlaps are measured in the image, not in the network's input: Caffe's extra pixel weighs more there.
+
+    Args:
+        boxes: [R, 4], the proposals in pixels of the network's input.
+        scores: [R, C], probabilities of the object classes without the background.
+        deltas: [R, C, 4], corrections for each class.
+        size: Width and height that boxes are clipped to.
+        scale: The factor from the image to the network's input.
+        fewest: The fewest items.
+        most: The most items.
+
+    Returns:
+        Rows [n] of the proposals, and boxes [n, 4].
     """
     confidence = (scores * survivors(boxes / scale, scores, THRESHOLD)).amax(dim=1)
     rows = keep(confidence, fewest, most)
@@ -37,10 +46,22 @@ def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor
 
 def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
                  scale: float, fewest: int, most: int) -> Selected:
-    """The port's rule: move each proposal as its best class says, then suppress across classes.
+    """The port's rule: correct each proposal for its best class, then suppress across classes.
 
-    The threshold rises until at least `fewest` boxes are left. Arguments as in `by_proposals`. The port keeps
-    the best `most` of them; here, where `fewest` is less than that, a box beyond them needs CONFIDENCE.
+    The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of them; here, if `fewest`
+    is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
+
+    Args:
+        boxes: [R, 4], the proposals in pixels of the network's input.
+        scores: [R, C], probabilities of the object classes without the background.
+        deltas: [R, C, 4], corrections for each class.
+        size: Width and height that boxes are clipped to.
+        scale: Not used.
+        fewest: The fewest items.
+        most: The most items.
+
+    Returns:
+        Rows [n] of the proposals, and boxes [n, 4].
     """
     best, label = scores.max(dim=1)
     moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
@@ -56,10 +77,15 @@ RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
 
 
 def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Greedy suppression in every class at once: bool [R, C], True where a box [R, 4] survives in a class.
+    """Suppress boxes greedily, in every class at once.
 
-    In a class, boxes are gone through by their score [R, C], best first; one that is still there takes away
-    those that overlap with it by more than `threshold`.
+    Args:
+        boxes: [R, 4].
+        scores: [R, C]; in each class the boxes are processed from the best score down.
+        threshold: A box removes worse ones that overlap it by more.
+
+    Returns:
+        Bool [R, C], True where a box survives in a class.
     """
     apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
     there = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
@@ -71,7 +97,16 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
-    """Rows with a confidence [R] of at least CONFIDENCE, best first; from `fewest` to `most` of them."""
+    """Choose the items.
+
+    Args:
+        confidence: [R].
+        fewest: The fewest items.
+        most: The most items.
+
+    Returns:
+        Rows with a confidence of at least CONFIDENCE, best first; from `fewest` to `most` of them.
+    """
     order = confidence.argsort(descending=True, stable=True)
     enough = int((confidence >= CONFIDENCE).sum())
     return order[:min(max(enough, fewest), most)]

@@ -224,9 +224,9 @@ def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> No
 ])
 def test_boxes_that_are_none_are_refused(tmp_path: Path, boxes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        given.read(Path(boxes_file(tmp_path, **boxes)))
+        given.read_boxes(Path(boxes_file(tmp_path, **boxes)))
 
 
 def test_a_missing_boxes_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not readable"):
-        given.read(tmp_path / "none.npz")
+        given.read_boxes(tmp_path / "none.npz")

@@ -118,7 +118,7 @@ def test_pickled_and_torch_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "bare.pkl").write_bytes(pickle.dumps(arrays))
     torch.save({"model": {name: torch.from_numpy(array) for name, array in arrays.items()}}, tmp_path / "d2.pth")
     for file in ("port.pkl", "bare.pkl", "d2.pth"):
-        read = checkpoint.read(tmp_path / file)
+        read = checkpoint.read_state(tmp_path / file)
         assert {name: value.tolist() for name, value in read.items()} == {
             name: array.tolist() for name, array in arrays.items()}
 
@@ -127,7 +127,7 @@ def test_pickled_and_torch_files_are_read(tmp_path: Path) -> None:
 def test_a_pickle_of_something_else_is_refused(tmp_path: Path, value: object) -> None:
     (tmp_path / "other.pkl").write_bytes(pickle.dumps(value))
     with pytest.raises(InputError, match="expected a dict of arrays"):
-        checkpoint.read(tmp_path / "other.pkl")
+        checkpoint.read_state(tmp_path / "other.pkl")
 
 
 def test_untrained_weights_are_the_same_each_time_and_leave_the_random_state(network: FasterRCNN) -> None:
