@@ -12,10 +12,15 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Generic, TypeVar
+
+from pipeline import plugins
+from pipeline.errors import InputError
+from pipeline.plugins import Offer
 
 Named = TypeVar("Named")
 
@@ -79,17 +84,27 @@ def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
 class Table(Mapping[str, Named], Generic[Named]):
     """A lookup table from names to objects, each imported when it is looked up.
 
+    After its own names come those that installed packages add by entry points, see `pipeline.plugins`. These are looked
+    for when the table is listed, or asked for a name that is not its own.
+
     Args:
-        places: Name -> "module:object".
+        places: Name -> "module:object" or "module:object.attribute".
+        kind: What the table holds, such as "poolings": entry points of the group "vse_pipeline.poolings" belong to it.
     """
 
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
+    def __init__(self, places: Mapping[str, str], kind: str) -> None:
+        self._places, self._kind = places, kind
 
     def __getitem__(self, name: str) -> Named:
-        module, _, value = self._places[name].partition(":")
-        found: Named = getattr(import_module(module), value)
-        return found
+        module, _, path = self._place(name).partition(":")
+        if name in self._places:
+            return _object(module, path)
+        try:
+            return _object(module, path)
+        except Exception as error:  # what a package's own code raises may be anything
+            package = self._added()[name].package
+            raise InputError(f"{name!r}, one of the {self._kind} of {package}, cannot be used: "
+                             f"{type(error).__name__}: {error}") from error
 
     def module(self, name: str) -> str:
         """Find where an object is defined, without importing it.
@@ -100,13 +115,24 @@ class Table(Mapping[str, Named], Generic[Named]):
         Returns:
             The module's name.
         """
-        return self._places[name].partition(":")[0]
+        return self._place(name).partition(":")[0]
+
+    def _place(self, name: str) -> str:
+        return self._places[name] if name in self._places else self._added()[name].place
+
+    def _added(self) -> Mapping[str, Offer]:
+        return plugins.besides(self._kind, self._places)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._places or name in self._added()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        yield from self._places
+        yield from self._added()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._places) + len(self._added())
+
+
+def _object(module: str, path: str) -> Any:
+    return reduce(getattr, path.split("."), import_module(module))

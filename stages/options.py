@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from pipeline import lazy, settings
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
+from pipeline.text import TEXTS
 from stages.layout import Layout
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def choose_products(settings: Settings) -> None:
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
 feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True,
                        help="Which visual feature.")
-text = click.option("--text", type=click.Choice(["bigru", "bert"]), default="bigru", show_default=True,
+text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
                       help="Which recipe of the settings' section `recipes`.")

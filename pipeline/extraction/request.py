@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.extractors import ENGINES, Runtime
+from pipeline.extractors import ENGINES, PRESETS, Runtime
 from pipeline.files import asked, code, weights
 from pipeline.files.digest import sha256
 
@@ -39,7 +39,7 @@ class Request:
 
     def as_json(self) -> dict[str, Any] | None:
         """All that the store depends on; None where the weights can only be told by loading them."""
-        options = {**ENGINES[self.engine][2], **self.options} if self.engine in ENGINES else {}
+        options = {**PRESETS.get(self.engine, {}), **self.options}
         try:
             name = options["weights"]
             network = name if name == weights.UNTRAINED else sha256(weights.locate(name)[0])
@@ -63,4 +63,4 @@ class Request:
 
 def made_by(engine: str) -> dict[str, str]:
     """The modules that make an engine's features, with their digests."""
-    return code.of([ENGINES[engine][0], "pipeline.files.images"], ROOMS)
+    return code.of([ENGINES.module(engine), "pipeline.files.images"], ROOMS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,34 +12,37 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from pipeline.extractors.base import Extractor, Items
     from pipeline.extractors.runtime import Runtime
+    from pipeline.settings import Section
 
-# Engine -> (module, class, the options that make this engine of it, which settings may change).
-# The module is imported when the engine is used.
-ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "pyramid": ("pipeline.extractors.pyramid", "Pyramid", {}),
-    "butd-36": ("pipeline.extractors.butd.detected", "Detected",
-                {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36}),
-    "butd-10-100": ("pipeline.extractors.butd.detected", "Detected",
-                    {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100}),
-    "butd-given": ("pipeline.extractors.butd.given", "Given", {}),
-    "grid": ("pipeline.extractors.grid", "Grid", {}),
-    "patch": ("pipeline.extractors.patch", "Patch", {}),
+ENGINES: lazy.Table[Callable[[Any, Runtime], Extractor]] = lazy.Table({
+    "pyramid": "pipeline.extractors.pyramid:Pyramid",
+    "butd-36": "pipeline.extractors.butd.detected:Detected",
+    "butd-10-100": "pipeline.extractors.butd.detected:Detected",
+    "butd-given": "pipeline.extractors.butd.given:Given",
+    "grid": "pipeline.extractors.grid:Grid",
+    "patch": "pipeline.extractors.patch:Patch",
+}, "extractors")
+"""Engine -> its class. The module of the class has its settings too, as `Options`."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
+    "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
 }
+"""Engine -> the options that make it of its class, where they are not the class's own; settings may change them."""
 
 
-def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
-    """Load an engine with its weights.
+def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
+    """An engine's settings, whole and checked.
 
     Args:
         engine: A key of `ENGINES`.
-        options: The engine's own settings; those not given have their defaults.
-        runtime: Where and how its network runs.
+        chosen: What the user gives; the rest are defaults.
 
     Returns:
-        The engine.
+        The engine's `Options`.
 
     Raises:
-        InputError: For an unknown engine or option, or missing weights.
+        InputError: For an unknown engine or option, or a value of another type.
     """
     from pydantic import ValidationError
 
@@ -47,17 +50,32 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
 
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    runtime = runtime.checked()
-    module_name, class_name, preset = ENGINES[engine]
-    module = import_module(module_name)
+    module = import_module(ENGINES.module(engine))
     try:
-        checked = module.Options.model_validate({**preset, **options})
+        checked: Section = module.Options.model_validate({**PRESETS.get(engine, {}), **chosen})
     except ValidationError as error:
         raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
-    extractor: Extractor = getattr(module, class_name)(checked, runtime)
-    return extractor
+    return checked
 
 
-__all__ = ["ENGINES", "Extractor", "Items", "Runtime", "build"]
+def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
+    """Load an engine with its weights.
+
+    Args:
+        engine: A key of `ENGINES`.
+        options: Its settings; those that are not given are its defaults.
+        runtime: Where the network runs.
+
+    Returns:
+        The engine.
+
+    Raises:
+        InputError: For an unknown engine or option, a runtime that is not there, or missing weights.
+    """
+    checked = check_options(engine, options)
+    return ENGINES[engine](checked, runtime.checked())
+
+
+__all__ = ["ENGINES", "PRESETS", "Extractor", "Items", "Runtime", "build", "check_options"]
 
 lazy.offer(__name__)

@@ -1,6 +1,7 @@
 """Digests of the modules that make something. Comments, docstrings and formatting do not change them.
 
-The source files are read, not imported, so it works without git and in an installed copy.
+The source files are read, not imported, so it works without git and in an installed copy. Modules of other packages
+that add a part (`pipeline.plugins`) are digested like ours.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from pipeline.files.atomic import write_text
@@ -27,17 +29,19 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
     entry changes no result.
 
     Args:
-        roots: Modules, such as "pipeline.training.loop".
-        rooms: Packages, such as "pipeline.training"; imports from other packages are not followed.
+        roots: Modules, such as "pipeline.training.loop". If one belongs to another project, imports from that project's
+            package are followed too.
+        rooms: Packages of ours, such as "pipeline.training"; imports from other packages are not followed.
 
     Returns:
         Module -> digest, sorted by name.
     """
     found: dict[str, str] = {}
     waiting = list(roots)
+    inside = (*rooms, *{root.partition(".")[0] for root in waiting} - {PACKAGE.name})
     while waiting:
         module = waiting.pop()
-        if module not in found and f"{module}.".startswith(tuple(f"{room}." for room in rooms)):
+        if module not in found and f"{module}.".startswith(tuple(f"{room}." for room in inside)):
             digest, imports = _read(module)
             found[module] = digest
             waiting += () if module in rooms else imports  # a room offers more than what was asked for
@@ -86,15 +90,13 @@ def named(modules: Collection[str]) -> str:
 
 @cache
 def _read(module: str) -> tuple[str, tuple[str, ...]]:
-    """A module's digest, "" for a package without code, and what it imports of ours."""
-    place = PACKAGE.parent.joinpath(*module.split("."))
-    package = place / "__init__.py"
-    file = package if package.is_file() else place.with_suffix(".py")
-    if not file.is_file():  # a name in a module
+    """A module's digest, "" for a package without code, and the modules and names that it imports."""
+    file = _file(module)
+    if file is None:  # a name in a module
         return "", ()
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    imports = tuple(_imports(tree))
-    if file == package:
+    tree, package = ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py"
+    imports = tuple(_imports(tree, module if package else module.rpartition(".")[0]))
+    if package and module.partition(".")[0] == PACKAGE.name:
         tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         if not tree.body:
             return "", imports
@@ -104,15 +106,39 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
 
 
+def _file(module: str) -> Path | None:
+    """A module's source file. Nothing is imported to find it, so no code of another package runs."""
+    top, *rest = module.split(".")
+    for folder in _folders(top):
+        place = folder.joinpath(*rest)
+        for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+            if file.is_file():
+                return file
+    return None
+
+
+def _folders(top: str) -> list[Path]:
+    """Where a package's modules lie; of a package that is one file, that file without its ending."""
+    if top == PACKAGE.name:
+        return [PACKAGE]
+    spec = find_spec(top)
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        return [Path(spec.origin).with_suffix("")] if spec.origin else []
+    return [Path(place) for place in spec.submodule_search_locations]
+
+
 def _is_text(node: ast.stmt) -> bool:
     """Whether a statement is a docstring, or another string that does nothing."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _imports(tree: ast.Module) -> Iterator[str]:
+def _imports(tree: ast.Module, package: str) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline"):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-            yield str(node.module)
+        if isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+            yield source
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("pipeline"))
+            yield from (alias.name for alias in node.names)

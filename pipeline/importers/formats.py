@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-# Format -> the module whose `index` makes a FeatureSource of paths and a manifest.
-FORMATS = {
-    "scan": "pipeline.importers.scan",
-    "butd-tsv": "pipeline.importers.butd_tsv",
-    "folder": "pipeline.importers.folder",
-}
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.importers.base import FeatureSource
+
+FORMATS: lazy.Table[Callable[..., FeatureSource]] = lazy.Table({
+    "scan": "pipeline.importers.scan:index",
+    "butd-tsv": "pipeline.importers.butd_tsv:index",
+    "folder": "pipeline.importers.folder:index",
+}, "importers")
+"""Format -> what makes a `FeatureSource` of (paths, manifest, on_found)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,8 +65,7 @@ class ImportJob:
         """
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
-        source: FeatureSource = import_module(FORMATS[self.format]).index(self.paths, self.manifest, on_found)
-        return source
+        return FORMATS[self.format](self.paths, self.manifest, on_found)
 
     def name(self, source: FeatureSource) -> str:
         """Name the features.

@@ -17,7 +17,7 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".ti
 READERS: lazy.Table[Reader] = lazy.Table({
     "karpathy": "pipeline.manifest.karpathy:READER",
     "csv": "pipeline.manifest.captions_csv:READER",
-})
+}, "readers")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
 

@@ -15,7 +15,7 @@ OBJECTIVES: lazy.Table[type[Objective]] = lazy.Table({
     "infonce": "pipeline.objectives.infonce:InfoNCE",
     "random_k": "pipeline.objectives.random_k:RandomK",
     "triplet": "pipeline.objectives.triplet:Triplet",
-})
+}, "objectives")
 
 
 def build(name: str, **options: Any) -> Objective:

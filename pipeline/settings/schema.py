@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
@@ -13,7 +22,17 @@ if TYPE_CHECKING:
     Feature = str
 else:
     Feature = Literal[tuple(FEATURES)]
-Text = Literal["bigru", "bert"]
+
+
+def _known_text(name: str) -> str:
+    from pipeline.text import TEXTS  # a room above this one: text encoders take settings
+
+    if name not in TEXTS:
+        raise ValueError(f"expected one of {', '.join(TEXTS)}")
+    return name
+
+
+Text = Annotated[str, AfterValidator(_known_text)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 DEFAULT_PRESET = "light"

@@ -5,8 +5,7 @@ A new one is a file with a class that offers what `base.Text` lists, and a line 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pipeline import lazy
 from pipeline.errors import InputError
@@ -14,16 +13,17 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from pipeline.text.base import Text
 
-# Kind -> (module, class); the module is imported when it is used.
-TEXTS = {"bigru": ("pipeline.text.bigru", "BiGRUText"), "bert": ("pipeline.text.bert", "BertText")}
+TEXTS: lazy.Table[type[Text]] = lazy.Table({
+    "bigru": "pipeline.text.bigru:BiGRUText",
+    "bert": "pipeline.text.bert:BertText",
+}, "texts")
 
 
 def kind(name: str) -> type[Text]:
     """A kind of text by name. Raises InputError for an unknown one."""
     if name not in TEXTS:
         raise InputError(f"unknown text {name!r}; known: {', '.join(TEXTS)}")
-    module, of = TEXTS[name]
-    return cast("type[Text]", getattr(import_module(module), of))
+    return TEXTS[name]
 
 
 __all__ = ["TEXTS", "Text", "kind"]

@@ -99,7 +99,7 @@ def made_by(text: str, recipe: Recipe) -> dict[str, str]:
     """The modules that make a recipe's heads, with their digests."""
     poolings = [POOLINGS.module(side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     objective = OBJECTIVES.module(recipe.objective.name)
-    return code.of(["pipeline.training.loop", TEXTS[text][0], *poolings, objective], ROOMS)
+    return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, objective], ROOMS)
 
 
 def said(folder: Path) -> str:

@@ -36,7 +36,8 @@ def measured(**mean_ranks: float) -> dict[str, Any]:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that no paper prints."""
-    monkeypatch.setitem(tables.TABLES, "ranks", RetrievalTable("ranks", "Mean ranks.", COLUMNS, header).build)
+    own = RetrievalTable("ranks", "Mean ranks.", COLUMNS, header)
+    monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "ranks": own.build})
 
 
 def texts(panel: Panel) -> list[list[str]]:

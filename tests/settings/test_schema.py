@@ -123,11 +123,8 @@ def test_an_unknown_preset_is_refused() -> None:
 
 
 def test_every_option_of_a_preset_is_one_of_its_engine() -> None:
-    from importlib import import_module
-
-    from pipeline.extractors import ENGINES
+    from pipeline import extractors
 
     for preset in settings.load(PARAMS).features.values():
         for engine in preset.values():
-            module, _, own = ENGINES[engine.engine]
-            import_module(module).Options.model_validate({**own, **engine.options})
+            extractors.check_options(engine.engine, engine.options)

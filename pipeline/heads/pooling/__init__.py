@@ -26,7 +26,7 @@ POOLINGS: lazy.Table[type[Pooling]] = lazy.Table({
     "selfattn": "pipeline.heads.pooling.selfattn:SelfAttnPool",
     "seq2seq": "pipeline.heads.pooling.seq2seq:Seq2SeqPool",
     "softpool": "pipeline.heads.pooling.softpool:SoftPool",
-})
+}, "poolings")
 
 
 def build(name: str, dim: int, **options: Any) -> Pooling:

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from pipeline import lazy
 from pipeline.errors import InputError
 from pipeline.report import markdown
-from pipeline.report.figures import (
-    kmax_grid,
-    negatives,
-    pooling_coefficients,
-    retrieval_time,
-    retrieved_captions,
-    retrieved_images,
-    training_curve,
-)
 from pipeline.report.figures.drawing import Drawing, MissingInputs, note_unprintable, paper_style, save
 from pipeline.report.figures.figure_inputs import FigureInputs
 
 __all__ = ["FIGURES", "Drawing", "FigureInputs", "MissingInputs", "draw", "index", "save", "section"]
 
-FIGURES: dict[str, Callable[[FigureInputs], Drawing]] = {
-    "training_curve": training_curve.draw,
-    "negatives": negatives.draw,
-    "pooling_coefficients": pooling_coefficients.draw,
-    "kmax_grid": kmax_grid.draw,
-    "retrieval_time": retrieval_time.draw,
-    "retrieved_images": retrieved_images.draw,
-    "retrieved_captions": retrieved_captions.draw,
-}
+FIGURES: lazy.Table[Callable[[FigureInputs], Drawing]] = lazy.Table({
+    "training_curve": "pipeline.report.figures.training_curve:draw",
+    "negatives": "pipeline.report.figures.negatives:draw",
+    "pooling_coefficients": "pipeline.report.figures.pooling_coefficients:draw",
+    "kmax_grid": "pipeline.report.figures.kmax_grid:draw",
+    "retrieval_time": "pipeline.report.figures.retrieval_time:draw",
+    "retrieved_images": "pipeline.report.figures.retrieved_images:draw",
+    "retrieved_captions": "pipeline.report.figures.retrieved_captions:draw",
+}, "figures")
 
 
 def draw(name: str, inputs: FigureInputs) -> Drawing:

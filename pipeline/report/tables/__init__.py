@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pipeline import lazy
 from pipeline.errors import InputError
 from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table
-from pipeline.report.tables import (
-    vse2ad_table1,
-    vse2ad_table2,
-    vse2ad_tables_3_4_A1_C2,
-    vse_infty_table3,
-    vse_infty_table11,
-    vse_infty_tables_1_6_7_8_12_13,
-    vse_infty_tables_2_10,
-)
 
-TABLES: dict[str, Callable[[Results, bool], Table]] = {
-    "vse2ad_table1": vse2ad_table1.TABLE.build,
-    "vse2ad_table2": vse2ad_table2.TABLE.build,
-    "vse2ad_table3": vse2ad_tables_3_4_A1_C2.TABLE3.build,
-    "vse2ad_table4": vse2ad_tables_3_4_A1_C2.TABLE4.build,
-    "vse2ad_tableA1": vse2ad_tables_3_4_A1_C2.TABLE_A1.build,
-    "vse2ad_tableC2": vse2ad_tables_3_4_A1_C2.TABLE_C2.build,
-    "vse_infty_table2": vse_infty_tables_2_10.TABLE2.build,
-    "vse_infty_table3": vse_infty_table3.TABLE.build,
-    "vse_infty_table10": vse_infty_tables_2_10.TABLE10.build,
-    "vse_infty_table11": vse_infty_table11.build,
-    **{name: table.build for name, table in vse_infty_tables_1_6_7_8_12_13.TABLES.items()},
-}
+TABLES: lazy.Table[Callable[[Results, bool], Table]] = lazy.Table({
+    "vse2ad_table1": "pipeline.report.tables.vse2ad_table1:TABLE.build",
+    "vse2ad_table2": "pipeline.report.tables.vse2ad_table2:TABLE.build",
+    "vse2ad_table3": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE3.build",
+    "vse2ad_table4": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE4.build",
+    "vse2ad_tableA1": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE_A1.build",
+    "vse2ad_tableC2": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE_C2.build",
+    "vse_infty_table1": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE1.build",
+    "vse_infty_table2": "pipeline.report.tables.vse_infty_tables_2_10:TABLE2.build",
+    "vse_infty_table3": "pipeline.report.tables.vse_infty_table3:TABLE.build",
+    "vse_infty_table6": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE6.build",
+    "vse_infty_table7": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE7.build",
+    "vse_infty_table8": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE8.build",
+    "vse_infty_table10": "pipeline.report.tables.vse_infty_tables_2_10:TABLE10.build",
+    "vse_infty_table11": "pipeline.report.tables.vse_infty_table11:build",
+    "vse_infty_table12": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE12.build",
+    "vse_infty_table13": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE13.build",
+}, "tables")
 
 
 def build(

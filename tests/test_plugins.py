@@ -1,0 +1,136 @@
+"""Parts of other packages: found by their entry points, and never in the place of what is built in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline import lazy, plugins
+from pipeline.errors import InputError, InputWarning
+from pipeline.files import code
+from pipeline.heads import pooling
+
+FIRST = '''"""The smallest."""
+
+from pipeline.heads.pooling.base import Pooling
+
+from .helpers_of_first import smallest
+
+
+class MinPool(Pooling):
+    """The smallest of each dimension."""
+
+    title, paper = "MinPool", "none"
+
+    def pool(self, items, valid):
+        return smallest(items, valid)
+'''
+SMALLEST = '''def smallest(items, valid):
+    return items.masked_fill(~valid.unsqueeze(2), float("inf")).amin(dim=1)
+'''
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path; `offer` puts packages there."""
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.offered.cache_clear()
+    yield tmp_path
+    for module in [name for name in sys.modules if name.partition(".")[0] == "first"]:
+        del sys.modules[module]
+    plugins.offered.cache_clear()
+    code._read.cache_clear()
+
+
+def offer(folder: Path, package: str, **points: str) -> None:
+    """An installed package without a module, that names poolings."""
+    about = folder / f"{package}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+    lines = "\n".join(f"{name.replace('__', '-')} = {place}" for name, place in points.items())
+    (about / "entry_points.txt").write_text(f"[vse_pipeline.poolings]\n{lines}\n", encoding="utf-8")
+
+
+@pytest.fixture
+def first(installed: Path) -> Path:
+    """A package that adds the pooling `min`."""
+    offer(installed, "first", min="first.smallest:MinPool")
+    (installed / "first").mkdir()
+    for name, text in {"__init__": "", "smallest": FIRST, "helpers_of_first": SMALLEST}.items():
+        (installed / "first" / f"{name}.py").write_text(text, encoding="utf-8")
+    return installed / "first"
+
+
+@pytest.mark.usefixtures("first")
+def test_a_packages_part_is_built_by_its_name() -> None:
+    assert "min" in pooling.POOLINGS
+    assert list(pooling.POOLINGS)[-1] == "min"
+    assert len(pooling.POOLINGS) == len(list(pooling.POOLINGS))
+    built = pooling.build("min", 2)
+    items = torch.tensor([[[1.0, 5.0], [3.0, -2.0], [-9.0, -9.0]]])
+    assert built(items, torch.tensor([2])).tolist() == [[1.0, -2.0]]
+    with pytest.raises(InputError, match=r"unknown pooling 'sum'; known: adapool, .*, min"):
+        pooling.build("sum", 2)
+
+
+def test_what_is_built_in_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(kind: str) -> dict[str, plugins.Offer]:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(plugins, "offered", search)
+    assert "mean" in pooling.POOLINGS
+    assert pooling.build("mean", 2).title == "MeanPool"
+    with pytest.raises(AssertionError, match="searched"):
+        list(pooling.POOLINGS)
+
+
+def test_a_name_that_is_built_in_cannot_be_taken(installed: Path) -> None:
+    offer(installed, "rude", mean="nowhere:Pool")
+    with pytest.warns(InputWarning, match=r"rude 1\.0 offers 'mean' of the poolings, which is left out: that name is "):
+        assert list(pooling.POOLINGS).count("mean") == 1
+    assert pooling.POOLINGS["mean"].__module__ == "pipeline.heads.pooling.mean"
+
+
+def test_names_that_no_file_can_have_are_left_out(installed: Path) -> None:
+    offer(installed, "odd", **{"../up": "nowhere:Pool"})
+    with pytest.warns(InputWarning, match="a name has letters"):
+        assert "../up" not in pooling.POOLINGS
+
+
+def test_two_packages_that_offer_one_name_are_refused(installed: Path) -> None:
+    offer(installed, "one", least="one:Pool")
+    offer(installed, "two", least="two:Pool")
+    with pytest.raises(InputError, match=r"one 1\.0 and two 1\.0 both offer 'least' of the poolings; uninstall one"):
+        pooling.build("least", 2)
+
+
+def test_a_part_that_cannot_be_imported_is_one_line(installed: Path) -> None:
+    offer(installed, "broken", least="broken_module:Pool")
+    with pytest.raises(InputError, match=r"'least', one of the poolings of broken 1\.0, cannot be used: ModuleNot"):
+        pooling.build("least", 2)
+
+
+def test_an_attribute_of_an_object_can_be_meant() -> None:
+    table: lazy.Table[object] = lazy.Table({"join": "pathlib:PurePosixPath.joinpath"}, "nothing")
+    assert table["join"] is __import__("pathlib").PurePosixPath.joinpath
+
+
+def test_a_packages_modules_count_as_code(first: Path) -> None:
+    def digests() -> dict[str, str]:
+        code._read.cache_clear()
+        return code.of([pooling.POOLINGS.module("min")], ("pipeline.heads",))
+
+    before = digests()
+    assert set(before) >= {"first.smallest", "first.helpers_of_first", "pipeline.heads.pooling.base"}
+    (first / "helpers_of_first.py").write_text(SMALLEST.replace('"inf"', '"1e9"'), encoding="utf-8")
+    after = digests()
+    assert {module for module in before if before[module] != after[module]} == {"first.helpers_of_first"}
+
+
+def test_a_package_of_one_file_counts(installed: Path) -> None:
+    (installed / "single.py").write_text('"""Docs."""\nWIDTH = 4\n', encoding="utf-8")
+    assert list(code.of(["single"], ())) == ["single"]
