@@ -17,6 +17,7 @@ from stages.terminal import printable
 
 # Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
 COMMANDS = {
+    "init": "Write the settings and stages of a new project.",
     "sample": "Render the built-in sample corpus.",
     "manifest": "Turn annotations and a folder of images into one checked table.",
     "extract": "Extract region, grid or patch features into a store.",

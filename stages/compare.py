@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @measuring.columns
 @measuring.protocol
 @measuring.output
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
             rules: Protocol | None, ties: Ties, output: str) -> None:
     """Test systems against each other on the same queries, images and captions aligned by id; of three or more every

@@ -38,7 +38,7 @@ AT_ONCE = 2048  # images embedded before their vectors are written
 @click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in its manifest",
               help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
             out: Path | None, files: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.

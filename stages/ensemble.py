@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.text
 @options.recipe
 @options.seed
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, name: str, members: tuple[str, ...], fusion: str,
             weights: tuple[float, ...], keep_common: bool, dataset: str | None, text: str, recipe: str,
             seed: int) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--extended", type=click.Choice(list(EXTENDED)),
               help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) and CxC.")
 @measuring.output
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None,
             output: str) -> None:
@@ -63,6 +63,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
+    options.refuse_shipped()
     measured_run = _measure_run(layout, settings, ties, extended)
     write_text(layout.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
     if output == "json":

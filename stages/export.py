@@ -10,7 +10,7 @@ import click
 
 from pipeline import manifest as manifests
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -30,7 +30,7 @@ NAMED = 20  # failed images that are named; all stand in the made_from.json
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder.")
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
-@with_settings
+@with_settings_or_shipped
 def command(layout: Layout, settings: Settings, store: Path, split: str, out: Path, manifest_file: Path | None) -> None:
     """Write a split of a feature store in SCAN's layout: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt.
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that the source lacks or holds damaged ends the run.")
 @options.if_changed
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
             manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
             **changes: Any) -> None:

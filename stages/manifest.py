@@ -9,7 +9,7 @@ import click
 
 from pipeline.errors import InputError
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
-@with_settings
+@with_settings_or_shipped
 def command(layout: Layout, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
             form: str | None, without_images: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.

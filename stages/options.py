@@ -27,7 +27,15 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
     What the command's module imports below `if TYPE_CHECKING:` is imported when it runs, and not for --help.
     """
+    return _with_settings(command, required=True)
 
+
+def with_settings_or_shipped(command: Callable[..., None]) -> Callable[..., None]:
+    """Like `with_settings`, of a command that runs in any folder: where no settings are, it takes the shipped ones."""
+    return _with_settings(command, required=False)
+
+
+def _with_settings(command: Callable[..., None], required: bool) -> Callable[..., None]:
     @click.option("--root", type=click.Path(path_type=Path), default=Path(), show_default="current directory",
                   help="Everything is read and written below this directory.")
     @click.option("--params", type=click.Path(path_type=Path), show_default="params.yaml of the root, or here",
@@ -37,11 +45,30 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         if params is None:
-            params = root / "params.yaml" if (root / "params.yaml").exists() else Path("params.yaml")
+            params = _found(root)
+            if required:
+                refuse_shipped()
         lazy.load(command.__globals__)
         command(Layout(root), settings.load(params, changes), **options)
 
     return wrapped
+
+
+def _found(root: Path) -> Path:
+    """The settings file of the root, or of the current directory, or else the shipped one."""
+    from pipeline.project import templates
+
+    for place in (root / "params.yaml", Path("params.yaml")):
+        if place.exists():
+            return place
+    click.get_current_context().meta["shipped"] = True
+    return templates.path("params.yaml")
+
+
+def refuse_shipped() -> None:
+    """Raise InputError where there are no settings but the shipped ones: the project's own are needed."""
+    if click.get_current_context().meta.get("shipped"):
+        raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
 
 
 def choose_products(settings: Settings) -> None:

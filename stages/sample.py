@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@with_settings
+@with_settings_or_shipped
 def command(layout: Layout, settings: Settings) -> None:
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
 

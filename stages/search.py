@@ -44,7 +44,7 @@ if TYPE_CHECKING:
               help="Search these embeddings of the same head, made by pipeline embed.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, file: Path | None,
             find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None
             ) -> None:

@@ -28,7 +28,7 @@ GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
               help="Input representation and decoder, as in Table 11; give several for one after another.")
 @click.option("--pattern", "patterns", type=click.Choice(list(synthetic.PATTERNS)), multiple=True,
               show_default="all", help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.")
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stages.layout import Layout
-from stages.options import with_settings
+from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
-@with_settings
+@with_settings_or_shipped
 def command(layout: Layout, settings: Settings, delta: bool) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stages.layout import Layout
-from stages.options import choose_products, with_settings
+from stages.options import choose_products, with_settings_or_shipped
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@with_settings
+@with_settings_or_shipped
 def command(layout: Layout, settings: Settings) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
               help="How many images of each head are embedded again with their captions, drawn anew each time; 0 for "
               "none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, result: Path, name: str | None, image: int | None,
             caption: int | None, embed: int, as_json: bool) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a similarity store) back to its photographs.

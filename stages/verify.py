@@ -29,7 +29,7 @@ if TYPE_CHECKING:
               "them again: for stores that were imported.")
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for --repair.")
-@options.with_settings
+@options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, store: Path, repair: bool, forget: bool,
             images: Path | None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.

@@ -33,7 +33,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such settings file; run in a clone of the project or name one "
+        raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
                          "with --params") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None

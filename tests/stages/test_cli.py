@@ -64,7 +64,9 @@ def bad(run: Any, *arguments: str | Path) -> str:
 
 
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
-    assert "no such settings file" in bad(run, "sample")
+    assert "there is no params.yaml here; `pipeline init` writes one" in bad(run, "train", "--feature", "grid")
+    assert "there is no params.yaml here" in bad(run, "evaluate")
+    assert "no such settings file" in bad(run, "sample", "--params", "mine.yaml")
     assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
     assert "No such command" in bad(run, "paint")
     assert "Invalid value" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)

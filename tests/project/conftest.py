@@ -1,0 +1,35 @@
+"""The project as a user installs it: built, and put where nothing of the clone is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from installing import ROOT, Run, install
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the installed packages; the libraries they need are this environment's."""
+    target = tmp_path_factory.mktemp("installed") / "site"
+    install(ROOT, target)
+    return target
+
+
+@pytest.fixture
+def outside(installed: Path, tmp_path: Path) -> Run:
+    """Run a command of the installed project in an empty folder; `more` are further folders to import from."""
+
+    def run(*arguments: str | Path, folder: Path = tmp_path, more: tuple[Path, ...] = (),
+            code: int = 0) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join(str(each) for each in (installed, *more))
+        environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{installed / 'bin'}:{os.environ['PATH']}",
+                       "OMP_NUM_THREADS": "1"}
+        ran = subprocess.run([str(each) for each in arguments], cwd=folder, env=environment, text=True,
+                             capture_output=True, check=False, timeout=300)
+        assert ran.returncode == code, ran.stdout[-2000:] + ran.stderr[-2000:]
+        return ran
+
+    return run
