@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.compute.threads import shared_out
 from pipeline.heads.pooling import adpool_levels, cpu_sort
 from pipeline.heads.pooling.adpool_levels import both_levels
-from pipeline.heads.pooling.cpu_sort import can_sort_fast, sort_chunk
+from pipeline.heads.pooling.cpu_sort import Chunks, can_sort_fast, read_chunk, sort_chunk, unsort_chunk, write_chunk
 from pipeline.heads.pooling.sort import sort_descending
 from pipeline.heads.pooling.sorted_sum import sorted_sum
 
@@ -37,20 +37,36 @@ def _several_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("slots", [1, 2, 36, 256, 257, 1000])
 def test_the_sort_is_exact(slots: int) -> None:
-    items, valid = batch(slots, dim=5)
-    ordered, order = sort_chunk(items, ~valid)
-    expected = items.masked_fill(~valid.unsqueeze(2), -torch.inf).sort(1, descending=True).values
-    assert torch.equal(ordered.transpose(1, 2)[valid], expected[valid])
-    assert not ordered.transpose(1, 2)[~valid].any()
-    assert torch.equal(order.long().sort(2).values, torch.arange(slots).expand(4, 5, -1))
-    assert torch.equal(items.transpose(1, 2).gather(2, order.long()), ordered)
+    torch.manual_seed(slots)
+    values = torch.randn(4, 5, slots)
+    ordered, places = sort_chunk(values)
+    assert torch.equal(ordered, values.sort(2, descending=True).values)
+    assert torch.equal(places.long().sort(2).values, torch.arange(slots).expand(4, 5, -1))
+    assert torch.equal(values.gather(2, places.long()), ordered)
+    assert torch.equal(unsort_chunk(ordered, places.long()), values)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 36])
+def test_chunks_hold_every_sample_once_and_no_padding(slots: int) -> None:
+    items, valid = batch(slots)
+    chunks = Chunks(valid, 24)
+    assert [row for chunk in chunks.chunks for row in chunk.rows] == chunks.order.tolist()
+    assert sorted(chunks.order.tolist()) == [0, 1, 2, 3]
+    again = torch.zeros_like(items)
+    for chunk in chunks.chunks:
+        values = read_chunk(items, chunk)
+        assert list(values.shape) == [len(chunk.rows), 24, chunk.count]
+        assert set(valid.sum(1)[chunk.rows].tolist()) == {chunk.count}
+        write_chunk(again, chunk, values)
+    assert torch.equal(again, items)
+    assert torch.equal(chunks.in_batch(items[chunks.order]), items)
 
 
 def test_the_sort_is_exact_for_awkward_numbers() -> None:
     limits = torch.finfo(torch.float32)
     values = [0.0, -0.0, 1e-45, -1e-45, limits.tiny, limits.max, limits.min, 1.0, 1.0 + limits.eps, -1.0, 1.0]
-    items = torch.tensor(values).view(1, -1, 1)
-    ordered, _ = sort_chunk(items, None)
+    items = torch.tensor(values).view(1, 1, -1)
+    ordered, _ = sort_chunk(items)
     assert torch.equal(ordered.flatten(), items.flatten().sort(descending=True).values)
 
 

@@ -10,15 +10,16 @@ from torch.autograd.function import once_differentiable
 
 from pipeline.heads.pooling.base import masked_softmax
 from pipeline.heads.pooling.cpu_sort import (
+    Chunk,
+    Chunks,
     can_sort_fast,
-    gather_chunk,
-    in_chunks,
-    order_dtype,
-    scatter_chunk,
+    read_chunk,
     sort_chunk,
+    unsort_chunk,
+    write_chunk,
 )
 from pipeline.heads.pooling.softpool import soft_maximum
-from pipeline.heads.pooling.sort import padding_of, rows, sort_descending
+from pipeline.heads.pooling.sort import sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
@@ -51,61 +52,54 @@ class BothLevels(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         batch, slots, dim = items.shape
+        chunks = Chunks(valid, dim)
+        places: list[Any] = [None] * len(chunks.chunks)
         token, embedding, total, below = items.new_empty(4, batch, dim)
-        theta = items.new_empty(batch, slots)
-        order = torch.empty(batch, dim, slots, dtype=order_dtype(slots))
-        padding = padding_of(valid)
+        theta = items.new_zeros(batch, slots)
 
-        def pool(part: slice) -> None:
-            mask = rows(padding, part)
-            u, order[part] = sort_chunk(items[part], mask)
+        def pool(chunk: Chunk) -> None:
+            part = chunk.part
+            u, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
             greatest, v = below_greatest(u)
-            logits = weight @ v
-            theta[part] = (logits if mask is None else logits.masked_fill_(mask, float("-inf"))).softmax(1)
-            token[part] = greatest + (v @ theta[part].unsqueeze(2)).squeeze(2)
-            delta = without(mask, v.exp())
+            weights = (weight @ v).softmax(1)
+            theta[part, :chunk.count] = weights
+            token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
+            delta = v.exp()
             total[part] = delta.sum(2)
             below[part] = delta.mul_(v).sum(2) / total[part]
             embedding[part] = greatest + below[part]
 
-        in_chunks(pool, items)
-        ctx.save_for_backward(items, valid, weight, order, theta, total, below)
-        return token, embedding
+        chunks.each(pool)
+        ctx.chunks = chunks
+        ctx.save_for_backward(items, weight, theta, total, below, *places)
+        return chunks.in_batch(token), chunks.in_batch(embedding)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, valid, weight, order, theta, total, below = ctx.saved_tensors
-        of_items, of_weight = torch.empty_like(items), torch.empty_like(total)
-        padding = padding_of(valid)
+        items, weight, theta, total, below, *places = ctx.saved_tensors
+        chunks: Chunks = ctx.chunks
+        of_token, of_delta = of_token[chunks.order], of_embedding[chunks.order] / total
+        of_items, of_weight = torch.zeros_like(items), torch.empty_like(total)
 
-        def pull_back(part: slice) -> None:
-            index = order[part].long()
-            _, v = below_greatest(gather_chunk(items[part], index))
-            g = of_token[part]
+        def pull_back(chunk: Chunk) -> None:
+            part, index = chunk.part, places[chunk.number].long()
+            _, v = below_greatest(read_chunk(items, chunk).gather(2, index))
+            g, weights = of_token[part], theta[part, :chunk.count]
             of_theta = (g.unsqueeze(1) @ v).squeeze(1)
-            mask = rows(padding, part)
-            if mask is not None:  # what stands in padding may be large enough to overflow
-                of_theta.masked_fill_(mask, 0.0)
-            s = theta[part] * (of_theta - (theta[part] * of_theta).sum(1, keepdim=True))
+            s = weights * (of_theta - (weights * of_theta).sum(1, keepdim=True))
             of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
-            delta = without(mask, v.exp())
             # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
-            delta.mul_((of_embedding[part] / total[part]).unsqueeze(2))
+            delta = v.exp().mul_(of_delta[part].unsqueeze(2))
             of_u = v.sub_((below[part] - 1).unsqueeze(2)).mul_(delta)
-            of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([theta[part], s], 1))
-            of_items[part] = scatter_chunk(of_u, index)
+            of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
+            write_chunk(of_items, chunk, unsort_chunk(of_u, index))
 
-        in_chunks(pull_back, items)
+        chunks.each(pull_back)
         return of_items, None, of_weight.sum(0)
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted items [b, D, N] as the greatest [b, D] and, in their place, what each is below it."""
+    """Sorted items [b, D, n] as the greatest [b, D] and, in their place, what each is below it."""
     greatest = u[..., 0].clone()
     return greatest, u.sub_(greatest.unsqueeze(2))
-
-
-def without(padding: Tensor | None, values: Tensor) -> Tensor:
-    """Values [b, D, N], changed in place to zero where padding, bool [b, N] or None, is True."""
-    return values if padding is None else values.masked_fill_(padding.unsqueeze(1), 0.0)

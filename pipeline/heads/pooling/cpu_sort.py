@@ -2,14 +2,18 @@
 
 NumPy sorts float64 with vector instructions, torch.sort does not. A float32 seen as float64 has 29 spare low
 bits: the item's index goes there, so that one sort of plain numbers brings the order along, and rounding back
-to float32 gives the exact value. Work goes in chunks that fit a core's cache, one thread each; within a chunk
-torch runs on one thread, for its own threads would meet after each of many short operations.
+to float32 gives the exact value.
+
+Samples are taken in chunks of equally many items, so padding is never read. A chunk fits a core's cache and has one
+thread; within it torch runs on one thread, for its own threads would meet after each of many short operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,8 +23,63 @@ from pipeline.compute.threads import for_another_thread, shared_out
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
 CHUNK = 1 << 17
 MOST_ITEMS = 1 << 15
-# A float64 above every float32 with no low bits set, for padding. An infinity with index bits would be a NaN.
-BEHIND = 2.0**1000
+
+
+class Chunk(NamedTuple):
+    """b samples of n items each.
+
+    Attributes:
+        number: the chunk's position among all chunks.
+        part: the samples' positions when samples are ordered by their number of items.
+        rows: the samples' rows in the batch, [b].
+        count: n.
+    """
+
+    number: int
+    part: slice
+    rows: list[int]
+    count: int
+
+
+class Chunks:
+    """The samples of a batch ordered by their number of items, in chunks.
+
+    Attributes:
+        order: int64 [B], the rows of the batch in that order.
+        chunks: consecutive parts of it.
+    """
+
+    def __init__(self, valid: Tensor, dim: int) -> None:
+        """Divide a batch.
+
+        Args:
+            valid: bool [B, N], the valid slots first.
+            dim: D, the dimension of the items.
+        """
+        counts = valid.sum(1)
+        self.order = counts.argsort(stable=True)
+        self.chunks: list[Chunk] = []
+        start = 0
+        for count, equal in groupby(self.order.tolist(), counts.tolist().__getitem__):
+            rows, most = list(equal), max(1, CHUNK // (count * dim))
+            for first in range(0, len(rows), most):
+                some = rows[first:first + most]
+                self.chunks.append(Chunk(len(self.chunks), slice(start, start := start + len(some)), some, count))
+
+    def each(self, work: Callable[[Chunk], None]) -> None:
+        """Call work with every chunk, on as many threads as torch uses."""
+        with shared_out() as threads:
+            alone = for_another_thread(work)
+            if threads == 1 or len(self.chunks) <= 1:
+                for chunk in self.chunks:
+                    alone(chunk)
+            else:
+                with ThreadPoolExecutor(min(threads, len(self.chunks))) as pool:
+                    list(pool.map(alone, self.chunks))
+
+    def in_batch(self, values: Tensor) -> Tensor:
+        """Values [B, ...] of the samples in `order`, as the batch has them."""
+        return torch.empty_like(values).index_copy_(0, self.order, values)
 
 
 def can_sort_fast(items: Tensor) -> bool:
@@ -34,57 +93,37 @@ def can_sort_fast(items: Tensor) -> bool:
     )
 
 
-def order_dtype(slots: int) -> torch.dtype:
-    """The smallest dtype for an index below `slots`."""
-    return torch.uint8 if slots <= 256 else torch.int16
+def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
+    """The chunk's part of items [B, N, D], as [b, D, n]."""
+    values = items.new_empty(len(chunk.rows), items.shape[2], chunk.count)
+    for place, row in enumerate(chunk.rows):  # torch is twice as fast at turning matrices one by one
+        values[place].copy_(items[row, :chunk.count].T)
+    return values
 
 
-def sort_chunk(items: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Sort each dimension of a few samples in descending order, padding last.
+def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
+    """The inverse of `read_chunk`: put values [b, D, n] into items [B, N, D]."""
+    for place, row in enumerate(chunk.rows):
+        items[row, :chunk.count].copy_(values[place].T)
+
+
+def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Sort each dimension of a few samples in descending order.
 
     Args:
-        items: float32 [b, N, D], finite.
-        padding: bool [b, N], True where a slot is padding; None if none is.
+        values: float32 [b, D, n], finite.
 
     Returns:
-        float32 [b, D, N], zeros in place of padding, and the index of each value among the items, [b, D, N]
-        of `order_dtype`.
+        float32 [b, D, n], and the place of each among the values, uint8 or int16 [b, D, n].
     """
-    slots = items.shape[1]
-    packed = items.transpose(1, 2).contiguous().neg().double()
-    if padding is not None:
-        packed.masked_fill_(padding.unsqueeze(1), BEHIND)
+    packed = values.neg().double()
     bits = packed.view(torch.int64)
-    bits |= torch.arange(slots)
+    bits |= torch.arange(values.shape[2])
     packed.numpy().sort(axis=-1)
-    ordered = packed.float().neg_()
-    if padding is not None:
-        ordered.masked_fill_(padding.unsqueeze(1), 0.0)
     # The conversion keeps the low bits alone, which is where the index is.
-    return ordered, bits.to(order_dtype(slots))
+    return packed.float().neg_(), bits.to(torch.uint8 if values.shape[2] <= 256 else torch.int16)
 
 
-def gather_chunk(items: Tensor, index: Tensor) -> Tensor:
-    """Items [b, N, D] in a known order, int64 [b, D, N], as [b, D, N]."""
-    return items.transpose(1, 2).contiguous().gather(2, index)
-
-
-def scatter_chunk(ordered: Tensor, index: Tensor) -> Tensor:
-    """The inverse of `gather_chunk`: [b, D, N] back to the items' places, [b, N, D]."""
-    return torch.empty_like(ordered).scatter_(2, index, ordered).transpose(1, 2)
-
-
-def in_chunks(work: Callable[[slice], None], items: Tensor) -> None:
-    """Call work with slices of the batch of items [B, N, D], on as many threads as torch uses."""
-    batch, slots, dim = items.shape
-    step = max(1, CHUNK // (slots * dim))
-    parts = [slice(start, min(start + step, batch)) for start in range(0, batch, step)]
-
-    with shared_out() as threads:
-        alone = for_another_thread(work)
-        if threads == 1 or len(parts) <= 1:
-            for part in parts:
-                alone(part)
-        else:
-            with ThreadPoolExecutor(min(threads, len(parts))) as pool:
-                list(pool.map(alone, parts))
+def unsort_chunk(ordered: Tensor, places: Tensor) -> Tensor:
+    """Values [b, D, n] in the order of `sort_chunk`, at their places, int64 [b, D, n], again."""
+    return torch.empty_like(ordered).scatter_(2, places, ordered)

@@ -9,14 +9,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pipeline.heads.pooling.cpu_sort import (
+    Chunk,
+    Chunks,
     can_sort_fast,
-    gather_chunk,
-    in_chunks,
-    order_dtype,
-    scatter_chunk,
+    read_chunk,
     sort_chunk,
+    unsort_chunk,
+    write_chunk,
 )
-from pipeline.heads.pooling.sort import padding_of, rows, sort_descending
+from pipeline.heads.pooling.sort import sort_descending
 
 
 def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
@@ -40,30 +41,31 @@ class SortedSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
-        batch, slots, dim = items.shape
-        pooled = items.new_empty(batch, dim)
-        order = torch.empty(batch, dim, slots, dtype=order_dtype(slots))
-        padding = padding_of(valid)
+        chunks = Chunks(valid, items.shape[2])
+        places: list[Any] = [None] * len(chunks.chunks)
+        pooled, weights = items.new_empty(items.shape[0], items.shape[2]), theta[chunks.order].unsqueeze(2)
 
-        def pool(part: slice) -> None:
-            ordered, order[part] = sort_chunk(items[part], rows(padding, part))
-            pooled[part] = (ordered @ theta[part].unsqueeze(2)).squeeze(2)
+        def pool(chunk: Chunk) -> None:
+            ordered, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
+            pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.count]).squeeze(2)
 
-        in_chunks(pool, items)
-        ctx.save_for_backward(items, valid, theta, order)
-        return pooled
+        chunks.each(pool)
+        ctx.chunks = chunks
+        ctx.save_for_backward(items, theta, *places)
+        return chunks.in_batch(pooled)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, valid, theta, order = ctx.saved_tensors
-        of_items, of_theta = torch.empty_like(items), torch.empty_like(theta)
+        items, theta, *places = ctx.saved_tensors
+        chunks, of_items, of_theta = ctx.chunks, torch.zeros_like(items), torch.zeros_like(theta)
+        of_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
 
-        def pull_back(part: slice) -> None:
-            index = order[part].long()
-            g = gradient[part].unsqueeze(2)
-            of_theta[part] = (g.transpose(1, 2) @ gather_chunk(items[part], index)).squeeze(1)
-            of_items[part] = scatter_chunk(g * theta[part].unsqueeze(1), index)
+        def pull_back(chunk: Chunk) -> None:
+            index, g = places[chunk.number].long(), of_pooled[chunk.part]
+            ordered = read_chunk(items, chunk).gather(2, index)
+            of_theta[chunk.part, :chunk.count] = (g @ ordered).squeeze(1)
+            write_chunk(of_items, chunk, unsort_chunk(g.transpose(1, 2) * weights[chunk.part, :, :chunk.count], index))
 
-        in_chunks(pull_back, items)
-        return of_items, None, of_theta.masked_fill_(~valid, 0.0)
+        chunks.each(pull_back)
+        return of_items, None, chunks.in_batch(of_theta)
