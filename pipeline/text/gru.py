@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import embedding_bag
 
 from pipeline.compute.threads import side_by_side
 from pipeline.text.packing import Packing
@@ -51,8 +52,8 @@ class ReadBoth(torch.autograd.Function):
         (states, *saved), (turned, *others) = side_by_side(
             lambda part: part[0].forward(words, part[1]), (onward, which), (rearward, which[packing.turned]))
         ctx.packing, ctx.short = packing, short
-        ctx.save_for_backward(words, which, *weights, *saved, *others)
-        return states.add_(turned[packing.turned]).mul_(0.5)
+        ctx.save_for_backward(words, which, *weights, states, *saved, turned, *others)
+        return states.add(turned[packing.turned]).mul_(0.5)
 
     @staticmethod
     @once_differentiable
@@ -76,38 +77,43 @@ class Direction:
     """The equations of torch.nn.GRU (Cho et al. 2014), over M packed places.
 
     r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', of the products a [M, 3 d] with
-    the word and b [M, 3 d] with the state before, h' [M, d].
+    the word and b [M, 3 d] with the state before, h' [M, d], which is zero at the first step.
     """
 
     def __init__(self, packing: Packing, short: torch.dtype, of_words: Tensor, of_state: Tensor, bias_words: Tensor,
                  bias_state: Tensor) -> None:
-        self.steps, self.dim, self.short = packing.steps, of_state.shape[1], short
+        self.packing, self.dim, self.short = packing, of_state.shape[1], short
         self.of_words, self.of_state = of_words.to(short), of_state.to(short)
         self.bias_words, self.bias_state = bias_words, bias_state
 
-    def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The states [M, d]; and for the way back the gates r, z, n [M, 3 d], b_n and h' [M, d]."""
+    def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The states [M, d]; and for the way back the gates r, z, n [M, 3 d] and b_n [M, d]."""
         d = self.dim
         bias = torch.cat([self.bias_words[:2 * d] + self.bias_state[:2 * d], self.bias_words[2 * d:]])
         gates = (words.to(self.short) @ self.of_words.T + bias).index_select(0, which)
-        states, before, inner = (words.new_empty(len(which), d) for _ in range(3))
-        state = words.new_zeros(self.steps[0].stop, d)
-        for step in self.steps:
-            before[step] = state = state[:step.stop - step.start]
-            product = state.to(self.short) @ self.of_state.T
-            r, z = gates[step, :2 * d].add_(product[:, :2 * d]).sigmoid_().split(d, dim=1)
-            torch.add(product[:, 2 * d:], self.bias_state[2 * d:], out=inner[step])
+        states, inner = (words.new_empty(len(which), d) for _ in range(2))
+        state = words.new_zeros(self.packing.captions, d)
+        for step in self.packing.steps:
+            state = state[:step.stop - step.start]
+            if step.start:
+                product = state.to(self.short) @ self.of_state.T
+                gates[step, :2 * d].add_(product[:, :2 * d])
+                torch.add(product[:, 2 * d:], self.bias_state[2 * d:], out=inner[step])
+            else:
+                inner[step] = self.bias_state[2 * d:]
+            r, z = gates[step, :2 * d].sigmoid_().split(d, dim=1)
             candidate = gates[step, 2 * d:].addcmul_(r, inner[step]).tanh_()
             state = torch.lerp(candidate, state, z, out=states[step])
-        return states, gates, inner, before
+        return states, gates, inner
 
-    def backward(self, words: Tensor, which: Tensor, gradient: Tensor, gates: Tensor, inner: Tensor, before: Tensor
+    def backward(self, words: Tensor, which: Tensor, gradient: Tensor, states: Tensor, gates: Tensor, inner: Tensor
                  ) -> tuple[Tensor, ...]:
         """The gradients by the words [U, W] and the four weights. gradient: [M, d] by the states; it is used up."""
         d = self.dim
         of_b, of_a_n = (gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d))
+        before = torch.cat([states.new_zeros(self.packing.captions, d), states.index_select(0, self.packing.before)])
         carried = gradient.new_zeros(0, d)
-        for step in reversed(self.steps):
+        for step in reversed(self.packing.steps):
             here = gradient[step]
             here[:len(carried)] += carried
             r, z, n = gates[step].split(d, dim=1)
@@ -120,10 +126,19 @@ class Direction:
             of_a_n[step] = of_n
             for place, part in enumerate((of_r, of_z, of_inner)):
                 of_b[step, place * d:(place + 1) * d] = part
-            carried = here.mul_(z).add_(of_b[step] @ self.of_state)
-        of_a = of_b.new_zeros(len(words), 3 * d)  # a_r and b_r have one gradient, a_z and b_z as well
-        of_a[:, :2 * d].index_add_(0, which, of_b[:, :2 * d])
-        of_a[:, 2 * d:].index_add_(0, which, of_a_n)
-        products = of_a @ self.of_words, of_a.T @ words.to(self.short), of_b.T @ before.to(self.short)
+            if step.start:
+                carried = here.mul_(z).add_(of_b[step] @ self.of_state)
+        # a_r and b_r have one gradient, a_z and b_z as well
+        of_a = torch.cat([_sum_by_word(of_b, which, len(words))[:, :2 * d], _sum_by_word(of_a_n, which, len(words))], 1)
+        later = slice(self.packing.captions, None)
+        products = (of_a @ self.of_words, of_a.T @ words.to(self.short),
+                    of_b[later].T @ before[later].to(self.short))
         biases = of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype)
         return (*(product.to(gates.dtype) for product in products), *biases)
+
+
+def _sum_by_word(values: Tensor, which: Tensor, words: int) -> Tensor:
+    """Add up the rows [M, w] of the same word: [U, w], each word at some place. `index_add_` takes three times as long."""
+    order = which.argsort(stable=True)
+    firsts = torch.searchsorted(which[order], torch.arange(words))
+    return embedding_bag(order, values, firsts, mode="sum")

@@ -23,6 +23,17 @@ class Packing:
     places: Tensor
     turned: Tensor
 
+    @property
+    def captions(self) -> int:
+        """B."""
+        return self.steps[0].stop
+
+    @property
+    def before(self) -> Tensor:
+        """int64 [M - B], the packed row of the word before, of all but the captions' first words."""
+        return torch.cat([torch.arange(last.start, last.start + step.stop - step.start)
+                          for last, step in pairwise(self.steps)] or [torch.arange(0)])
+
     @classmethod
     def of(cls, lengths: Tensor, width: int) -> Packing:
         """Of captions of these lengths, int64 [B] from 1 to T, on the CPU. width: T."""

@@ -55,8 +55,8 @@ def test_chunks_hold_every_sample_once_and_no_padding(slots: int) -> None:
     again = torch.zeros_like(items)
     for chunk in chunks.chunks:
         values = read_chunk(items, chunk)
-        assert list(values.shape) == [len(chunk.rows), 24, chunk.count]
-        assert set(valid.sum(1)[chunk.rows].tolist()) == {chunk.count}
+        assert list(values.shape) == [len(chunk.rows), 24, chunk.items]
+        assert set(valid.sum(1)[chunk.rows].tolist()) == {chunk.items}
         write_chunk(again, chunk, values)
     assert torch.equal(again, items)
     assert torch.equal(chunks.in_batch(items[chunks.order]), items)

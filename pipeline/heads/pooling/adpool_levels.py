@@ -62,7 +62,7 @@ class BothLevels(torch.autograd.Function):
             u, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
             greatest, v = below_greatest(u)
             weights = (weight @ v).softmax(1)
-            theta[part, :chunk.count] = weights
+            theta[part, :chunk.items] = weights
             token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
             delta = v.exp()
             total[part] = delta.sum(2)
@@ -85,7 +85,7 @@ class BothLevels(torch.autograd.Function):
         def pull_back(chunk: Chunk) -> None:
             part, index = chunk.part, places[chunk.number].long()
             _, v = below_greatest(read_chunk(items, chunk).gather(2, index))
-            g, weights = of_token[part], theta[part, :chunk.count]
+            g, weights = of_token[part], theta[part, :chunk.items]
             of_theta = (g.unsqueeze(1) @ v).squeeze(1)
             s = weights * (of_theta - (weights * of_theta).sum(1, keepdim=True))
             of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0

@@ -32,13 +32,13 @@ class Chunk(NamedTuple):
         number: the chunk's position among all chunks.
         part: the samples' positions when samples are ordered by their number of items.
         rows: the samples' rows in the batch, [b].
-        count: n.
+        items: n.
     """
 
     number: int
     part: slice
     rows: list[int]
-    count: int
+    items: int
 
 
 class Chunks:
@@ -95,16 +95,16 @@ def can_sort_fast(items: Tensor) -> bool:
 
 def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
     """The chunk's part of items [B, N, D], as [b, D, n]."""
-    values = items.new_empty(len(chunk.rows), items.shape[2], chunk.count)
+    values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items)
     for place, row in enumerate(chunk.rows):  # torch is twice as fast at turning matrices one by one
-        values[place].copy_(items[row, :chunk.count].T)
+        values[place].copy_(items[row, :chunk.items].T)
     return values
 
 
 def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
     """The inverse of `read_chunk`: put values [b, D, n] into items [B, N, D]."""
     for place, row in enumerate(chunk.rows):
-        items[row, :chunk.count].copy_(values[place].T)
+        items[row, :chunk.items].copy_(values[place].T)
 
 
 def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:

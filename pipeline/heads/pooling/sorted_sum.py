@@ -47,7 +47,7 @@ class SortedSum(torch.autograd.Function):
 
         def pool(chunk: Chunk) -> None:
             ordered, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
-            pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.count]).squeeze(2)
+            pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.items]).squeeze(2)
 
         chunks.each(pool)
         ctx.chunks = chunks
@@ -64,8 +64,8 @@ class SortedSum(torch.autograd.Function):
         def pull_back(chunk: Chunk) -> None:
             index, g = places[chunk.number].long(), of_pooled[chunk.part]
             ordered = read_chunk(items, chunk).gather(2, index)
-            of_theta[chunk.part, :chunk.count] = (g @ ordered).squeeze(1)
-            write_chunk(of_items, chunk, unsort_chunk(g.transpose(1, 2) * weights[chunk.part, :, :chunk.count], index))
+            of_theta[chunk.part, :chunk.items] = (g @ ordered).squeeze(1)
+            write_chunk(of_items, chunk, unsort_chunk(g.transpose(1, 2) * weights[chunk.part, :, :chunk.items], index))
 
         chunks.each(pull_back)
         return of_items, None, chunks.in_batch(of_theta)
