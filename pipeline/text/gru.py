@@ -138,7 +138,7 @@ class Direction:
 
 
 def _sum_by_word(values: Tensor, which: Tensor, words: int) -> Tensor:
-    """Add up the rows [M, w] of the same word: [U, w], each word at some place. `index_add_` takes three times as long."""
+    """Add up the rows [M, w] of each word: [U, w]. No word is without. `index_add_` is three times slower."""
     order = which.argsort(stable=True)
     firsts = torch.searchsorted(which[order], torch.arange(words))
     return embedding_bag(order, values, firsts, mode="sum")
