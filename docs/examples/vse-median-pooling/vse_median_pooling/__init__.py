@@ -1,0 +1,1 @@
+"""A pooling and a reader of annotations for vse-pipeline."""

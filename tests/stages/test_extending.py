@@ -1,0 +1,77 @@
+"""The example of docs/extending.md: built, installed, and used by the commands like what is built in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from installing import ROOT, install
+
+EXAMPLE = ROOT / "docs" / "examples" / "vse-median-pooling"
+TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("example") / "site"
+    install(EXAMPLE, target)
+    return target
+
+
+def pipeline(site: Path, *arguments: str | Path) -> str:
+    """Run a command with the example installed; what it printed."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run([sys.executable, "-m", "stages.cli", *map(str, arguments)], env=environment, text=True,
+                         capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def test_a_head_with_the_examples_pooling(site: Path, project: Path) -> None:
+    changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
+    arguments = ("train", "--feature", "region", "--pooling", "median", "--root", project, "--params",
+                 ROOT / "params.yaml", *changes)
+    assert "RSUM" in pipeline(site, *arguments)
+    head = project / "heads" / "sample" / "vse2ad-median-region-bigru-s0"
+    assert {"vse_median_pooling.median", "pipeline.heads.pooling.base"} <= json.loads(
+        (head / "code.json").read_text(encoding="utf-8")).keys()
+    module = site / "vse_median_pooling" / "median.py"
+    module.write_text(module.read_text(encoding="utf-8").replace(".mean(dim=0)", ".amax(dim=0)"), encoding="utf-8")
+    assert "other code (vse_median_pooling.median)" in pipeline(site, *arguments)
+
+
+def test_the_examples_reader(site: Path, corpus: Path, tmp_path: Path) -> None:
+    files = sorted(path.name for path in (corpus / "images").iterdir())
+    lines = [f"{file}\tA scene of number {number}.\ttest" for number, file in enumerate(files)]
+    (tmp_path / "captions.tsv").write_text("\n".join(lines), encoding="utf-8")
+    printed = pipeline(site, "manifest", "mine", "--images", corpus / "images", "--annotations",
+                       tmp_path / "captions.tsv", "--root", tmp_path)
+    assert f"{len(files)} images (test {len(files)})" in printed
+
+
+def test_the_example_pools_medians(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXAMPLE)
+    from vse_median_pooling.median import MedianPool
+
+    items = torch.tensor([[[1.0], [9.0], [2.0], [5.0]], [[1.0], [7.0], [3.0], [99.0]]])
+    assert MedianPool(1)(items, torch.tensor([4, 3])).flatten().tolist() == [3.5, 3.0]
+
+
+def test_the_page_shows_what_the_example_holds() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert shown.strip() in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_group() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    tables = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "pipeline").rglob("*.py"))
+    kinds = set(re.findall(r'^\}, "(\w+)"\)$', tables, re.MULTILINE))
+    assert len(kinds) >= 8
+    assert kinds == set(re.findall(r"^\| `vse_pipeline\.(\w+)` \|", page, re.MULTILINE))
