@@ -37,10 +37,10 @@ PARAMS = Path(__file__).parents[1] / "params.yaml"
 
 
 def job(scenes: Manifest, store: Path, engine: tuple[str, dict[str, Any]], runtime: Runtime,
-        batch: int = BATCH) -> extraction.Job:
+        batch: int = BATCH) -> extraction.ExtractionJob:
     """An extraction of all scenes, two batches a shard."""
-    return extraction.Job(scenes, scenes.images_folder, store, extraction.Engine.of(*engine, runtime), batch,
-                          shard_images=2 * batch)
+    return extraction.ExtractionJob(scenes, scenes.images_folder, store, extraction.EngineSpec.of(*engine, runtime),
+                                    batch, shard_images=2 * batch)
 
 
 def pixels(scenes: Manifest, network: Network, size: int, batch: int = BATCH) -> list[torch.Tensor]:

@@ -75,10 +75,10 @@ def extraction_of(device: str, precision: str, sizes: Sizes, folder: Path, repea
     engine = ("grid", {**EFFICIENTNET, "image_size": sizes.side, "grid": min(8, sizes.side // 32)})
     stores = (folder / f"{precision}{count}.zarr" for count in range(repeats + 1))
 
-    def made(store: Path) -> extraction.Job:
+    def made(store: Path) -> extraction.ExtractionJob:
         return job(scenes, store, engine, Runtime(device, precision), sizes.batch)
 
-    network = worker.load(made(folder).engine).network  # type: ignore[attr-defined]
+    network = worker.load_engine(made(folder).engine).network  # type: ignore[attr-defined]
     batches = [batch.to(device) for batch in pixels(scenes, network, sizes.side, sizes.batch)]
 
     @torch.inference_mode()

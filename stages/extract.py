@@ -85,13 +85,13 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
 
 
 def _request(layout: Layout, settings: Settings, dataset: str, store: Path, feature: str,
-             changes: dict[str, Any]) -> extraction.Request:
+             changes: dict[str, Any]) -> extraction.ExtractionRequest:
     """The settings with the command line's changes."""
     chosen = settings.engine_of(dataset, feature)
     name = changes["engine"] or chosen.engine
     own_options = chosen.options if name == chosen.engine else {}
     extract = _extract(settings, changes)
-    return extraction.Request(layout.manifest(dataset), store, name, own_options,
+    return extraction.ExtractionRequest(layout.manifest(dataset), store, name, own_options,
                               Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
                               extract.model_dump(include={"shard_images", "compressor", "dtype"}))
 
@@ -101,14 +101,15 @@ def _extract(settings: Settings, changes: dict[str, Any]) -> Extract:
                                                if key in type(settings.extract).model_fields and value is not None})
 
 
-def _job(settings: Settings, manifest: Manifest, images: Path | None, request: extraction.Request,
-         changes: dict[str, Any]) -> tuple[extraction.Job, int]:
+def _job(settings: Settings, manifest: Manifest, images: Path | None, request: extraction.ExtractionRequest,
+         changes: dict[str, Any]) -> tuple[extraction.ExtractionJob, int]:
     """What is to be done, and by how many workers."""
     extract = _extract(settings, changes)
-    engine = extraction.Engine.of(request.engine, request.options, request.runtime)
-    job = extraction.Job(manifest, images or manifest.images_folder, request.store, engine, extract.batch_size,
-                         extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
-                         changes["if_changed"], changes["retry_failed"], changes["same_features"])
+    engine = extraction.EngineSpec.of(request.engine, request.options, request.runtime)
+    job = extraction.ExtractionJob(manifest, images or manifest.images_folder, request.store, engine,
+                                   extract.batch_size, extract.shard_images, extract.compressor, extract.dtype,
+                                   extract.on_error, changes["if_changed"], changes["retry_failed"],
+                                   changes["same_features"])
     return job, extract.workers
 
 

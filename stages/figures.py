@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
     from pipeline.report.heads import read_heads
     from pipeline.settings import Settings
-    from pipeline.store.layout import describe
+    from pipeline.store.layout import read_header
     from stages import scored
 
 
@@ -72,7 +72,7 @@ def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[fi
     run = settings.run
     unreadable: list[str] = []
     stores = {feature: layout.features(run.dataset, feature) for feature in FEATURES}
-    items = {feature: describe(path)[0].items for feature, path in stores.items() if path.exists()}
+    items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     heads = read_heads(layout.head(run.dataset, ""), scored.names(settings, FEATURES), unreadable.append)
     title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset).title)

@@ -35,7 +35,8 @@ def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> di
              if (path := layout.similarity(dataset, name)).exists()}
     if found:
         record.refuse_stale(found, lambda head: layout.head(dataset, head))
-    if unknown := results.told(layout.metrics, results.refuse_edited(layout.metrics, metrics, layout.similarity)):
+    older = results.refuse_edited(layout.metrics, metrics, layout.similarity)
+    if unknown := results.not_recorded(layout.metrics, older):
         click.echo(unknown, err=True)
     return found
 

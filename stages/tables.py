@@ -30,10 +30,11 @@ def command(layout: Layout, settings: Settings, delta: bool) -> None:
     Example: pipeline tables --delta
     """
     measured = read_json(layout.metrics, "evaluate")
-    if unknown := results.told(layout.metrics, results.refuse_edited(layout.metrics, measured, layout.similarity)):
+    older = results.refuse_edited(layout.metrics, measured, layout.similarity)
+    if unknown := results.not_recorded(layout.metrics, older):
         click.echo(unknown, err=True)
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
-    learned = synthetic.whole(read_json(layout.synthetic, "synthetic")) if layout.synthetic.exists() else []
+    learned = synthetic.complete_rows(read_json(layout.synthetic, "synthetic")) if layout.synthetic.exists() else []
     built = {name: tables.build(name, measured, delta, timed, learned) for name in settings.tables}
     with updating(layout.tables, built) as making:
         for name, table in built.items():

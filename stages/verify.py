@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline.extractors import Runtime
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.store import describe, exclusive, ledger, verify
+    from pipeline.store import exclusive, ledger, read_header, verify
 
 
 @click.command
@@ -38,7 +38,7 @@ def command(layout: Layout, settings: Settings, store: Path, repair: bool, forge
     """
     if repair and forget:
         raise InputError("give --repair or --forget")
-    shards = describe(store)[0].shards
+    shards = read_header(store)[0].shards
     damaged = []
     for shard, found in tqdm(verify.verify(store), total=shards, unit="shard", desc="verify"):
         for fault in found:
@@ -60,7 +60,7 @@ def _repair(layout: Layout, settings: Settings, store: Path, damaged: list[int],
     """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
     try:
         job = _job(layout, settings, store, images)
-        worker.describe(job.engine)
+        worker.describe_engine(job.engine)
     except InputError as error:
         raise InputError(f"{store}: its {len(damaged)} damaged shards cannot be made again from here ({error}); "
                          "--forget drops them, so that the command that made the store makes them again") from None
@@ -76,9 +76,9 @@ def _forget(store: Path, damaged: list[int]) -> None:
             ledger.erase(store, shard)
 
 
-def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -> extraction.Job:
+def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
     """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
-    sizes, made_from = describe(store)
+    sizes, made_from = read_header(store)
     try:
         name, dataset = made_from["engine"], made_from["dataset"]
         options, precision = made_from["settings"], made_from["precision"]
@@ -88,6 +88,7 @@ def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -
     # OpenVINO computes on the CPU, wherever the settings would have torch compute.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
         else Runtime(settings.extract.device, precision, products=settings.compute.products)
-    engine = extraction.Engine.of(name, options, runtime)
-    return extraction.Job(manifest, images or manifest.images_folder, store, engine, settings.extract.batch_size,
-                          sizes.shard_images, sizes.compressor, sizes.dtype, "skip")
+    engine = extraction.EngineSpec.of(name, options, runtime)
+    return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
+                                    settings.extract.batch_size, sizes.shard_images, sizes.compressor, sizes.dtype,
+                                    "skip")

@@ -43,18 +43,20 @@ def scenes(corpus: Path) -> Manifest:
 
 
 @pytest.fixture
-def job(scenes: Manifest, tmp_path: Path) -> extraction.Job:
+def job(scenes: Manifest, tmp_path: Path) -> extraction.ExtractionJob:
     """Grid features of the scenes by a tiny untrained network, five images a shard."""
-    engine = extraction.Engine.of("grid", {**TINY_CNN, "grid": 2}, Runtime())
-    return extraction.Job(scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4, shard_images=5)
+    engine = extraction.EngineSpec.of("grid", {**TINY_CNN, "grid": 2}, Runtime())
+    return extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4,
+                                    shard_images=5)
 
 
 @pytest.fixture(scope="session")
 def store(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> FeatureStore:
     """The same features, extracted once for all tests that only read them."""
     path = tmp_path_factory.mktemp("store") / "region.zarr"
-    engine = extraction.Engine.of("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
-    extraction.extract(extraction.Job(scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10))
+    engine = extraction.EngineSpec.of("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
+    job = extraction.ExtractionJob(scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10)
+    extraction.extract(job)
     return FeatureStore(path)
 
 

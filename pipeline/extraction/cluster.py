@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import InputError
 from pipeline.extraction import worker
-from pipeline.extraction.job import OnImages, Task
+from pipeline.extraction.extraction_job import OnImages, Task
 from pipeline.store import ledger
 
 if TYPE_CHECKING:
@@ -21,17 +21,36 @@ Result = TypeVar("Result")
 AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits for the next
 
 
-class Workers:
-    """The workers of a dask client; one that dies has its shard done by another."""
+class DaskExecutor:
+    """Runs tasks on the workers of a dask client. If a worker dies, another one repeats its shard.
+
+    Args:
+        client: A connected client.
+    """
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function on a worker.
+
+        Args:
+            function: Any function that can be pickled.
+            *arguments: Its arguments.
+
+        Returns:
+            Its result.
+        """
         result: Result = self._wait(self.client.submit(function, *arguments, pure=False))
         return result
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
+        """Run tasks on all workers.
+
+        Args:
+            tasks: The tasks.
+            on_images: Called with the number of images written since the last call.
+        """
         from distributed import as_completed
 
         waiting = iter(tasks)
@@ -65,10 +84,16 @@ class Workers:
             raise InputError("the dask cluster went away; run again to resume") from None
 
 
-def run(task: Task) -> list[ledger.Entry]:
-    """What a worker does: one shard, left at the next batch when its run was interrupted or has died.
+def run(task: Task) -> list[ledger.LedgerEntry]:
+    """Extract one shard on a worker. It stops at the next batch when its run was interrupted or has died.
 
     Dask then takes the task back, but cannot stop a thread.
+
+    Args:
+        task: The shard.
+
+    Returns:
+        Its ledger entry.
     """
     from distributed import get_worker
 
@@ -83,8 +108,16 @@ def run(task: Task) -> list[ledger.Entry]:
 
 
 @contextmanager
-def local(workers: int, threads: int | None = None) -> Iterator[Workers]:
-    """`workers` processes on this machine with so many threads each (default: the cores shared out among them)."""
+def local(workers: int, threads: int | None = None) -> Iterator[DaskExecutor]:
+    """Start worker processes on this machine.
+
+    Args:
+        workers: How many.
+        threads: Threads of each; by default the cores are divided among them.
+
+    Yields:
+        What runs tasks on them.
+    """
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 
@@ -101,14 +134,22 @@ def local(workers: int, threads: int | None = None) -> Iterator[Workers]:
     with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
                        silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):
         client.register_plugin(Threads())
-        yield Workers(client)
+        yield DaskExecutor(client)
 
 
 @contextmanager
-def running(address: str, timeout: float = 10) -> Iterator[Workers]:
-    """A cluster whose scheduler listens at `address`; its workers see the same files and have one thread each.
+def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
+    """Connect to a running cluster, whose workers must see the same files and have one thread each.
 
-    timeout: seconds to wait for it, and then for its first worker. Raises InputError where none answers.
+    Args:
+        address: Where its scheduler listens.
+        timeout: Seconds to wait for the scheduler, and then for its first worker.
+
+    Yields:
+        What runs tasks on it.
+
+    Raises:
+        InputError: If none answers.
     """
     from distributed import Client
 
@@ -121,4 +162,4 @@ def running(address: str, timeout: float = 10) -> Iterator[Workers]:
             client.wait_for_workers(1, timeout=timeout)
         except TimeoutError:
             raise InputError(f"the dask scheduler at {address} has no worker; start one and run again") from None
-        yield Workers(client)
+        yield DaskExecutor(client)

@@ -1,4 +1,4 @@
-"""Prepare the store, hand out the tasks, write the failures."""
+"""Extract: prepare the store, hand out the tasks, write the failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import InputError, InputWarning
 from pipeline.extraction import worker
-from pipeline.extraction.job import Description, Job, OnImages, Task
+from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
 from pipeline.files import code
 from pipeline.store import StoreError, exclusive, prepare, survey, write_failures
@@ -17,69 +17,113 @@ from pipeline.store import StoreError, exclusive, prepare, survey, write_failure
 Result = TypeVar("Result")
 
 
-class Place(Protocol):
-    """Where the work is done."""
+class Executor(Protocol):
+    """Runs functions and tasks in some process."""
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """function(*arguments), there."""
+        """Call a function there.
+
+        Args:
+            function: Any function that can be pickled.
+            *arguments: Its arguments.
+
+        Returns:
+            Its result.
+        """
         ...
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
-        """Do the tasks; on_images is told how many images are written, each time some are."""
+        """Run tasks there.
+
+        Args:
+            tasks: The tasks.
+            on_images: Called with the number of images written since the last call.
+        """
         ...
 
 
-class Here:
-    """This process."""
+class InProcess:
+    """Runs in this process."""
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function.
+
+        Args:
+            function: Any function.
+            *arguments: Its arguments.
+
+        Returns:
+            Its result.
+        """
         return function(*arguments)
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
+        """Run tasks one after another.
+
+        Args:
+            tasks: The tasks.
+            on_images: Called with the number of images written since the last call.
+        """
         worker.run(tasks, on_images)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an extraction came to: images newly extracted, those failed in the whole store, with the reason."""
+class ExtractionOutcome:
+    """The outcome of an extraction.
+
+    Attributes:
+        extracted: How many images were extracted now.
+        failed: Row -> reason, of all failed images of the store.
+    """
 
     extracted: int
     failed: dict[int, str]
 
 
-def extract(job: Job, place: Place | None = None, on_start: OnImages = lambda count: None,
-            on_images: OnImages = lambda count: None) -> Outcome:
-    """Write what is missing of a feature store; a finished one is left as it is.
+def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,
+            on_images: OnImages = lambda count: None) -> ExtractionOutcome:
+    """Write what is missing of a feature store. A finished store is left unchanged.
 
-    place: where (default: this process). on_start is told how many images are to be done, on_images each time some
-    are. Raises InputError for bad images, StoreError for a store that is another's.
+    Args:
+        job: What is extracted.
+        executor: Where; by default in this process.
+        on_start: Called once with the number of images to extract.
+        on_images: Called with the number of images written since the last call.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        InputError: If an image cannot be used and such are not skipped.
+        StoreError: If the store holds other features.
     """
-    place = place or Here()
+    executor = executor or InProcess()
     with exclusive(job.store):
-        job, engine = job.settled(place.call(worker.describe, job.engine))
+        job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
         layout, images = job.layout(engine), job.manifest.images
-        _settle_code(job, engine)
+        _check_code(job, engine)
         pending = prepare(job.store, layout, job.fingerprint(engine), images["image_id"].to_numpy(),
                           images["bytes"].to_numpy(), job.if_changed, job.retry_failed)
         if len(pending) == layout.shards:  # nothing in the store is of other code
             code.write(job.store, made_by(job.engine.name))
         total = sum(len(layout.rows(shard)) for shard in pending)
         on_start(total)
-        place.run(job.tasks(engine, pending), on_images)
+        executor.run(job.tasks(engine, pending), on_images)
         failed = write_failures(job.store, layout, images["file"].tolist())
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(f"{job.store}: {len(failed)} images failed in an earlier run, the first "
                          f"{images['file'][row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
-    return Outcome(total, failed)
+    return ExtractionOutcome(total, failed)
 
 
-def _settle_code(job: Job, engine: Description) -> None:
-    """What becomes of a store that fits in all but the code that made it.
+def _check_code(job: ExtractionJob, engine: EngineDescription) -> None:
+    """Compare the code that made a store, which agrees in all other respects, with the code of today.
 
-    Raises StoreError where it would be replaced if it did not fit: days of extraction are not thrown away for a change
-    that may not touch a value, and the store is not passed off as the new code's either.
+    Raises:
+        StoreError: If the store would have to be replaced. Days of extraction are not discarded for a change of code
+            that may not affect a value, and the store is not recorded as made by the new code either.
     """
     now, images = made_by(job.engine.name), job.manifest.images
     differ = code.changed(job.store, now) if job.store.exists() else []

@@ -1,4 +1,4 @@
-"""What an extraction is asked for, told without loading the network."""
+"""The request for an extraction, which can be compared with a finished store without loading the network."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
 
 
 @dataclass(frozen=True)
-class Request:
+class ExtractionRequest:
     """An extraction by its settings.
 
-    Args:
-        manifest: its file.
-        store: where the features go.
-        engine: a key of `ENGINES`.
-        options: of the engine, as the settings have them.
-        runtime: where the network runs.
-        kept: how features are kept: shard_images, compressor, dtype.
+    Attributes:
+        manifest: The manifest's file.
+        store: Where the features go.
+        engine: A key of `ENGINES`.
+        options: The engine's settings.
+        runtime: Where and how the network runs.
+        kept: How features are stored: shard_images, compressor, dtype.
     """
 
     manifest: Path
@@ -38,7 +38,11 @@ class Request:
     kept: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any] | None:
-        """All that the store depends on; None where the weights can only be told by loading them."""
+        """Collect all that the store depends on.
+
+        Returns:
+            JSON values; None if the weights are only known after loading them.
+        """
         options = {**PRESETS.get(self.engine, {}), **self.options}
         try:
             name = options["weights"]
@@ -53,7 +57,11 @@ class Request:
                 "libraries": {library: version(library) for library in LIBRARIES}}
 
     def is_done(self) -> bool:
-        """Whether the store holds all images, none failed, made for the same request by the same code."""
+        """Compare the request with the store.
+
+        Returns:
+            Whether the store holds all images, none failed, made for the same request by the same code.
+        """
         if not (self.store / asked.FILE).exists():
             return False
         request = self.as_json()
@@ -62,5 +70,12 @@ class Request:
 
 
 def made_by(engine: str) -> dict[str, str]:
-    """The modules that make an engine's features, with their digests."""
+    """Digest the code that makes an engine's features.
+
+    Args:
+        engine: A key of `ENGINES`.
+
+    Returns:
+        Module -> digest.
+    """
     return code.of([ENGINES.module(engine), "pipeline.files.images"], ROOMS)

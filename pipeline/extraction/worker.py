@@ -1,4 +1,4 @@
-"""How a process does tasks: while the network runs on one batch, the next are decoded and the last shard is written."""
+"""Run tasks in a process: while the network computes one batch, the next are decoded and the last shard is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from pipeline import extractors
 from pipeline.compute import half, products
 from pipeline.errors import InputError
-from pipeline.extraction.job import Description, Engine, OnImages, Task
+from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extractors import Items
 from pipeline.files import images
 from pipeline.manifest.table import NO_FILE
@@ -28,49 +28,63 @@ LANES = 2  # of a GPU: while one batch is copied there or its features back, the
 AHEAD = 2  # batches decoded beyond those that the network has
 
 _loading = threading.Lock()
-_loaded: list[tuple[Engine, extractors.Extractor]] = []  # the last one
+_loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
 
 
-def load(engine: Engine) -> extractors.Extractor:
-    """The engine with its weights, loaded once a process."""
+def load_engine(engine: EngineSpec) -> extractors.Extractor:
+    """Load an engine with its weights, once in a process.
+
+    Args:
+        engine: How to build it.
+
+    Returns:
+        The engine.
+    """
     with _loading:
-        if not _loaded or engine not in (_loaded[0][0], _settled(*_loaded[0])):
+        if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
             products.apply(engine.runtime.products)
             _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
         return _loaded[0][1]
 
 
-def _settled(asked: Engine, extractor: extractors.Extractor) -> Engine:
+def _with_backend(asked: EngineSpec, extractor: extractors.Extractor) -> EngineSpec:
     """What was asked for, with the backend that it got."""
     return replace(asked, runtime=replace(asked.runtime, backend=extractor.backend))
 
 
-def describe(engine: Engine) -> Description:
-    """What the loaded engine says of itself."""
-    extractor = load(engine)
-    return Description(**{field.name: getattr(extractor, field.name) for field in fields(Description)})
+def describe_engine(engine: EngineSpec) -> EngineDescription:
+    """Load an engine and read its attributes.
+
+    Args:
+        engine: How to build it.
+
+    Returns:
+        Its attributes.
+    """
+    extractor = load_engine(engine)
+    return EngineDescription(**{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)})
 
 
 def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
-        wanted: Callable[[], bool] = lambda: True) -> list[ledger.Entry]:
-    """Extract shards and write each when it is whole.
+        wanted: Callable[[], bool] = lambda: True) -> list[ledger.LedgerEntry]:
+    """Extract shards and write each one when it is complete.
 
     Args:
-        tasks: the shards.
-        on_images: told how many images are written.
-        wanted: asked before each batch whether anybody still waits for the shards.
+        tasks: The shards.
+        on_images: Called with the number of images written since the last call.
+        wanted: Called before each batch; False ends the run.
 
     Returns:
         The shards' ledger entries.
 
     Raises:
-        InputError: for an image that cannot be decoded, unless such are skipped, for one that is missing or not the
-            manifest's, and where the shards are no longer wanted.
+        InputError: For an image that cannot be decoded, unless such are skipped, for one that is missing or not the
+            manifest's, and if the shards are no longer wanted.
     """
-    entries: list[ledger.Entry] = []
+    entries: list[ledger.LedgerEntry] = []
     with ThreadPoolExecutor(1) as writer, closing(_extracted(tasks)) as extracted:
-        writing: Future[ledger.Entry] | None = None
+        writing: Future[ledger.LedgerEntry] | None = None
         for shard in _shards(_while(wanted, extracted)):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
@@ -80,7 +94,7 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
     return entries
 
 
-def _written(writing: Future[ledger.Entry], on_images: OnImages) -> ledger.Entry:
+def _written(writing: Future[ledger.LedgerEntry], on_images: OnImages) -> ledger.LedgerEntry:
     entry = writing.result()
     on_images(entry.images)
     return entry
@@ -104,7 +118,7 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
     if first is None:
         return
     engine = first[0].engine
-    load(engine)
+    load_engine(engine)
     decoding, computing = _threads(engine.runtime.device)
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
     with (ThreadPoolExecutor(decoding) as decoders,
@@ -138,14 +152,14 @@ def _own_stream(device: str) -> None:
         gpu.set_stream(gpu.Stream(device))
 
 
-def _features(engine: Engine, decoding: list[Future[Decoded]]) -> list[Extracted]:
+def _features(engine: EngineSpec, decoding: list[Future[Decoded]]) -> list[Extracted]:
     """A batch's features, or the reason why an image has none."""
     decoded = [future.result() for future in decoding]
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
     try:
-        items = iter(load(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good]))
+        items = iter(load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good]))
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None
@@ -186,10 +200,20 @@ def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
     shard.fail(row, reason)
 
 
-def decode(path: Path, size: int, engine: Engine) -> Decoded:
-    """An image as the engine takes it, with its width and height and its file's checksum, or why it cannot be.
+def decode(path: Path, size: int, engine: EngineSpec) -> Decoded:
+    """Read and preprocess an image.
 
-    Raises InputError where the file is missing or has another size in bytes than the manifest says.
+    Args:
+        path: Its file.
+        size: The file's size in bytes, by the manifest.
+        engine: Whose preprocessing is used.
+
+    Returns:
+        The engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
+        decoded.
+
+    Raises:
+        InputError: If the file is missing or has another size.
     """
     try:
         content = path.read_bytes()
@@ -202,6 +226,6 @@ def decode(path: Path, size: int, engine: Engine) -> Decoded:
         raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest anew")
     try:
         image = images.decode(path, content)
-        return load(engine).prepare(image), image.size, ledger.checksum_of(content)
+        return load_engine(engine).prepare(image), image.size, ledger.checksum_of(content)
     except images.ImageError as error:
         return str(error)

@@ -11,7 +11,7 @@ from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.importers.import_job import ImportJob
-from pipeline.store import Layout, Shard, exclusive, prepare, write_failures, write_shard
+from pipeline.store import Shard, StoreLayout, exclusive, prepare, write_failures, write_shard
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _check_whole(job: ImportJob, source: FeatureSource) -> None:
                          + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
 
 
-def _shards(job: ImportJob, source: FeatureSource, layout: Layout, pending: list[int]) -> Iterator[Shard]:
+def _shards(job: ImportJob, source: FeatureSource, layout: StoreLayout, pending: list[int]) -> Iterator[Shard]:
     sizes = job.manifest.images["bytes"].to_numpy()
     for number in pending:
         shard = Shard.empty(layout, number)

@@ -11,7 +11,7 @@ from pipeline.importers.base import FeatureSource, OnFound
 from pipeline.importers.formats import FORMATS
 from pipeline.importers.sampling import sampled
 from pipeline.manifest import Manifest
-from pipeline.store import Layout
+from pipeline.store import StoreLayout
 
 VERSION = 1  # goes up by one when a change to the importers changes what a source becomes
 
@@ -95,7 +95,7 @@ class ImportJob:
                 "engine": f"import-{self.format}", "version": VERSION, "recipe": self.name(source),
                 "source": sampled(source.files), "weights": "unknown", "trained": True}
 
-    def layout(self, source: FeatureSource) -> Layout:
+    def layout(self, source: FeatureSource) -> StoreLayout:
         """Derive the store's layout; N is the largest number of items of an image.
 
         Args:
@@ -105,5 +105,5 @@ class ImportJob:
             The layout.
         """
         images = len(self.manifest.images)
-        return Layout(images, int(source.counts.max()), source.dimension, min(self.shard_images, images),
+        return StoreLayout(images, int(source.counts.max()), source.dimension, min(self.shard_images, images),
                       self.compressor, source.extras, self.dtype)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-ALIKE = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
+SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 """Digests that seeds of one system share -> what it means when they do not."""
 
 
 @dataclass(frozen=True)
-class Member:
+class HeadRecord:
     """An entry of `made_from["members"]`.
 
     features: the name of the engine's recipe. image, text: the networks behind either side by their names, see
@@ -32,7 +32,7 @@ class Member:
     published: bool = False
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Member:
+    def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
         """From a result. Raises KeyError or TypeError where it was scored before results said all this."""
         networks, settings = entry["networks"], entry["settings"]
         parts = networks["image"], networks["text"], settings
@@ -42,15 +42,15 @@ class Member:
             str(entry[key]) for key in ("head", "feature", "features", "store", "weights", "vocabulary"))
         return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")))
 
-    def differs(self, other: Member) -> list[str]:
+    def differs(self, other: HeadRecord) -> list[str]:
         """In what the two are no seeds of one system, e.g. `learning_rate 0.0005 and 0.001`; [] if they may be."""
-        said = [what for key, what in ALIKE.items() if getattr(self, key) != getattr(other, key)]
+        said = [what for key, what in SHARED_DIGESTS.items() if getattr(self, key) != getattr(other, key)]
         keys = list(dict.fromkeys((*self.settings, *other.settings)))
         return said + [f"{key} {self.settings.get(key)} and {other.settings.get(key)}" for key in keys
                        if self.settings.get(key) != other.settings.get(key)]
 
 
-def differences(mine: tuple[Member, ...], others: tuple[Member, ...]) -> str:
+def differences(mine: tuple[HeadRecord, ...], others: tuple[HeadRecord, ...]) -> str:
     """In what two systems, member by member, are no seeds of one; '' if they may be."""
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"

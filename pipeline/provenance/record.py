@@ -13,7 +13,7 @@ from pipeline import training
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.provenance.head_record import Member, differences
+from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.training import checkpoint
 
@@ -77,9 +77,9 @@ def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
                              "score them alike, or name only those that are")
 
 
-def _known(store: SimilarityStore) -> tuple[Member, ...] | None:
+def _known(store: SimilarityStore) -> tuple[HeadRecord, ...] | None:
     try:
-        return tuple(Member.of(entry) for entry in store.made_from["members"])
+        return tuple(HeadRecord.of(entry) for entry in store.made_from["members"])
     except (KeyError, TypeError):
         return None
 

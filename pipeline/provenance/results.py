@@ -66,7 +66,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
     return unknown
 
 
-def told(path: Path, unknown: list[str]) -> str:
+def not_recorded(path: Path, unknown: list[str]) -> str:
     """One line on what `refuse_edited` could not compare; "" where there is none."""
     return f"{path}: not recorded for {', '.join(unknown)}: whether their numbers are as they were measured" \
         if unknown else ""

@@ -14,7 +14,7 @@ from PIL import Image
 from pipeline.errors import InputError
 from pipeline.files.images import decode
 from pipeline.manifest import Manifest
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.scores.similarity_store import SimilarityStore
@@ -75,14 +75,14 @@ class Gallery:
                    lambda row: decode(images_folder / files[row]), store.made_from)
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[HeadRecord, ...]:
         """The heads behind it.
 
         Raises:
             InputError: If the scores are of an earlier version, which did not record this.
         """
         try:
-            return tuple(Member.of(entry) for entry in self.made_from["members"])
+            return tuple(HeadRecord.of(entry) for entry in self.made_from["members"])
         except (KeyError, TypeError):
             raise InputError(f"{self.system}: does not say which networks made it; run `pipeline score` again, and its "
                              "ensembles") from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.files.weights import UNTRAINED
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 from pipeline.training.checkpoint import describe
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ class TrainedHead:
         return self.recipe, self.text, self.seed
 
     @property
-    def member(self) -> Member:
+    def member(self) -> HeadRecord:
         """What it was trained on and with. Heads of earlier versions do not record their networks."""
         record = self.description
         features = record["features"]
         networks = record.get("networks", {"image": {} if features["trained"] else {"weights": UNTRAINED},
                                            "text": {} if record["text"] == "bigru" else {"kind": record["text"]}})
-        return Member(self.name, self.feature, str(features["recipe"]), networks["image"], networks["text"],
+        return HeadRecord(self.name, self.feature, str(features["recipe"]), networks["image"], networks["text"],
                       record["recipe_settings"] | record["training"], record["store"], features["weights"],
                       record["vocabulary"])
 

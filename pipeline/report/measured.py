@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 
 BENCHMARKS = {
     ("coco", "coco_1k_5fold"): "coco_1k_5fold",
@@ -71,7 +71,7 @@ class MeasuredSystem:
     origin: Origin
     systems: tuple[str, ...]
     values: Mapping[str, tuple[float, ...]]
-    members: tuple[Member, ...]
+    members: tuple[HeadRecord, ...]
 
     def mean(self, column: str) -> float:
         """The mean over the seeds.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.files.weights import UNTRAINED, checkpoints
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.measured import MeasuredSystem
 from pipeline.training.names import RELEASED
 
@@ -107,7 +107,7 @@ def stand_ins(system: MeasuredSystem) -> list[str]:
     return stand_ins_of(system.members)
 
 
-def stand_ins_of(members: Iterable[Member]) -> list[str]:
+def stand_ins_of(members: Iterable[HeadRecord]) -> list[str]:
     """The stand-ins of several heads.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, letters
-from pipeline.provenance.head_record import Member, differences
+from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report.measured import MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
 from pipeline.report.table_columns import METRICS
@@ -52,7 +52,7 @@ class _Run:
     name: str
     lone: bool
     values: Mapping[str, float]
-    members: tuple[Member, ...]
+    members: tuple[HeadRecord, ...]
 
 
 def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
@@ -116,9 +116,9 @@ def _step(step: Mapping[str, Any]) -> str:
     return f"{step['name']} ({settings})" if settings else str(step["name"])
 
 
-def _members(name: str, made_from: Mapping[str, Any]) -> tuple[Member, ...]:
+def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
     try:
-        members = tuple(Member.of(entry) for entry in made_from["members"])
+        members = tuple(HeadRecord.of(entry) for entry in made_from["members"])
         if {member.feature for member in members} != made_from["features"].keys():
             raise KeyError("members")
         return members

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins
@@ -60,7 +60,7 @@ def _trained(measured: Iterable[MeasuredSystem]) -> list[Note]:
     return [Note(f"Training: {'; '.join(sizes)}.")]
 
 
-def _size(member: Member) -> str:
+def _size(member: HeadRecord) -> str:
     """E.g. `d = 1024, 25 epochs, batches of 128, learning rate 0.0005`."""
     settings = member.settings
     if member.published:

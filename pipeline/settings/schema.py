@@ -68,7 +68,7 @@ class Sample(Section):
     seed: Annotated[int, Field(ge=0)]
 
 
-class Engine(BaseModel):
+class EngineSettings(BaseModel):
     """Which engine makes a feature. The other keys are the engine's own and checked by it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -212,7 +212,7 @@ class Settings(Section):
     sample: Sample
     compute: Compute = Compute()
     presets: dict[Name, Name]
-    features: dict[Name, dict[Feature, Engine]]
+    features: dict[Name, dict[Feature, EngineSettings]]
     extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
@@ -235,7 +235,7 @@ class Settings(Section):
         """How heads of a data set are trained: its own section, or else that of its preset."""
         return _named(self.training, dataset if dataset in self.training else self.preset_of(dataset), "training")
 
-    def engine_of(self, dataset: str, feature: str) -> Engine:
+    def engine_of(self, dataset: str, feature: str) -> EngineSettings:
         """The engine that makes a feature of a data set, by its preset."""
         preset = self.preset_of(dataset)
         return _named(_named(self.features, preset, "features"), feature, f"features.{preset}")

@@ -1,4 +1,4 @@
-"""The bytes behind some rows of a store: what the ledger says of them, and whether the files are still so."""
+"""The bytes behind some rows of a store: their checksums in the ledger, and whether the files still match."""
 
 from __future__ import annotations
 
@@ -12,44 +12,59 @@ import numpy as np
 
 from pipeline.files.digest import digest
 from pipeline.store import ledger
-from pipeline.store.layout import Layout, StoreError, attributes, describe
+from pipeline.store.layout import StoreError, StoreLayout, attributes, read_header
 
 Progress = Callable[[int], object]
 
 
-def shards(layout: Layout, rows: np.ndarray) -> list[int]:
-    """The shards that hold these rows, int64 [B], in order."""
+def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
+    """Find the shards that hold some rows.
+
+    Args:
+        layout: The store's layout.
+        rows: Int64 [B].
+
+    Returns:
+        Their numbers, ascending.
+    """
     found: list[int] = np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist()
     return found
 
 
 def content(path: Path, rows: np.ndarray) -> str:
-    """SHA-256 over the ledger's entries of the shards that hold these rows, the arrays' metadata and the image ids: it
-    reads no features.
+    """Digest the recorded content of some rows without reading features.
 
-    Raises StoreError where an entry is missing or cannot be read.
+    Args:
+        path: The store.
+        rows: Int64 [B].
+
+    Returns:
+        SHA-256 over the ledger's entries of the shards that hold these rows, the arrays' metadata and the image ids.
+
+    Raises:
+        StoreError: If an entry is missing or cannot be read.
     """
-    layout, _ = describe(path)
+    layout, _ = read_header(path)
     told = attributes(path)
     return digest([told.get("arrays_digest"), told.get("image_ids_digest"),
                    *(asdict(_entry(path, shard)) for shard in shards(layout, rows))])
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
-    """Read the files of the shards that hold these rows, and yield those whose bytes are not what the ledger says.
+    """Compare the files of the shards that hold some rows with the ledger.
 
     Args:
-        path: the store.
-        rows: int64 [B].
-        progress: told the bytes of each file that was read.
+        path: The store.
+        rows: Int64 [B].
+        progress: Called with the bytes of each file that was read.
 
     Yields:
-        A file, the checksum that was recorded, and the one that it has: "" where it is not there.
+        Each file that differs, the recorded checksum, and the one that it has: "" if it is missing.
 
     Raises:
-        StoreError: an entry of the ledger is missing or cannot be read.
+        StoreError: If an entry of the ledger is missing or cannot be read.
     """
-    layout, _ = describe(path)
+    layout, _ = read_header(path)
     arrays = {name: len(shape) + 1 for name, (shape, _) in layout.arrays().items()}
     entries = [_entry(path, shard) for shard in shards(layout, rows)]
     files = [(ledger.shard_file(path, name, entry.shard, dimensions), entry.checksums.get(name, ""))
@@ -62,13 +77,22 @@ def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
 
 
 def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> None:
-    """Raises StoreError where the bytes of these rows' shards are not what the ledger says."""
+    """Check the bytes of the shards that hold some rows.
+
+    Args:
+        path: The store.
+        rows: Int64 [B].
+        progress: Called with the bytes of each file that was read.
+
+    Raises:
+        StoreError: If a file differs from the ledger.
+    """
     for file, _, found in changed(path, rows, progress):
         raise StoreError(f"{file}: {'its bytes are not those that were written' if found else 'is missing'}; run "
                          "`pipeline verify --repair`")
 
 
-def _entry(path: Path, shard: int) -> ledger.Entry:
+def _entry(path: Path, shard: int) -> ledger.LedgerEntry:
     entry = ledger.read(path, shard)
     if entry is None or entry.shard != shard:
         raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")

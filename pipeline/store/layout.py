@@ -1,20 +1,21 @@
-"""What a feature store looks like on disk, and what it says of its own making.
+"""The format of a feature store on disk, and its record of how it was made.
 
     STORE.zarr/
       zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
-                      `made_with`, libraries and the machine: told, not compared
+                      `made_with`, libraries and the machine, which are never compared
       features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
       image_ids/      [I] int64, the manifest's images in the manifest's order
-      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import does not tell
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import lacks them
       bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
       ledger/         one JSON a finished shard, written after the shard's data: checksums, also of the image files that
                       were decoded, and failures
       failures.csv    the failed images and why
 
-Every array is cut at the same images, so a shard has one owner, and any zarr library can read the store.
+Every array is divided into shards at the same images, so a shard has one owner, and any zarr library can read the
+store.
 """
 
 from __future__ import annotations
@@ -40,20 +41,35 @@ PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "statu
 
 
 class StoreError(InputError):
-    """The store is not what it says it is, or not what was asked for; the message says where and what to do."""
+    """The store does not match its own record, or is not the one asked for. The message says where and what to do."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """An array stored beside the features: `shape` is an item's shape, () for a number an item."""
+    """An array stored beside the features.
+
+    Attributes:
+        shape: An item's shape, () for one number.
+        dtype: Its dtype.
+    """
 
     shape: tuple[int, ...]
     dtype: str
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Sizes of a store: I images, N items at most, D values an item, S images a shard."""
+class StoreLayout:
+    """Sizes of a store.
+
+    Attributes:
+        images: I.
+        items: N, the most items of an image.
+        dimension: D.
+        shard_images: S, images in a shard.
+        compressor: "none" or "zstd".
+        extras: Name -> array stored beside the features.
+        dtype: Of the features, "float16" or "float32".
+    """
 
     images: int
     items: int
@@ -65,24 +81,43 @@ class Layout:
 
     @property
     def shards(self) -> int:
+        """The number of shards."""
         return -(-self.images // self.shard_images)
 
     def rows(self, shard: int) -> range:
-        """The images of a shard."""
+        """List the images of a shard.
+
+        Args:
+            shard: Its number.
+
+        Returns:
+            Their rows.
+        """
         first = shard * self.shard_images
         return range(first, min(first + self.shard_images, self.images))
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
-        """Name -> (shape of one image's part, dtype) of every array that a shard's owner writes."""
+        """List the arrays that a shard's owner writes.
+
+        Returns:
+            Name -> (shape of one image's part, dtype).
+        """
         features = {"features": ((self.items, self.dimension), self.dtype)}
         extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
         return features | PLAIN | extras
 
 
-def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray) -> None:
-    """Lay out an empty store. It appears whole or not at all (made beside its place, then renamed).
+def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray) -> None:
+    """Create an empty store. It appears complete or not at all: it is made beside its final path, then renamed.
 
-    image_ids: [I] int64. Raises ValueError where it does not fit the layout.
+    Args:
+        path: The store.
+        layout: Its sizes.
+        fingerprint: All that its values depend on.
+        image_ids: Int64 [I].
+
+    Raises:
+        ValueError: If the ids do not fit the layout.
     """
     import zarr
     from zarr.codecs import ZstdCodec
@@ -99,7 +134,7 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
         by_item = name not in PLAIN
         group.create_array(
             name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
-            shards=whole if by_item else None, filters=None, fill_value=_never(dtype),
+            shards=whole if by_item else None, filters=None, fill_value=_unused_value(dtype),
             compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
             config={"write_empty_chunks": True})
     ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
@@ -110,8 +145,16 @@ def create(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids
     making.rename(path)
 
 
-def arrays_digest(path: Path, layout: Layout) -> str:
-    """SHA-256 over the arrays' own metadata, by which other libraries read them."""
+def arrays_digest(path: Path, layout: StoreLayout) -> str:
+    """Digest the arrays' metadata, by which other libraries read them.
+
+    Args:
+        path: The store.
+        layout: Its sizes.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
     files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
@@ -121,15 +164,28 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")}
 
 
-def _never(dtype: str) -> float | int:
-    """A fill value that no data has: zarr leaves out inner chunks that hold nothing else, even when asked not to,
-    and reads a chunk that is not there as this value; so a chunk of zeros is written and a lost one is seen."""
+def _unused_value(dtype: str) -> float | int:
+    """Choose a fill value that no data has.
+
+    zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing chunk
+    as that value. With this choice a chunk of zeros is written, and a lost chunk is noticed.
+    """
     kind = np.dtype(dtype)
     return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
 
 
 def attributes(path: Path) -> dict[str, Any]:
-    """What a store's zarr.json says. Raises StoreError where that cannot be read."""
+    """Read the attributes of a store's zarr.json.
+
+    Args:
+        path: The store.
+
+    Returns:
+        The attributes.
+
+    Raises:
+        StoreError: If they cannot be read.
+    """
     try:
         found: dict[str, Any] = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return found
@@ -137,13 +193,23 @@ def attributes(path: Path) -> dict[str, Any]:
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
 
-def describe(path: Path) -> tuple[Layout, dict[str, Any]]:
-    """A store's layout and fingerprint. Raises StoreError unless it is a store and says the truth of itself."""
+def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
+    """Read a store's layout and fingerprint.
+
+    Args:
+        path: The store.
+
+    Returns:
+        Both.
+
+    Raises:
+        StoreError: If it is not a store, has another format, or was edited.
+    """
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         recorded = attributes["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
-        layout = Layout(**{**recorded, "extras": extras})
+        layout = StoreLayout(**{**recorded, "extras": extras})
         fingerprint, told = attributes["fingerprint"], attributes.get("fingerprint_digest")
         edited = told != digest([fingerprint, recorded])
     except FileNotFoundError:

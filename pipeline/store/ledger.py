@@ -1,4 +1,4 @@
-"""The ledger: one small file a finished shard, written after the shard's data, so that what it names is whole."""
+"""The ledger: one small file for each finished shard, written after the data, so that listed shards are complete."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pipeline.files.atomic import write_text
-from pipeline.store.layout import Layout, StoreError
+from pipeline.store.layout import StoreError, StoreLayout
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A finished shard: its images by row, the failed ones with the reason, and each array file's checksum.
+class LedgerEntry:
+    """A finished shard.
 
-    photographs: row -> checksum of the image file that the features were made from. Imports know of none, and entries
-    from before it was recorded say none.
+    Attributes:
+        shard: Its number.
+        first: The row of its first image.
+        images: How many images it has.
+        failed: Row -> reason.
+        checksums: Array -> checksum of its file.
+        photographs: Row -> checksum of the image file that the features were made from. Imports have none, nor have
+            entries from before this was recorded.
     """
 
     shard: int
@@ -32,16 +38,32 @@ def _file(store: Path, shard: int) -> Path:
     return store / "ledger" / f"{shard:06d}.json"
 
 
-def write(store: Path, entry: Entry) -> None:
-    """Write an entry so that it appears whole, after the data is on disk."""
+def write(store: Path, entry: LedgerEntry) -> None:
+    """Write an entry completely or not at all. Call it when the data are on disk.
+
+    Args:
+        store: The store.
+        entry: The entry.
+    """
     write_text(_file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
 
 
-def read(store: Path, shard: int) -> Entry | None:
-    """A shard's entry, None where it is not finished. Raises StoreError for one that cannot be read."""
+def read(store: Path, shard: int) -> LedgerEntry | None:
+    """Read a shard's entry.
+
+    Args:
+        store: The store.
+        shard: Its number.
+
+    Returns:
+        The entry, None if the shard is not finished.
+
+    Raises:
+        StoreError: If it cannot be read.
+    """
     try:
         tree = json.loads(_file(store, shard).read_text(encoding="utf-8"))
-        entry = Entry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
+        entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
                       dict(tree["checksums"]), _by_row(tree.get("photographs", {})))
         if asdict(entry) != {**tree, "failed": entry.failed, "photographs": entry.photographs} \
                 or set(map(type, entry.checksums.values())) != {str}:
@@ -58,32 +80,77 @@ def _by_row(tree: Mapping[str, str]) -> dict[int, str]:
 
 
 def erase(store: Path, shard: int) -> None:
-    """Forget a shard: it counts as not extracted."""
+    """Remove a shard's entry; the shard then counts as not extracted.
+
+    Args:
+        store: The store.
+        shard: Its number.
+    """
     _file(store, shard).unlink(missing_ok=True)
 
 
-def pending(store: Path, layout: Layout) -> list[int]:
-    """The shards without an entry."""
+def pending(store: Path, layout: StoreLayout) -> list[int]:
+    """List the shards without an entry.
+
+    Args:
+        store: The store.
+        layout: Its sizes.
+
+    Returns:
+        Their numbers.
+    """
     return [shard for shard in range(layout.shards) if not _file(store, shard).exists()]
 
 
-def entries(store: Path, layout: Layout) -> list[Entry]:
-    """All finished shards' entries, in order."""
+def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
+    """Read the entries of all finished shards.
+
+    Args:
+        store: The store.
+        layout: Its sizes.
+
+    Returns:
+        The entries in order.
+    """
     found = (read(store, shard) for shard in range(layout.shards))
     return [entry for entry in found if entry is not None]
 
 
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
-    """Where zarr keeps a shard of an array with `dimensions` axes: the default chunk key, c/SHARD/0/0."""
+    """Name the file of an array's shard by zarr's default chunk key, c/SHARD/0/0.
+
+    Args:
+        store: The store.
+        array: The array.
+        shard: The shard's number.
+        dimensions: How many axes the array has.
+
+    Returns:
+        The file.
+    """
     return store.joinpath(array, "c", str(shard), *["0"] * (dimensions - 1))
 
 
 def checksum(path: Path) -> str:
-    """BLAKE2b-128 of a file's bytes."""
+    """Compute the checksum of a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        BLAKE2b-128 of its bytes, in hexadecimal digits.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def checksum_of(content: bytes) -> str:
-    """The same of a file's bytes that are in memory."""
+    """Compute the checksum of bytes in memory.
+
+    Args:
+        content: A file's bytes.
+
+    Returns:
+        BLAKE2b-128, in hexadecimal digits.
+    """
     return hashlib.blake2b(content, digest_size=16).hexdigest()

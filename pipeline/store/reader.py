@@ -1,8 +1,8 @@
-"""Read a store: any rows, in any order, straight from the shard files.
+"""Read a store: any rows, in any order, directly from the shard files.
 
-An inner chunk is one image, so a random image costs one `pread` into the caller's array: no zarr machinery, no
-memory map that grows, no page of a neighbour. The files are plain zarr 3 shards: the offsets come from the
-shard's own index.
+An inner chunk is one image, so a random image costs one `pread` into the caller's array: no overhead of zarr, no
+growing memory map, no page of a neighbour. The files are plain zarr 3 shards; the offsets come from the shard's own
+index.
 """
 
 from __future__ import annotations
@@ -18,19 +18,27 @@ import numpy as np
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
 from pipeline.store import contents, ledger, shard_file
-from pipeline.store.layout import DONE, FAILED, StoreError, describe
+from pipeline.store.layout import DONE, FAILED, StoreError, read_header
 
 
 class FeatureStore:
     """A finished feature store, open for reading.
 
-    layout: its sizes. fingerprint: what made it. Raises StoreError where the store is not one, was edited, or
-    is not finished.
+    Attributes:
+        path: The store.
+        layout: Its sizes.
+        fingerprint: All that its values depend on.
+
+    Args:
+        path: The store.
+
+    Raises:
+        StoreError: If it is not a store, was edited, or is not finished.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.layout, self.fingerprint = describe(path)
+        self.layout, self.fingerprint = read_header(path)
         pending = ledger.pending(path, self.layout)
         if pending:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not extracted yet; "
@@ -39,7 +47,17 @@ class FeatureStore:
         self._finite = np.zeros(self.layout.images, dtype=bool)  # whose features were looked at and are finite
 
     def require(self, manifest: Manifest) -> FeatureStore:
-        """Return the store if it holds exactly the manifest's images. Raises StoreError otherwise."""
+        """Check that the store holds exactly the manifest's images.
+
+        Args:
+            manifest: The manifest.
+
+        Returns:
+            The store itself.
+
+        Raises:
+            StoreError: If it does not.
+        """
         if self.fingerprint.get("images") != manifest.images_digest:
             raise StoreError(f"{self.path}: was made for another manifest's images; extract for this one")
         if not np.array_equal(self.image_ids, manifest.images["image_id"]):
@@ -58,26 +76,44 @@ class FeatureStore:
                        "failed": np.flatnonzero(~self.done).tolist()})
 
     def content(self, rows: np.ndarray) -> str:
-        """SHA-256 over what the ledger says of the bytes of these rows' shards; rows int64 [B]."""
+        """Digest the ledger's record of some rows.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            SHA-256, see `contents.content`.
+        """
         return contents.content(self.path, rows)
 
     def check(self, rows: np.ndarray) -> None:
-        """Raises StoreError where the bytes of these rows' shards are not what the ledger says; reads them once."""
+        """Check the bytes of the shards that hold some rows; it reads them once.
+
+        Args:
+            rows: Int64 [B].
+
+        Raises:
+            StoreError: If a file differs from the ledger.
+        """
         contents.require(self.path, rows)
 
     @cached_property
     def image_ids(self) -> np.ndarray:
-        """[I] int64."""
+        """Image ids, int64 [I]."""
         return self._whole("image_ids")
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """[I] int32, valid items of each image."""
+        """Valid items of each image, int32 [I]."""
         return self._whole("counts")
 
     @cached_property
     def done(self) -> np.ndarray:
-        """[I] bool, True where the image has features; the others failed and must be left out."""
+        """Bool [I], True where the image has features; the others failed and must be left out.
+
+        Raises:
+            StoreError: If an image has no status.
+        """
         status = self._whole("status")
         if not np.isin(status, (DONE, FAILED)).all():
             raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
@@ -91,11 +127,20 @@ class FeatureStore:
         return np.asarray(array[:])
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Features of the images `rows` [B]: [B, N, D] as stored, padding zero, and counts [B] int64.
+        """Read the features of some images. Each image's values are checked when it is read for the first time.
 
-        N is the store's largest number of items. `out` of that shape is filled instead of a new array.
-        Raises IndexError for rows out of range, ValueError for failed images or an `out` of another shape, StoreError
-        for an image with a value that is not finite; each image is looked at when it is read for the first time.
+        Args:
+            rows: Int64 [B].
+            out: An array to fill instead of a new one, of the result's shape and dtype, contiguous.
+
+        Returns:
+            Features [B, N, D] as stored, padding zero, and counts int64 [B]. N is the most items of an image in the
+            store.
+
+        Raises:
+            IndexError: For rows out of range.
+            ValueError: For failed images, or another shape of `out`.
+            StoreError: For an image with a value that is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64)
         if rows.size and (rows.min() < 0 or rows.max() >= self.layout.images):
@@ -124,7 +169,15 @@ class FeatureStore:
         self._finite[rows] = True
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Another array's part (boxes, scores, ...) for the images `rows` [B]: [B, N, ...], padding zero."""
+        """Read another array (boxes, scores, ...) of some images.
+
+        Args:
+            name: The array.
+            rows: Int64 [B].
+
+        Returns:
+            [B, N, ...], padding zero.
+        """
         shape, dtype = self.layout.arrays()[name]
         out = np.empty((len(rows), *shape), dtype)
         self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
@@ -172,10 +225,16 @@ class FeatureStore:
 
 
 def all_finite(values: np.ndarray) -> bool:
-    """Whether no value [...] is infinite or NaN; contiguous float16 or float32.
+    """Check that no value is infinite or NaN.
 
-    Read as integers, such values are the greatest of their sign: two maxima, which NumPy finds ten times as fast as it
-    converts a float16.
+    Read as integers, such values are the greatest of their sign. So two maxima suffice, which NumPy finds ten times as
+    fast as it converts float16.
+
+    Args:
+        values: Contiguous float16 or float32 [...].
+
+    Returns:
+        Whether all are finite.
     """
     infinity = np.array(np.inf, values.dtype)
     signed, unsigned = (values.reshape(-1).view(f"{kind}{values.itemsize}") for kind in "iu")
@@ -192,6 +251,13 @@ def _by_shard(rows: np.ndarray, order: np.ndarray, size: int) -> Iterator[tuple[
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:
-    """What a result says of the features it rests on."""
+    """Summarise what made a store, for results that rest on it.
+
+    Args:
+        store: The store.
+
+    Returns:
+        Those of recipe, engine, weights and trained that its fingerprint holds.
+    """
     keys = ("recipe", "engine", "weights", "trained")
     return {key: store.fingerprint[key] for key in keys if key in store.fingerprint}

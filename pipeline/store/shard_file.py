@@ -1,7 +1,7 @@
-"""A shard's file as the zarr 3 specification has it: the images' chunks one after another, then where each lies.
+"""A shard's file by the zarr 3 specification: the images' chunks one after another, then an index.
 
 The index at the end holds offset and length of every chunk (little-endian uint64; all ones where there is none) and a
-CRC-32C. Written and read here, not through zarr, whose codec takes ten times as long for either; any zarr library reads
+CRC-32C. Written and read here, not by zarr, whose codec takes ten times as long for either; any zarr library reads
 the file (https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed).
 """
 
@@ -23,7 +23,14 @@ ZSTD = Zstd(level=1)
 
 
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
-    """Write values [S', ...] as a file of up to `images` chunks; it appears whole, and is on disk when it does."""
+    """Write a shard. The file appears complete, and is on disk then.
+
+    Args:
+        path: The file.
+        values: [S', ...], an entry for each image.
+        images: S, the images of a full shard.
+        compressor: "none" or "zstd".
+    """
     index = np.full((images, 2), MISSING)
     offset = 0
     with replacing(path) as partial, partial.open("wb") as file:
@@ -41,7 +48,15 @@ def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]
 
 
 def read_index(descriptor: int, images: int) -> np.ndarray | None:
-    """Offsets and lengths [images, 2] uint64 of an open file's chunks; None where it ends before or they do not fit."""
+    """Read the index of an open file.
+
+    Args:
+        descriptor: The open file.
+        images: S, the images of a full shard.
+
+    Returns:
+        Uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
+    """
     size, end = images * 16, os.fstat(descriptor).st_size
     raw = os.pread(descriptor, size + CRC, max(end - size - CRC, 0))
     if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:

@@ -1,4 +1,4 @@
-"""What there is already of a store, and what is still to be written of it."""
+"""What exists of a store, and what is still to be written."""
 
 from __future__ import annotations
 
@@ -10,21 +10,30 @@ import numpy as np
 
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import ledger
-from pipeline.store.layout import Layout, StoreError, describe
+from pipeline.store.layout import StoreError, StoreLayout, read_header
 
 UNSAID = {"backend": "torch"}  # what it means that a fingerprint does not name one
 
 
-def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np.ndarray,
+def survey(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], sizes: np.ndarray,
            retry_failed: bool = False) -> tuple[str, list[int]]:
-    """How the store at `path` differs ("" where it does not), and the shards to write to make it whole.
+    """Compare an existing store with the one that is wanted. Nothing is written.
 
-    A store that must be replaced as a whole has no such shards. Nothing is written.
+    Args:
+        path: The store; it need not exist.
+        layout: The sizes wanted.
+        fingerprint: The fingerprint wanted.
+        sizes: Int64 [I], bytes of each image file, by the manifest.
+        retry_failed: Whether shards with failed images are to be written again.
+
+    Returns:
+        How the store differs, "" if it does not; and the shards to write. A store that must be replaced has no such
+        shards.
     """
     if not path.exists():
         return "", list(range(layout.shards))
     try:
-        sizes_there, made_from = describe(path)
+        sizes_there, made_from = read_header(path)
     except StoreError as error:
         return str(error), []
     for key in sorted(made_from.keys() | fingerprint.keys()):
@@ -46,7 +55,7 @@ def survey(path: Path, layout: Layout, fingerprint: Mapping[str, Any], sizes: np
     return changed, sorted(pending)
 
 
-def _sizes(path: Path, entry: ledger.Entry, layout: Layout) -> np.ndarray:
+def _sizes(path: Path, entry: ledger.LedgerEntry, layout: StoreLayout) -> np.ndarray:
     """Sizes in bytes of a finished shard's image files; of a shard without them zeros, which no image file has."""
     file = ledger.shard_file(path, "bytes", entry.shard, 1)
     raw = file.read_bytes() if file.exists() else b""

@@ -1,4 +1,4 @@
-"""Check a store against its ledger and say what is wrong and where."""
+"""Check a store against its ledger and report what is wrong and where."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import zarr
 
 from pipeline.files.digest import digest
 from pipeline.store import ledger
-from pipeline.store.layout import DONE, FAILED, Layout, StoreError, arrays_digest, describe
+from pipeline.store.layout import DONE, FAILED, StoreError, StoreLayout, arrays_digest, read_header
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each shard's number and what is wrong with it, nothing for a good one.
+    """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite.
 
-    Checks the ledger, the per-shard checksums, shapes, counts, status and that all values are finite.
-    Raises StoreError where the store as a whole is not one.
+    Args:
+        path: The store.
+
+    Yields:
+        Each shard's number and its faults, none for a good one.
+
+    Raises:
+        StoreError: If the store as a whole is damaged.
     """
-    layout, _ = describe(path)
+    layout, _ = read_header(path)
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
     except Exception as error:  # zarr raises its own and others' for metadata that is not its own
@@ -38,7 +44,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield shard, list(_faults(path, layout, group, shard))
 
 
-def _faults(path: Path, layout: Layout, group: zarr.Group, shard: int) -> Iterator[str]:
+def _faults(path: Path, layout: StoreLayout, group: zarr.Group, shard: int) -> Iterator[str]:
     try:
         entry = ledger.read(path, shard)
     except StoreError:
@@ -61,7 +67,7 @@ def _faults(path: Path, layout: Layout, group: zarr.Group, shard: int) -> Iterat
             yield from _values(name, np.asarray(group[name][rows.start:rows.stop]), entry, layout)  # type: ignore[index]
 
 
-def _values(name: str, values: np.ndarray, entry: ledger.Entry, layout: Layout) -> Iterator[str]:
+def _values(name: str, values: np.ndarray, entry: ledger.LedgerEntry, layout: StoreLayout) -> Iterator[str]:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad = entry.first + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
         yield f"{name}: image row {bad} has values that are not finite"

@@ -1,4 +1,4 @@
-"""Write a store shard by shard: one owner a shard, data first, then the ledger."""
+"""Write a store shard by shard: one owner for each shard, data first, then the ledger."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ import zarr
 from pipeline.files.atomic import sync, write_text
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_file
-from pipeline.store.layout import DONE, FAILED, PLAIN, Layout, StoreError, create, describe
+from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, read_header
 from pipeline.store.survey import survey
 
 
 @dataclass
 class Shard:
-    """A shard's arrays, filled image by image; images that are never filled must be recorded as failed.
+    """A shard's arrays, filled image by image. Images that are not filled must be recorded as failed.
 
-    arrays: name -> [images of the shard, ...]. failed: row in the store -> reason. photographs: row in the store ->
-    checksum of its image file.
+    Attributes:
+        number: The shard's number.
+        rows: The rows of its images.
+        arrays: Name -> [images of the shard, ...].
+        failed: Row -> reason.
+        photographs: Row -> checksum of its image file.
     """
 
     number: int
@@ -37,18 +41,34 @@ class Shard:
     photographs: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, layout: Layout, number: int) -> Shard:
+    def empty(cls, layout: StoreLayout, number: int) -> Shard:
+        """Allocate a shard without images.
+
+        Args:
+            layout: The store's sizes.
+            number: The shard's number.
+
+        Returns:
+            The shard.
+        """
         rows = layout.rows(number)
         arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
         return cls(number, rows, arrays, {})
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
              file_bytes: int = 0, photograph: str = "") -> None:
-        """Take over one image: features [n, D] float32 with n of at most N items, extras name -> [n, ...].
+        """Store one image. Values beyond the range of the store's dtype make it a failed image.
 
-        size: width and height in pixels. file_bytes: size of its file. photograph: its file's checksum, "" where no
-        file was read. Values that the store's dtype cannot hold
-        make the image a failed one, never infinities in a store.
+        Args:
+            row: Its row in the store.
+            features: Float32 [n, D], n from 1 to N.
+            size: Width and height in pixels.
+            extras: Name -> [n, ...].
+            file_bytes: Size of its file.
+            photograph: Its file's checksum, "" if no file was read.
+
+        Raises:
+            ValueError: For a wrong number of items.
         """
         place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
         if count and not np.abs(features).max() <= np.finfo(kind).max:  # not a number compares as False
@@ -69,16 +89,31 @@ class Shard:
             self.arrays[name][place, :count] = values
 
     def fail(self, row: int, reason: str) -> None:
-        """Record an image as failed: no items, and why."""
+        """Record an image as failed.
+
+        Args:
+            row: Its row in the store.
+            reason: Why.
+        """
         self.failed[row] = reason
         self.arrays["status"][row - self.rows.start] = FAILED
 
 
-def write_shard(store: Path, layout: Layout, shard: Shard, made_from: str) -> ledger.Entry:
-    """Write a whole shard and then its ledger entry.
+def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:
+    """Write a complete shard and then its ledger entry.
 
-    made_from: digest of the fingerprint. Raises ValueError where an image was left out, StoreError where the store has
-    become another's.
+    Args:
+        store: The store.
+        layout: Its sizes.
+        shard: The shard.
+        made_from: Digest of the fingerprint.
+
+    Returns:
+        The ledger entry.
+
+    Raises:
+        ValueError: If an image was neither filled nor failed.
+        StoreError: If another store has taken this one's place.
     """
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
@@ -98,26 +133,38 @@ def write_shard(store: Path, layout: Layout, shard: Shard, made_from: str) -> le
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = ledger.checksum(file)
-    entry = ledger.Entry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
+    entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
                          shard.photographs)
     _check_own(store, layout, made_from)
     ledger.write(store, entry)
     return entry
 
 
-def _check_own(store: Path, layout: Layout, made_from: str) -> None:
-    there, fingerprint = describe(store)
+def _check_own(store: Path, layout: StoreLayout, made_from: str) -> None:
+    there, fingerprint = read_header(store)
     if there != layout or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
 
 
-def prepare(path: Path, layout: Layout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,
+def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,
             if_changed: str = "refuse", retry_failed: bool = False) -> list[int]:
-    """Create the store, or take up the one that is there. Returns the shards that are still to be written.
+    """Create a store, or take up an existing one. Call it inside `exclusive`.
 
-    sizes: [I] bytes of each image file, as the manifest has them. A store with another fingerprint or layout is
-    refused with what differs, or with if_changed="redo" replaced; where only image files changed, their shards alone
-    are done again. retry_failed: shards with failed images too. Call it inside `exclusive`.
+    Args:
+        path: The store.
+        layout: Its sizes.
+        fingerprint: All that its values depend on.
+        image_ids: Int64 [I].
+        sizes: Int64 [I], bytes of each image file, by the manifest.
+        if_changed: "refuse" or "redo" for a store with another fingerprint or layout. Where only image files changed,
+            "redo" writes their shards alone again.
+        retry_failed: Whether shards with failed images are written again.
+
+    Returns:
+        The shards still to be written.
+
+    Raises:
+        StoreError: If an existing store differs and is not to be replaced, or the path is taken by something else.
     """
     path = path.resolve()
     leaving = path.with_name(path.name + ".removing")
@@ -149,15 +196,33 @@ def _is_store(path: Path) -> bool:
         return False
 
 
-def write_failures(store: Path, layout: Layout, names: list[str]) -> dict[int, str]:
-    """Write failures.csv (row, file, reason) from the ledger. names: [I] file names. Returns row -> reason."""
+def write_failures(store: Path, layout: StoreLayout, names: list[str]) -> dict[int, str]:
+    """Write failures.csv (row, file, reason) from the ledger.
+
+    Args:
+        store: The store.
+        layout: Its sizes.
+        names: File names of all images.
+
+    Returns:
+        Row -> reason.
+    """
     text, failed = failures_csv(store, layout, names)
     write_text(store / "failures.csv", text)
     return failed
 
 
-def failures_csv(store: Path, layout: Layout, names: list[str]) -> tuple[str, dict[int, str]]:
-    """What failures.csv should hold, and row -> reason. names: [I] file names."""
+def failures_csv(store: Path, layout: StoreLayout, names: list[str]) -> tuple[str, dict[int, str]]:
+    """Compose the content of failures.csv.
+
+    Args:
+        store: The store.
+        layout: Its sizes.
+        names: File names of all images.
+
+    Returns:
+        The text, and row -> reason.
+    """
     failed = {row: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()}
     text = io.StringIO()
     lines = csv.writer(text)

@@ -126,7 +126,7 @@ def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> di
     return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **found}
 
 
-def whole(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of results/synthetic.json, of those designs whose patterns are all there.
 
     Raises InputError where it has no rows as `row` makes them.

@@ -13,7 +13,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
 from pipeline.settings import Recipe
-from pipeline.store import describe, ledger
+from pipeline.store import ledger, read_header
 from pipeline.text import TEXTS
 from pipeline.training import checkpoint
 
@@ -70,7 +70,7 @@ class Request:
 
 def features(store: Path) -> dict[str, Any]:
     """What a head depends on of a feature store, read without zarr. Raises StoreError where it is none."""
-    layout, fingerprint = describe(store)
+    layout, fingerprint = read_header(store)
     entries = ledger.entries(store, layout)
     failed = [row for entry in entries for row in entry.failed]
     return {"bytes": digest([entry.checksums for entry in entries]), "fingerprint": digest(fingerprint),

@@ -13,7 +13,7 @@ from pipeline.manifest import Manifest
 
 
 @pytest.fixture
-def spoiled(corpus: Path, scenes: Manifest, job: extraction.Job, tmp_path: Path) -> extraction.Job:
+def spoiled(corpus: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path) -> extraction.ExtractionJob:
     """The same job with images 3 and 9 that are not images."""
     folder = shutil.copytree(corpus / "images", tmp_path / "images")
     for row, content in ((3, b"text"), (9, b"")):

@@ -1,4 +1,4 @@
-"""Workers: the same bytes as in one process, also when one of them dies."""
+"""DaskExecutor: the same bytes as in one process, also when one of them dies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pipeline import extraction
 from pipeline.errors import InputError
 from pipeline.extraction import cluster
 from pipeline.extractors import Runtime
-from pipeline.store import describe, ledger
+from pipeline.store import ledger, read_header
 
 
 @pytest.fixture
-def slow(job: extraction.Job) -> extraction.Job:
+def slow(job: extraction.ExtractionJob) -> extraction.ExtractionJob:
     """Each image takes a while, each shard a while longer."""
     options = {"network": "test_efficientnet", "weights": "untrained", "image_size": 512, "grid": 2}
-    return replace(job, engine=extraction.Engine.of("grid", options, Runtime()), shard_images=3)
+    return replace(job, engine=extraction.EngineSpec.of("grid", options, Runtime()), shard_images=3)
 
 
-def test_one_of_three_workers_is_killed_midway(slow: extraction.Job, tmp_path: Path) -> None:
+def test_one_of_three_workers_is_killed_midway(slow: extraction.ExtractionJob, tmp_path: Path) -> None:
     whole = replace(slow, store=tmp_path / "whole.zarr")
     extraction.extract(whole)
     killed: list[str] = []
@@ -48,7 +48,7 @@ def test_one_of_three_workers_is_killed_midway(slow: extraction.Job, tmp_path: P
     assert tree(slow.store) == tree(whole.store)
 
 
-def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.Job, tmp_path: Path) -> None:
+def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     with cluster.local(1) as workers:
         with pytest.raises(InputError, match="no such image"):
             extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
@@ -56,7 +56,7 @@ def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.Job, tmp_p
             extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)
 
 
-def test_a_running_cluster(job: extraction.Job, tmp_path: Path) -> None:
+def test_a_running_cluster(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     extraction.extract(job)
@@ -80,7 +80,7 @@ def test_a_cluster_without_workers() -> None:
         pass
 
 
-def test_a_run_that_is_interrupted_leaves_nothing_behind(slow: extraction.Job) -> None:
+def test_a_run_that_is_interrupted_leaves_nothing_behind(slow: extraction.ExtractionJob) -> None:
     from distributed import Client, LocalCluster
 
     job = replace(slow, batch_size=1, shard_images=24)
@@ -99,4 +99,4 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(slow: extraction.Job) -
                 extraction.extract(job, workers)
         assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
         watching.submit(int).result()  # waits for the worker's only thread
-    assert ledger.pending(job.store, describe(job.store)[0]) == [0]  # the worker has not gone on to the shard's end
+    assert ledger.pending(job.store, read_header(job.store)[0]) == [0]  # the worker has not gone on to the shard's end

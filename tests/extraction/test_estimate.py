@@ -19,7 +19,7 @@ def size_on_disk(store: Path) -> int:
                if file.is_file() and "c" in file.relative_to(store).parts)
 
 
-def test_counts_are_exact_and_nothing_is_written(job: extraction.Job) -> None:
+def test_counts_are_exact_and_nothing_is_written(job: extraction.ExtractionJob) -> None:
     job = replace(job, shard_images=6)
     estimate = extraction.estimate(job)
     assert not list(job.store.parent.iterdir())
@@ -32,7 +32,7 @@ def test_counts_are_exact_and_nothing_is_written(job: extraction.Job) -> None:
     assert estimate.size == pytest.approx(size_on_disk(job.store) - ids, rel=0.01)
 
 
-def test_what_is_there_is_not_counted_again(job: extraction.Job) -> None:
+def test_what_is_there_is_not_counted_again(job: extraction.ExtractionJob) -> None:
     extraction.extract(job)
     before = tree(job.store)
     assert extraction.estimate(job).images == 0
@@ -44,12 +44,12 @@ def test_what_is_there_is_not_counted_again(job: extraction.Job) -> None:
     assert tree(job.store) | {"ledger/000001.json": b""} == before | {"ledger/000001.json": b""}
 
 
-def test_the_time_is_that_of_the_engine(job: extraction.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_is_that_of_the_engine(job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
     from pipeline.extraction import worker
 
-    extractor = worker.load(job.engine)
+    extractor = worker.load_engine(job.engine)
     quick = extractor.extract
 
     def slow(batch: list[object], sizes: list[tuple[int, int]]) -> list[extractors.Items]:
@@ -62,7 +62,7 @@ def test_the_time_is_that_of_the_engine(job: extraction.Job, monkeypatch: pytest
     assert 24 * 0.05 < seconds < 24 * 0.5
 
 
-def test_images_that_cannot_be_decoded(spoiled: extraction.Job, tmp_path: Path) -> None:
+def test_images_that_cannot_be_decoded(spoiled: extraction.ExtractionJob, tmp_path: Path) -> None:
     assert extraction.estimate(spoiled).seconds is not None  # two of 24
     shutil.rmtree(spoiled.images_folder)
     with pytest.raises(InputError, match="no such image"):

@@ -22,21 +22,21 @@ from pipeline.files import images
 from pipeline.store import FeatureStore, StoreError, ledger, verify
 
 
-def test_every_image_once_in_the_manifests_order(job: extraction.Job) -> None:
+def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) -> None:
     done: list[int] = []
     outcome = extraction.extract(job, on_start=done.append, on_images=done.append)
     assert (outcome.extracted, outcome.failed) == (24, {})
     assert done[0] == 24
     assert sum(done[1:]) == 24
     store = FeatureStore(job.store).require(job.manifest)
-    extractor = worker.load(job.engine)
+    extractor = worker.load_engine(job.engine)
     picture = images.decode(job.images_folder / job.manifest.images["file"][7])
     alone = extractor.extract([extractor.prepare(picture)], [picture.size])[0]
     np.testing.assert_allclose(store.read(np.array([7]))[0][0], alone.features, atol=2e-3)
     assert not [fault for _, found in verify.verify(job.store) for fault in found]
 
 
-def test_again_does_nothing_and_twice_is_the_same(job: extraction.Job, tmp_path: Path) -> None:
+def test_again_does_nothing_and_twice_is_the_same(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     extraction.extract(job)
     before = {file: os.stat(file).st_mtime_ns for file in job.store.rglob("*") if file.name != "failures.csv"}
     assert extraction.extract(job).extracted == 0
@@ -50,11 +50,11 @@ class Cut(Exception):
     pass
 
 
-def test_cut_between_shards_and_resumed(job: extraction.Job, tmp_path: Path) -> None:
+def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     whole = replace(job, store=tmp_path / "whole.zarr")
     extraction.extract(whole)
 
-    class CutShort(extraction.Here):
+    class CutShort(extraction.InProcess):
         def run(self, tasks: Iterable[extraction.Task], on_images: extraction.OnImages) -> None:
             super().run(list(tasks)[2:4], on_images)
             raise Cut
@@ -76,7 +76,7 @@ torch.set_num_threads(1)
 from pipeline import extraction, manifest
 from pipeline.extractors import Runtime
 images, annotations, folder = map(Path, sys.argv[1:])
-engine = extraction.Engine.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 2}, Runtime())
 scenes = manifest.build("sample", images, annotations)
 
@@ -84,7 +84,7 @@ def extract(store, seconds=None):
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
-        extraction.extract(extraction.Job(scenes, images, store, engine, batch_size=2, shard_images=3))
+        extraction.extract(extraction.ExtractionJob(scenes, images, store, engine, batch_size=2, shard_images=3))
         os._exit(0)
     if seconds is not None:
         time.sleep(seconds)
@@ -106,13 +106,13 @@ def test_killed_at_20_random_moments_and_resumed_it_is_bit_identical(corpus: Pat
     assert tree(tmp_path / "cut.zarr") == tree(tmp_path / "whole.zarr")
 
 
-def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.Job) -> None:
+def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.ExtractionJob) -> None:
     with pytest.raises(InputError, match=r"\.jpg: not an image.*--on-error skip") as caught:
         extraction.extract(spoiled)
     assert "\n" not in str(caught.value)
 
 
-def test_bad_images_are_left_out_and_named(spoiled: extraction.Job) -> None:
+def test_bad_images_are_left_out_and_named(spoiled: extraction.ExtractionJob) -> None:
     outcome = extraction.extract(replace(spoiled, on_error="skip"))
     assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {3: "not", 9: "the"}
     store = FeatureStore(spoiled.store)
@@ -125,7 +125,7 @@ def test_bad_images_are_left_out_and_named(spoiled: extraction.Job) -> None:
     assert not [fault for _, found in verify.verify(spoiled.store) for fault in found]
 
 
-def test_another_manifests_images_are_refused(job: extraction.Job, spoiled: extraction.Job) -> None:
+def test_another_manifests_images_are_refused(job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob) -> None:
     extraction.extract(job)
     with pytest.raises(StoreError, match="image row 3 is another file now"):
         extraction.extract(replace(spoiled, store=job.store))
@@ -133,7 +133,7 @@ def test_another_manifests_images_are_refused(job: extraction.Job, spoiled: extr
         FeatureStore(job.store).require(spoiled.manifest)
 
 
-def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Job, corpus: Path) -> None:
+def test_failed_images_are_tried_again_when_asked(spoiled: extraction.ExtractionJob, corpus: Path) -> None:
     skipping = replace(spoiled, on_error="skip")
     extraction.extract(skipping)
     assert extraction.extract(skipping).extracted == 0
@@ -150,8 +150,8 @@ def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Job, corpu
         extraction.extract(replace(spoiled, manifest=mended))
 
 
-def test_changed_images_are_refused_or_done_again_alone(job: extraction.Job, spoiled: extraction.Job,
-                                                        corpus: Path) -> None:
+def test_changed_images_are_refused_or_done_again_alone(
+        job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob, corpus: Path) -> None:
     other = replace(spoiled, manifest=scenes_in(spoiled.images_folder, corpus, mend=[3, 9]))
     extraction.extract(other)
     before = FeatureStore(other.store).identity
@@ -168,7 +168,7 @@ def test_changed_images_are_refused_or_done_again_alone(job: extraction.Job, spo
     assert store.identity == before  # the files' sizes are the manifest's to tell
 
 
-def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.Job) -> None:
+def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.ExtractionJob) -> None:
     job = replace(spoiled, on_error="skip")
     failed = extraction.extract(job).failed
     entries = ledger.entries(job.store, FeatureStore(job.store).layout)
@@ -177,7 +177,7 @@ def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.Job) -> 
     assert found == {row: ledger.checksum(file) for row, file in files.items() if row not in failed}
 
 
-def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(job: extraction.Job) -> None:
+def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(job: extraction.ExtractionJob) -> None:
     extraction.extract(job)
     for shard in range(3):
         file = job.store / "ledger" / f"{shard:06d}.json"

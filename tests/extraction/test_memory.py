@@ -16,9 +16,9 @@ from pipeline import extraction, manifest
 from pipeline.extractors import Runtime
 images = Path(sys.argv[1])
 scenes = manifest.build("many", images, images.with_suffix(".csv"))
-engine = extraction.Engine.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 32,
+engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 32,
                                        "grid": 1}, Runtime())
-job = extraction.Job(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=128)
+job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=128)
 assert extraction.extract(job).extracted == int(sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

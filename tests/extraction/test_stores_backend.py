@@ -11,26 +11,27 @@ from pipeline import extraction
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extractors import backend
-from pipeline.store import FeatureStore, StoreError, describe, ledger
+from pipeline.store import FeatureStore, StoreError, ledger, read_header
 
 
-def by(job: extraction.Job, name: str, **changes: object) -> extraction.Job:
+def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extraction.ExtractionJob:
     return replace(job, engine=replace(job.engine, runtime=replace(job.engine.runtime, backend=name)), **changes)
 
 
-def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.Job) -> None:
+def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.ExtractionJob) -> None:
     assert extraction.extract(by(job, "torch")).extracted == 24
-    assert set(describe(job.store)[1]) == {"dataset", "images", "engine", "version", "recipe", "settings", "weights",
+    assert set(read_header(job.store)[1]) == {"dataset", "images", "engine", "version", "recipe", "settings", "weights",
                                            "trained", "precision"}
     other = by(job, "openvino", store=job.store.with_name("other.zarr"))
     extraction.extract(other)
-    assert describe(other.store)[1] == {**describe(job.store)[1], "backend": backend.chosen("auto", "cpu", "fp32")}
+    here = backend.chosen("auto", "cpu", "fp32")
+    assert read_header(other.store)[1] == {**read_header(job.store)[1], "backend": here}
     assert FeatureStore(other.store).identity != FeatureStore(job.store).identity
 
 
 @pytest.mark.parametrize(("made_by", "other"), [("torch", "openvino"), ("openvino", "torch")])
 def test_auto_takes_a_finished_store_whatever_is_installed_now(
-        job: extraction.Job, made_by: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        job: extraction.ExtractionJob, made_by: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(by(job, made_by))
     before = tree(job.store)
     for installed in (None, "openvino 2030.1", backend.chosen("auto", "cpu", "fp32")):
@@ -44,7 +45,7 @@ def test_auto_takes_a_finished_store_whatever_is_installed_now(
 
 
 @pytest.mark.parametrize("made_by", ["torch", "openvino"])
-def test_auto_goes_on_as_the_store_was_begun(job: extraction.Job, made_by: str) -> None:
+def test_auto_goes_on_as_the_store_was_begun(job: extraction.ExtractionJob, made_by: str) -> None:
     extraction.extract(by(job, made_by))
     before = tree(job.store)
     for shard in (1, 3):
@@ -54,29 +55,30 @@ def test_auto_goes_on_as_the_store_was_begun(job: extraction.Job, made_by: str) 
 
 
 def test_another_version_does_not_go_on_but_makes_a_changed_store_anew(
-        job: extraction.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+        job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(by(job, "openvino"))
-    made = describe(job.store)[1]
+    made = read_header(job.store)[1]
     monkeypatch.setattr(backend, "_installed", lambda: "openvino 2030.1")
     worker._loaded.clear()
     ledger.erase(job.store, 2)
     with pytest.raises(InputError, match=rf"begun with {made['backend']}, here is openvino 2030\.1"):
         extraction.extract(by(job, "auto"))
     options = {**dict(job.engine.options), "image_size": 128}
-    changed = by(replace(job, engine=extraction.Engine.of("grid", options, job.engine.runtime)), "auto")
+    changed = by(replace(job, engine=extraction.EngineSpec.of("grid", options, job.engine.runtime)), "auto")
     assert extraction.extract(replace(changed, if_changed="redo")).extracted == 24
-    assert describe(job.store)[1]["backend"] == "openvino 2030.1"
+    assert read_header(job.store)[1]["backend"] == "openvino 2030.1"
 
 
-def test_one_network_serves_what_was_asked_for_and_what_it_got(job: extraction.Job) -> None:
+def test_one_network_serves_what_was_asked_for_and_what_it_got(job: extraction.ExtractionJob) -> None:
     asked = by(job, "auto").engine
-    first = worker.load(asked)
+    first = worker.load_engine(asked)
     got = replace(asked, runtime=replace(asked.runtime, backend=first.backend))
-    assert worker.load(got) is first
-    assert worker.load(by(job, "torch").engine) is not first
+    assert worker.load_engine(got) is first
+    assert worker.load_engine(by(job, "torch").engine) is not first
 
 
-def test_two_batches_at_once_give_the_same_bytes(job: extraction.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_batches_at_once_give_the_same_bytes(job: extraction.ExtractionJob,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
     two = replace(job, store=job.store.with_name("two.zarr"))
     monkeypatch.setattr(worker, "_threads", lambda device: (3, 2))

@@ -95,7 +95,7 @@ def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(shard: i
     if child == 0:
         write = ledger.write
 
-        def die(store: Path, entry: ledger.Entry) -> None:
+        def die(store: Path, entry: ledger.LedgerEntry) -> None:
             if entry.shard == shard:
                 os.kill(os.getpid(), signal.SIGKILL)
             write(store, entry)

@@ -18,7 +18,7 @@ from folders import tree
 from pipeline import extraction
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
-from pipeline.store import describe
+from pipeline.store import read_header
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
@@ -85,7 +85,8 @@ def test_a_disk_that_cannot_be_written_ends_in_one_line(run: Any, tmp_path: Path
     assert "data" in err.strip().splitlines()[-1]
 
 
-def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.Job, tmp_path: Path) -> None:
+def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.ExtractionJob,
+                                                           tmp_path: Path) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     extraction.extract(job)
     whole = tree(job.store)
@@ -103,7 +104,8 @@ def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extrac
     assert run("verify", job.store, "--params", PARAMS)[0] == 0
 
 
-def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extraction.Job, tmp_path: Path) -> None:
+def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extraction.ExtractionJob,
+                                                           tmp_path: Path) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime(backend="openvino"))))
     whole = tree(job.store)
@@ -115,7 +117,7 @@ def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extrac
     assert tree(job.store) == whole
 
 
-def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.Job, tmp_path: Path) -> None:
+def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
     arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", f"features.light.grid={engine}"]
@@ -123,15 +125,15 @@ def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.Job
     code, _, err = run(*arguments)
     assert (code, "bf16" in err) == (0, False)
     store = tmp_path / "features" / "sample" / "grid.zarr"
-    assert describe(store)[1]["backend"].startswith("openvino ")
+    assert read_header(store)[1]["backend"].startswith("openvino ")
     assert "there, torch now" in bad(run, *arguments, "--backend", "torch")
     code, out, err = run(*arguments, "--precision", "bf16", "--if-changed", "redo")
     assert (code, "24 images extracted" in out) == (0, True)
     assert "warning: bf16 changes a CNN's features" in err
-    assert "backend" not in describe(store)[1]
+    assert "backend" not in read_header(store)[1]
 
 
-def test_verify_forgets_what_it_cannot_make_again_when_asked(run: Any, job: extraction.Job) -> None:
+def test_verify_forgets_what_it_cannot_make_again_when_asked(run: Any, job: extraction.ExtractionJob) -> None:
     extraction.extract(job)
     (job.store / "counts" / "c" / "2").unlink()
     before = tree(job.store)

@@ -19,9 +19,9 @@ from pipeline.files.digest import digest
 from pipeline.store import (
     Extra,
     FeatureStore,
-    Layout,
     Shard,
     StoreError,
+    StoreLayout,
     exclusive,
     ledger,
     prepare,
@@ -36,12 +36,12 @@ MADE = {"images": "digest", "engine": "test"}
 MADE_FROM = digest(MADE)
 
 
-def layout(compressor: str = "none") -> Layout:
-    return Layout(11, 3, 4, shard_images=4, compressor=compressor,
+def layout(compressor: str = "none") -> StoreLayout:
+    return StoreLayout(11, 3, 4, shard_images=4, compressor=compressor,
                   extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
 
 
-def fill(path: Path, sizes: Layout, shards: list[int] | None = None, made_from: str = MADE_FROM) -> None:
+def fill(path: Path, sizes: StoreLayout, shards: list[int] | None = None, made_from: str = MADE_FROM) -> None:
     """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
     for number in prepare(path, sizes, MADE, IDS, SIZES) if shards is None else shards:
         shard = Shard.empty(sizes, number)
@@ -152,7 +152,7 @@ def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     with pytest.raises(StoreError, match="engine: test there, other now"):
         prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES)
     with pytest.raises(StoreError, match="layout"):
-        prepare(made, Layout(11, 3, 5, 4), MADE, IDS, SIZES)
+        prepare(made, StoreLayout(11, 3, 5, 4), MADE, IDS, SIZES)
     assert FeatureStore(made).fingerprint == MADE
     assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [0, 1, 2]
 
@@ -303,7 +303,7 @@ def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> No
 
 
 def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
-    sizes = Layout(11, 2, 4, shard_images=11, dtype="float32")
+    sizes = StoreLayout(11, 2, 4, shard_images=11, dtype="float32")
     prepare(tmp_path / "s.zarr", sizes, MADE, IDS, SIZES)
     values = np.random.default_rng(0).standard_normal((11, 2, 4), dtype=np.float32) * 1e6
     shard = Shard.empty(sizes, 0)
@@ -326,7 +326,7 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
         assert entry is not None
         sums = {name: ledger.checksum(ledger.shard_file(made, name, shard, len(shape) + 1))
                 for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
-        ledger.write(made, ledger.Entry(shard, entry.first, entry.images, entry.failed, sums))
+        ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.images, entry.failed, sums))
     assert "features: image row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pipeline.files.digest import digest
-from pipeline.store import Layout, Shard, StoreError, ledger, prepare, shard_file, write_shard, writer
+from pipeline.store import Shard, StoreError, StoreLayout, ledger, prepare, shard_file, write_shard, writer
 
-IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, Layout(4, 2, 3, shard_images=4)
+IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, StoreLayout(4, 2, 3, shard_images=4)
 
 
 def shard(value: float) -> Shard:

@@ -71,16 +71,16 @@ def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path
 
     first = run("--pattern", "M-1")
     file = tmp_path / "results" / "synthetic.json"
-    assert synthetic.whole(json.loads(file.read_text())) == []  # one pattern of five is no row of the table
+    assert synthetic.complete_rows(json.loads(file.read_text())) == []  # one pattern of five is no row of the table
     marked = json.loads(file.read_text())
     marked["rows"][0]["rmse_seen"] = 0.5
     file.write_text(json.dumps(marked))
     every = run()
     assert (len(first), len(every), every["Interp.", "M-1"]) == (1, 5, 0.5)  # what was there was not done again
-    assert len(synthetic.whole(json.loads(file.read_text()))) == 5
+    assert len(synthetic.complete_rows(json.loads(file.read_text()))) == 5
     assert run("--pattern", "M-1", "-S", "synthetic.seed=1").keys() == {("Interp.", "M-1")}  # other settings: anew
     with pytest.raises(InputError, match="pipeline synthetic"):
-        synthetic.whole({"rows": [{}]})
+        synthetic.complete_rows({"rows": [{}]})
 
 
 @pytest.mark.parametrize("change", ["seen=[20, 130]", "seen=[100, 20]", "tested=[20, 120]", "seen=[1, 5]"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.provenance.head_record import Member
+from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.networks import STAND_IN, stand_ins_of
@@ -66,7 +66,7 @@ class FigureInputs:
         return [head for head in chosen if head.system == chosen[0].system]
 
 
-def stand_in_sentence(members: Iterable[Member]) -> str:
+def stand_in_sentence(members: Iterable[HeadRecord]) -> str:
     """A sentence for a caption on the stand-ins behind a figure.
 
     Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.store.layout import describe
+from pipeline.store.layout import read_header
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def made_from(path: Path) -> dict[str, Any]:
     Raises:
         StoreError: If there is no store, or its fingerprint was edited.
     """
-    describe(path)
+    read_header(path)
     attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
     return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
             if key in attributes}

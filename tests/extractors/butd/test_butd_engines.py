@@ -52,9 +52,10 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> manifest.Manifest:
     return manifest.build("noise", folder, folder / "captions.csv")
 
 
-def job(scenes: manifest.Manifest, store: Path, name: str, **options: object) -> extraction.Job:
-    engine = extraction.Engine.of(name, {**SMALL, **options}, Runtime())
-    return extraction.Job(scenes, scenes.images_folder, store, engine, batch_size=2, shard_images=3, on_error="skip")
+def job(scenes: manifest.Manifest, store: Path, name: str, **options: object) -> extraction.ExtractionJob:
+    engine = extraction.EngineSpec.of(name, {**SMALL, **options}, Runtime())
+    return extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, batch_size=2, shard_images=3,
+                                    on_error="skip")
 
 
 def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(

@@ -1,0 +1,197 @@
+"""What is extracted, and the tasks it is split into. Both are known before a worker loads the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.extractors import Runtime, backend
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.store import Extra, StoreError, StoreLayout, read_header
+
+OnImages = Callable[[int], None]
+OnError = Literal["fail", "skip"]
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """An engine as a worker can build it.
+
+    Attributes:
+        name: A key of `extractors.ENGINES`.
+        options: Its settings as sorted pairs.
+        runtime: Where and how its network runs.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    runtime: Runtime
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, Any], runtime: Runtime) -> EngineSpec:
+        """Build a specification from a mapping of options.
+
+        Args:
+            name: A key of `extractors.ENGINES`.
+            options: Its settings.
+            runtime: Where and how its network runs.
+
+        Returns:
+            The specification.
+        """
+        return cls(name, tuple(sorted(options.items())), runtime)
+
+
+@dataclass(frozen=True)
+class EngineDescription:
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents."""
+
+    reported_as: str
+    version: int
+    items: int
+    dimension: int
+    extras: Mapping[str, Extra]
+    trained: bool
+    weights: str
+    settings: Mapping[str, Any]
+    backend: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """One shard to extract.
+
+    Attributes:
+        store: The store.
+        made_from: Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another
+            store at the same path.
+        layout: The store's layout.
+        shard: The shard's number.
+        files: Absolute paths and sizes in bytes, in the order of the rows.
+        engine: How to build the engine.
+        batch_size: Images in a batch.
+        on_error: Whether an image that cannot be decoded ends the run.
+    """
+
+    store: Path
+    made_from: str
+    layout: StoreLayout
+    shard: int
+    files: list[tuple[Path, int]]
+    engine: EngineSpec
+    batch_size: int
+    on_error: OnError
+
+    @property
+    def rows(self) -> range:
+        """The rows of the shard's images."""
+        return self.layout.rows(self.shard)
+
+
+@dataclass(frozen=True)
+class ExtractionJob:
+    """An extraction: which images, by which engine, into which store.
+
+    Attributes:
+        manifest: The images.
+        images_folder: Where their files lie.
+        store: Where the features go.
+        engine: How to build the engine.
+        batch_size: Images in a batch.
+        shard_images: Images in a shard.
+        compressor: How features are compressed.
+        dtype: How features are stored.
+        on_error: Whether an image that cannot be decoded ends the run.
+        if_changed: Whether a store with other features is refused or replaced.
+        retry_failed: Whether images that failed before are tried again.
+        same_features: Whether the user vouches that code which changed since makes the same features.
+    """
+
+    manifest: Manifest
+    images_folder: Path
+    store: Path
+    engine: EngineSpec
+    batch_size: int
+    shard_images: int
+    compressor: str = "none"
+    dtype: str = "float16"
+    on_error: OnError = "fail"
+    if_changed: Literal["refuse", "redo"] = "refuse"
+    retry_failed: bool = False
+    same_features: bool = False
+
+    def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
+        """Collect all that the store's values depend on, except for the sizes of the image files.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            JSON values.
+        """
+        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
+                "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
+                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
+        # torch is not named: stores that were made before there was another keep their fingerprint
+        return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
+
+    def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
+        """Replace the backend `auto` by a name.
+
+        An existing store keeps its backend if it differs in nothing else, so that installing OpenVINO later does not
+        invalidate stores. Otherwise the backend is the one that the engine was loaded with.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            The job and the description with that backend.
+        """
+        runtime = self.engine.runtime
+        if runtime.backend == backend.AUTO:
+            kept = replace(engine, backend=_made_from(self.store).get("backend", backend.TORCH))
+            engine = kept if self.fingerprint(kept) == _made_from(self.store) else engine
+        pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
+        return replace(self, engine=pinned), engine
+
+    def layout(self, engine: EngineDescription) -> StoreLayout:
+        """Derive the store's layout.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            The layout.
+        """
+        images = len(self.manifest.images)
+        return StoreLayout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
+                      engine.extras, self.dtype)
+
+    def tasks(self, engine: EngineDescription, shards: Iterable[int]) -> Iterator[Task]:
+        """Make the shards' tasks one by one, so that the names of all images are not held twice.
+
+        Args:
+            engine: The loaded engine.
+            shards: The shards to extract.
+
+        Yields:
+            A task for each shard.
+        """
+        layout, made_from = self.layout(engine), digest(self.fingerprint(engine))
+        images, folder, store = self.manifest.images, self.images_folder.absolute(), self.store.absolute()
+        for shard in shards:
+            rows = layout.rows(shard)
+            here = images.iloc[rows.start:rows.stop]
+            files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
+            yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)
+
+
+def _made_from(store: Path) -> dict[str, Any]:
+    """What made the store that is there; empty where none is."""
+    try:
+        return read_header(store)[1]
+    except StoreError:
+        return {}
