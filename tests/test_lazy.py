@@ -12,7 +12,7 @@ from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
 
 PACKAGES = ("extraction", "extractors", "heads.pooling", "importers", "manifest", "objectives", "retrieval", "sample",
-            "settings", "store", "studies.throughput", "text", "training")
+            "settings", "store", "text", "training")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -1,1 +1,1 @@
-"""What made a result, and whether it still does."""
+"""Provenance: the record of what made a result, and the comparison of that record with the files."""

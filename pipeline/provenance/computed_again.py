@@ -1,7 +1,7 @@
-"""What can be computed again of a system's scores: the matrix from embeddings or members, the numbers from the matrix.
+"""Compute a system's scores and numbers again: the matrix from embeddings or members, the numbers from the matrix.
 
-Digests tell that something changed. They do not tell it of somebody who writes new digests too; what is computed again
-from other files does.
+Digests show that something changed, unless whoever changed it also wrote new digests. Values computed again from other
+files show that too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ ROUNDING = 1e-5
 
 
 def scores(store: SimilarityStore, places: Places) -> Step:
-    """A head's scores again from its embeddings, an ensemble's from its members' scores; every cell is compared."""
+    """Compute a head's scores from its embeddings, or an ensemble's from its members' scores, and compare every cell.
+
+    Args:
+        store: The scores.
+        places: Where files lie.
+
+    Returns:
+        The comparison.
+    """
     fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
     if store.made_from["ensemble"] is None:
         what, members = "scores again, from its embeddings", []
@@ -89,7 +97,16 @@ def _first_other(kept: Any, again: Similarity) -> str | None:
 
 
 def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float) -> Iterator[Step]:
-    """Each protocol's numbers and intervals measured again, by the settings with which they were measured."""
+    """Measure each protocol's numbers and intervals again with the recorded settings.
+
+    Args:
+        path: The similarity store.
+        entry: The system's entry in results/metrics.json.
+        block_megabytes: Memory for a block of scores.
+
+    Yields:
+        A comparison of numbers and one of intervals for each protocol.
+    """
     pool, how = Pool.of_store(SimilarityStore.open(path)), entry.get("evaluated_with")
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.

@@ -1,4 +1,4 @@
-"""One head behind a result, as the result says it: what it was trained on and with, all but the seed."""
+"""A result's record of one of its heads: what the head was trained on and with, except for the seed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ SHARED_DIGESTS = {"store": "other features", "weights": "another network behind 
 class HeadRecord:
     """An entry of `made_from["members"]`.
 
-    features: the name of the engine's recipe. image, text: the networks behind either side by their names, see
-    `training.source.networks`. settings: the recipe's and those of its training. store, weights, vocabulary: digests of
-    the features, of their network's tensors, of the text's words (and BERT's first weights).
-    published: its weights were not trained here.
+    Attributes:
+        head: The head's name.
+        feature: Its visual feature.
+        features: The name under which the engine's features are reported.
+        image: The networks behind the image side, see `training.source.networks`.
+        text: The networks behind the text side.
+        settings: Those of the recipe and of its training.
+        store: Digest of the features.
+        weights: Digest of the feature network's tensors.
+        vocabulary: Digest of the words (and of BERT's first weights).
+        published: Whether its weights were published, not trained here.
     """
 
     head: str
@@ -33,7 +40,18 @@ class HeadRecord:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
-        """From a result. Raises KeyError or TypeError where it was scored before results said all this."""
+        """Read an entry.
+
+        Args:
+            entry: The entry.
+
+        Returns:
+            The record.
+
+        Raises:
+            KeyError: If it was scored before all of this was recorded.
+            TypeError: If the entry is malformed.
+        """
         networks, settings = entry["networks"], entry["settings"]
         parts = networks["image"], networks["text"], settings
         if not all(isinstance(part, Mapping) for part in parts):
@@ -43,7 +61,14 @@ class HeadRecord:
         return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")))
 
     def differs(self, other: HeadRecord) -> list[str]:
-        """In what the two are no seeds of one system, e.g. `learning_rate 0.0005 and 0.001`; [] if they may be."""
+        """List the differences that two seeds of one system cannot have.
+
+        Args:
+            other: Another head.
+
+        Returns:
+            For example `learning_rate 0.0005 and 0.001`; [] if they may be seeds of one system.
+        """
         said = [what for key, what in SHARED_DIGESTS.items() if getattr(self, key) != getattr(other, key)]
         keys = list(dict.fromkeys((*self.settings, *other.settings)))
         return said + [f"{key} {self.settings.get(key)} and {other.settings.get(key)}" for key in keys
@@ -51,7 +76,15 @@ class HeadRecord:
 
 
 def differences(mine: tuple[HeadRecord, ...], others: tuple[HeadRecord, ...]) -> str:
-    """In what two systems, member by member, are no seeds of one; '' if they may be."""
+    """Compare two systems member by member.
+
+    Args:
+        mine: The heads of one system.
+        others: The heads of another one.
+
+    Returns:
+        The differences in words; "" if they may be seeds of one system.
+    """
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
     pairs = zip(mine, others, strict=True)

@@ -23,16 +23,19 @@ MADE = "what made it, and which images failed"
 
 def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest, split: str,
           network: Callable[[FeatureStore], str], row: int | None) -> Iterator[Step]:
-    """What is recorded of a feature store, beside what it holds.
+    """Compare a feature store with what is recorded of it.
 
     Args:
-        path: the store.
-        member: of the result, whose head read it.
-        head: what the head says of itself, {} where it is not there.
-        manifest: of its images.
-        split: that was scored.
-        network: builds its network anew and gives the SHA-256 over the tensors.
-        row: the image whose shard alone is read; None for all.
+        path: The store.
+        member: The entry of the head that read it.
+        head: The head's description, {} if the head is missing.
+        manifest: The images.
+        split: The split that was scored.
+        network: Builds the store's network anew and returns the SHA-256 over its tensors.
+        row: The image whose shard alone is read; None for all.
+
+    Yields:
+        The comparisons.
     """
     if not path.exists():
         yield Step(path, MADE, member["store"], None)
@@ -100,10 +103,18 @@ def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Path, str]) -> Iterator[Step]:
-    """The photographs beside the checksums that the store has of them: of one image, or of all in one step.
+    """Compare photographs with the checksums that a store holds: of one image, or of all in one step.
 
-    Imported features were made elsewhere; nothing is known of their photographs, and there is no step. known: the
-    checksums of files that were read before; those that are read now are added.
+    Imported features were made elsewhere; nothing is known of their photographs, and there is no step.
+
+    Args:
+        path: The feature store.
+        manifest: The images.
+        row: The image; None for all.
+        known: Checksums of files that were read before; those read now are added.
+
+    Yields:
+        The comparisons.
     """
     try:
         store = FeatureStore(path).require(manifest)

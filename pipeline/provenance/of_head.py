@@ -1,4 +1,4 @@
-"""The steps of one head behind a result: its files, what its own description says, and some vectors made again."""
+"""The steps of one head behind a result: its files, its description, and some of its vectors computed again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ AT_ONCE = 64
 
 
 def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]) -> Iterator[Step]:
-    """What a result's member says of a head, beside what the head's folder holds."""
+    """Compare a head's folder with the result's entry of the head.
+
+    Args:
+        folder: The head's folder.
+        member: The entry.
+        made_from: The result's record.
+
+    Yields:
+        The comparisons.
+    """
     file = folder / "best.safetensors"
     yield Step(file, "SHA-256", member["checkpoint"], _sha256(file))
     recorded: Mapping[str, str | None] = member.get("files") or {"head.json": None}
@@ -69,16 +78,19 @@ def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
 
 def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
                    batch_size: int) -> Step:
-    """Embed some images again, with all their captions, and compare them with the vectors that the scores rest on.
+    """Embed some images again, with all their captions, and compare the vectors with the stored ones.
 
     Args:
-        folder: the head's.
-        store: the head's similarity store.
-        manifest: that it was trained on.
-        features: the feature store that it reads, where it is no fine-tuned one.
-        drawn: how many images, drawn anew each time: nobody can know which to leave as they were.
-        image: the id of one more, None for none.
-        batch_size: images or captions at once.
+        folder: The head's folder.
+        store: The head's similarity store.
+        manifest: The images and captions.
+        features: The feature store that the head reads, unless it is fine-tuned.
+        drawn: How many images, drawn anew each time so that nobody can know which ones are compared.
+        image: The id of one more; None for none.
+        batch_size: Images or captions at once.
+
+    Returns:
+        The comparison.
     """
     what = "embedded again"
     try:

@@ -1,4 +1,4 @@
-"""The steps of a system's scores: what is recorded above of each store, its arrays' bytes, whose scores they are."""
+"""The steps of a system's scores: the record of each store, the bytes of its arrays, its images and captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ from pipeline.scores.similarity_store import SimilarityStore
 
 
 def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
-    """The result's own store, its numbers, and then the stores that an ensemble was made of."""
+    """Compare the result's own store and numbers, then the stores that an ensemble was made of.
+
+    Args:
+        result: What is traced.
+        places: Where files lie.
+        manifest: The images and captions.
+        block_megabytes: Memory for a block of scores.
+
+    Yields:
+        The comparisons.
+    """
     if result.entry is not None and result.source is not None:
         yield Step(result.source, "its entry of this system", result.entry.get("digest"),
                    results.digest_of(result.entry))

@@ -1,5 +1,4 @@
-"""What made a result, and whether the parts of a result belong together: all of one manifest and split, no ensemble of
-older heads, seeds of one system."""
+"""The record of what made a result, and checks that the parts of a result belong together."""
 
 from __future__ import annotations
 
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
 def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: Source, rows: np.ndarray
               ) -> dict[str, Any]:
-    """What is written beside the scores or vectors of one head.
+    """Compose the record that is written beside a head's scores or vectors.
 
     Args:
-        folder: the head's; its name is the head's.
-        head: as it was opened.
-        manifest: of the images.
-        split: its name, or several with + between.
-        source: of the images.
-        rows: int64 [I], the images' rows in it.
+        folder: The head's folder; its name is the head's.
+        head: The open head.
+        manifest: The images.
+        split: Its name, or several joined by +.
+        source: What the head reads.
+        rows: Int64 [I], the images' rows in the source.
 
     Returns:
         `made_from` without the digests of what is written, which the store adds (`scores/contents.py`).
@@ -62,9 +61,15 @@ def _networks(head: Head, source: Source) -> dict[str, Any]:
 
 
 def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
-    """Raises InputError where stores that are to be averaged as seeds of one system are of several.
+    """Check that stores which are to be averaged as seeds of one system are such seeds.
 
-    Stores from before results said with what settings they were made are no seeds of those that do.
+    Stores without recorded settings cannot be seeds of a system with recorded settings.
+
+    Args:
+        stores: The stores.
+
+    Raises:
+        InputError: If they belong to several systems.
     """
     members = [_known(store) for store in stores]
     for store, mine in zip(stores[1:], members[1:], strict=True):
@@ -85,11 +90,17 @@ def _known(store: SimilarityStore) -> tuple[HeadRecord, ...] | None:
 
 
 def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[str], Path]) -> None:
-    """Raises InputError where the systems, by name, were not made from one state of things.
+    """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
 
-    All must be of one manifest and split; what an ensemble was made of must be what its members' own scores are now;
-    and what is there of a head must be what was there when it was scored. Of what was scored before this was recorded
-    the checkpoint alone is compared. head_folder: from a head's name to its folder.
+    If an ensemble's members are scored, their scores must be those that the ensemble was made of. The files of a head
+    must be those that were scored. For results from before this was recorded only the checkpoint is compared.
+
+    Args:
+        stores: System -> its store.
+        head_folder: From a head's name to its folder.
+
+    Raises:
+        InputError: If a system does not fit; the message says what to run again.
     """
     first = next(iter(stores.values()))
     scored: dict[str, Mapping[str, Any]] = {}
@@ -112,7 +123,10 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
 
 
 def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
-    """last.safetensors is not looked at: no result rests on it, and it is thrice as large as all the rest."""
+    """Compare a head's files with the recorded digests, except last.safetensors.
+
+    No result rests on last.safetensors, and it is three times as large as all the others together.
+    """
     recorded = {"best.safetensors": member["checkpoint"], **member.get("files", {})}
     recorded.pop("last.safetensors", None)
     for name, digest in recorded.items():

@@ -1,4 +1,4 @@
-"""An entry of results/metrics.json: what was measured of a system, how, and what made it, under one digest."""
+"""An entry of results/metrics.json: a system's numbers, how they were measured, what made them, and a digest."""
 
 from __future__ import annotations
 
@@ -16,40 +16,57 @@ BESIDE = ("made_from", "evaluated_with", "digest")
 
 def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any]
           ) -> dict[str, Any]:
-    """An entry with the digest of all that it says.
+    """Compose an entry.
 
     Args:
-        made_from: what the scores say of themselves, see `record.made_from`.
-        evaluated_with: the settings by which the numbers, and their intervals, can be computed again.
-        numbers: protocol -> its numbers.
+        made_from: The scores' record, see `record.made_from`.
+        evaluated_with: The settings that are needed to compute the numbers and their intervals again.
+        numbers: Protocol -> its numbers.
+
+    Returns:
+        The entry with a digest of all that it holds.
     """
     said = {"made_from": dict(made_from), "evaluated_with": dict(evaluated_with), **numbers}
     return said | {"digest": digest(said)}
 
 
 def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Protocol -> its numbers."""
+    """Select the numbers of an entry.
+
+    Args:
+        found: The entry.
+
+    Returns:
+        Protocol -> its numbers.
+    """
     return {name: numbers for name, numbers in found.items() if name not in BESIDE}
 
 
 def digest_of(found: Mapping[str, Any]) -> str:
-    """The digest that an entry should have."""
+    """Compute the digest that an entry must have.
+
+    Args:
+        found: The entry.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
     return digest({key: value for key, value in found.items() if key != "digest"})
 
 
 def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str], Path]) -> list[str]:
-    """Compare a file of results with itself and with what the scores that are there say of themselves. Reads no scores.
+    """Compare a file of results with its own digests and with the records of the scores. No scores are read.
 
     Args:
-        path: the file, for messages.
-        metrics: what it holds.
-        similarity: from a data set and a system's name to its similarity store, which need not be there.
+        path: The file, for messages.
+        metrics: Its content.
+        similarity: From a data set and a system's name to its similarity store, which need not exist.
 
     Returns:
-        The systems that were measured before digests were recorded, of which nothing is known.
+        The systems that were measured before digests were recorded.
 
     Raises:
-        InputError: an entry is not as it was written, or its scores were made again since.
+        InputError: If an entry was changed, or its scores were made again since.
     """
     unknown = []
     for name, found in metrics.items():
@@ -67,6 +84,14 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
 
 
 def not_recorded(path: Path, unknown: list[str]) -> str:
-    """One line on what `refuse_edited` could not compare; "" where there is none."""
+    """Tell the user which systems `refuse_edited` could not compare.
+
+    Args:
+        path: The file of results.
+        unknown: The systems.
+
+    Returns:
+        One line; "" if there is none.
+    """
     return f"{path}: not recorded for {', '.join(unknown)}: whether their numbers are as they were measured" \
         if unknown else ""

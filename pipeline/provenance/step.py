@@ -1,4 +1,4 @@
-"""One link of the chain from a number to its photographs."""
+"""One comparison on the way from a number to its photographs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,59 @@ MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "
 
 
 class Places(Protocol):
-    """Where things lie: `stages.layout.Layout`."""
+    """Where files lie: `stages.layout.Layout`."""
 
-    def manifest(self, dataset: str) -> Path: ...
-    def features(self, dataset: str, feature: str) -> Path: ...
-    def head(self, dataset: str, name: str) -> Path: ...
-    def similarity(self, dataset: str, name: str) -> Path: ...
+    def manifest(self, dataset: str) -> Path:
+        """The manifest of a data set.
+
+        Args:
+            dataset: Its name.
+
+        Returns:
+            The file.
+        """
+    def features(self, dataset: str, feature: str) -> Path:
+        """The store of a feature.
+
+        Args:
+            dataset: The data set's name.
+            feature: The feature's name.
+
+        Returns:
+            The store.
+        """
+    def head(self, dataset: str, name: str) -> Path:
+        """The folder of a head.
+
+        Args:
+            dataset: The data set's name.
+            name: The head's name.
+
+        Returns:
+            The folder.
+        """
+    def similarity(self, dataset: str, name: str) -> Path:
+        """The similarities of a system.
+
+        Args:
+            dataset: The data set's name.
+            name: The system's name.
+
+        Returns:
+            The store.
+        """
 
 
 @dataclass(frozen=True)
 class Step:
-    """A file or store, what of it is compared, what was recorded (None: nothing was), and what is found (None: it is
-    not there)."""
+    """A comparison.
+
+    Attributes:
+        path: The file or store.
+        what: What of it is compared.
+        recorded: The recorded value; None if nothing was recorded.
+        found: The value found; None if the file is missing.
+    """
 
     path: Path
     what: str
@@ -31,6 +72,7 @@ class Step:
 
     @property
     def verdict(self) -> str:
+        """One of MATCHES, DIFFERS, NOT_THERE and NOT_RECORDED."""
         if self.found is None:
             return NOT_THERE
         if self.recorded is None:
@@ -42,8 +84,11 @@ class Step:
 class Result:
     """What is traced.
 
-    path: the system's similarity store. made_from: what a result says made it, or where there is no result the store
-    itself. source: the file of results; None where a store is traced by itself. entry: what that file holds of it.
+    Attributes:
+        path: The system's similarity store.
+        made_from: The result's record, or the store's if there is no result.
+        source: The file of results; None if only a store is traced.
+        entry: That file's entry of the system.
     """
 
     path: Path

@@ -1,11 +1,11 @@
-"""From a figure back to the photographs that it rests on, each step compared with the digest that the step above holds.
+"""From a number back to the photographs that it rests on. Each step is compared with the digest in the step above.
 
     result → similarity store → an ensemble's members → for each head: its files, what it was trained on, some vectors
     again → feature store → network's weights, shard files → manifest → photographs
 
-Each step's digest stands in the one above it: what is altered in between breaks the link. Whoever alters a step and
-writes everything above it anew breaks none; then what is computed again (`computed_again.py`, `of_head.py`) differs, as
-long as the files below are what they were.
+Each step's digest stands in the one above it, so a change in between breaks the link. Somebody who changes a step and
+rewrites everything above it breaks no link; then the values that are computed again (`computed_again.py`, `of_head.py`)
+differ, as long as the files below are unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ from pipeline.store import FeatureStore
 
 @dataclass(frozen=True)
 class Effort:
-    """How a trace computes again.
+    """How much a trace computes again.
 
-    network: builds a feature store's network anew and gives the SHA-256 over its tensors. embed: how many images of
-    each head are embedded again with their captions; 0 for none. batch_size: at once. block_megabytes: of scores.
+    Attributes:
+        network: Builds a feature store's network anew and returns the SHA-256 over its tensors.
+        embed: How many images of each head are embedded again with their captions; 0 for none.
+        batch_size: Images or captions at once.
+        block_megabytes: Memory for a block of scores.
     """
 
     network: Callable[[FeatureStore], str]
@@ -43,17 +46,16 @@ def trace(result: Result, places: Places, effort: Effort, image: int | None = No
     """Follow a result back.
 
     Args:
-        result: what is traced.
-        places: where things lie.
-        effort: how much is computed again.
-        image: the id of the image whose features' shard and photograph alone are read; None for every shard and
-            photograph.
+        result: What is traced.
+        places: Where files lie.
+        effort: How much is computed again.
+        image: The id of the image whose shard of features and photograph alone are read; None for all.
 
     Yields:
-        The steps, in their order.
+        The comparisons, in order.
 
     Raises:
-        InputError: the manifest is not there, or has no such image in the result's split.
+        InputError: If the manifest is missing, or has no such image in the result's split.
     """
     made_from = result.made_from
     manifest_path = places.manifest(made_from["dataset"])
@@ -98,7 +100,18 @@ def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
-    """The id of a caption's image. Raises InputError for an unknown caption."""
+    """Find a caption's image.
+
+    Args:
+        manifest: The manifest.
+        caption: The caption's id.
+
+    Returns:
+        The image's id.
+
+    Raises:
+        InputError: For an unknown caption.
+    """
     found = manifest.table.loc[manifest.table["caption_id"] == caption, "image_id"]
     if not len(found):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
@@ -106,8 +119,18 @@ def image_of(manifest: Manifest, caption: int) -> int:
 
 
 def query(result: Result, image: int, caption: int | None) -> str:
-    """In words, where the query's right item stands among all candidates: of a caption its image, of an image the best
-    of its captions. Raises InputError where the store does not hold the query.
+    """State in words the rank of a query's right item: of a caption its image, of an image the best of its captions.
+
+    Args:
+        result: What is traced.
+        image: The image's id.
+        caption: The caption's id; None if the image is the query.
+
+    Returns:
+        One sentence.
+
+    Raises:
+        InputError: If the store does not hold the query.
     """
     store = SimilarityStore.open(result.path)
     ranks = retrieval.rank(store.scores, store.caption_image)

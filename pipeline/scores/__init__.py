@@ -1,1 +1,1 @@
-"""Stored similarities and embeddings, and how candidates in them are found."""
+"""Stored similarities and embeddings, candidate pools, and nearest neighbours."""

@@ -1,4 +1,4 @@
-"""What is measured: scores, and whose images and captions they are of."""
+"""A pool of candidates: scores, and the images and captions of their rows and columns."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """What a user says of a matrix that does not say it itself: a manifest and its split, or captions an image.
+    """The user's description of a matrix without ids: a manifest and its split, or captions an image.
 
-    None is what was not said: the split test, five captions an image.
+    Attributes:
+        manifest: The manifest's file; None if not given.
+        split: The split; None for test.
+        captions_per_image: How many captions each image has, in the images' order; None for five.
     """
 
     manifest: Path | None = None
@@ -33,7 +36,17 @@ class Columns:
     captions_per_image: int | None = None
 
     def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:
-        """caption_image [C], image ids [I] and caption ids [C]. Raises InputError where the shape is another."""
+        """Resolve the description for a matrix.
+
+        Args:
+            shape: (I, C) of the matrix.
+
+        Returns:
+            caption_image int64 [C], image ids [I] and caption ids [C]; None for unknown ids.
+
+        Raises:
+            InputError: If the shape does not fit, or the options contradict each other.
+        """
         if self.manifest is None:
             if self.split is not None:
                 raise InputError("--split goes with --manifest")
@@ -49,12 +62,31 @@ class Columns:
 
 
 def owners(image_ids: Ids, caption_ids: Ids, caption_image: Ids) -> dict[int, int]:
-    """Caption id -> the id of its image."""
+    """Map captions to their images.
+
+    Args:
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row.
+
+    Returns:
+        Caption id -> image id.
+    """
     return dict(zip(caption_ids.tolist(), image_ids[caption_image].tolist(), strict=True))
 
 
 def require_one_owner(first: str, theirs: dict[int, int], name: str, ours: dict[int, int]) -> None:
-    """Raises InputError where a caption that two systems share is of one image here and of another there."""
+    """Check that two systems assign their common captions to the same images.
+
+    Args:
+        first: Name of the first system.
+        theirs: Its captions' images.
+        name: Name of the other system.
+        ours: Its captions' images.
+
+    Raises:
+        InputError: If a caption belongs to different images.
+    """
     for caption, image in ours.items():
         if theirs.get(caption, image) != image:
             raise InputError(f"{name}: its caption {caption} is of image {image}, in {first} of image "
@@ -63,9 +95,16 @@ def require_one_owner(first: str, theirs: dict[int, int], name: str, ours: dict[
 
 @dataclass(frozen=True)
 class Pool:
-    """Scores [I, C], caption_image [C], and ids [I] and [C] where they are known; made_from as in similarity stores.
+    """Scores with their images and captions.
 
-    relevance: what is right, where that is more than one image a caption.
+    Attributes:
+        name: The system's name.
+        scores: The similarities [I, C].
+        caption_image: Int64 [C], each caption's image as a row.
+        image_ids: Int64 [I]; None if unknown.
+        caption_ids: Int64 [C]; None if unknown.
+        made_from: As in similarity stores; {} if unknown.
+        relevance: The right answers, where a caption has more than one image; None otherwise.
     """
 
     name: str
@@ -78,29 +117,59 @@ class Pool:
 
     @property
     def truth(self) -> Relevance | Ids:
-        """What is right, as `retrieval.evaluate` takes it."""
+        """The right answers, as `retrieval.evaluate` takes them."""
         return self.caption_image if self.relevance is None else self.relevance
 
     @staticmethod
     def says_its_columns(path: Path) -> bool:
-        """Whether the file is a similarity store, which holds the ids of its images and captions."""
+        """Recognise a similarity store, which holds the ids of its images and captions.
+
+        Args:
+            path: A file or folder.
+
+        Returns:
+            Whether it is one.
+        """
         return (path / "similarity").is_dir()
 
     def image_of_caption(self) -> dict[int, int]:
-        """Caption id -> image id. Raises InputError where ids are not known."""
+        """Map captions to their images.
+
+        Returns:
+            Caption id -> image id.
+
+        Raises:
+            InputError: If ids are unknown.
+        """
         image_ids, caption_ids = self.require_ids()
         return owners(image_ids, caption_ids, self.caption_image)
 
     @classmethod
     def of_store(cls, store: SimilarityStore) -> Pool:
+        """Take the scores of an open store.
+
+        Args:
+            store: The store.
+
+        Returns:
+            The pool.
+        """
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
                    store.made_from)
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:
-        """A similarity store, or any matrix [I, C] as `.npy` or zarr.
+        """Open a similarity store, or any matrix [I, C] as `.npy` or zarr.
 
-        Raises InputError where a store is not as it was written, or `columns` are said of one.
+        Args:
+            path: The file or folder.
+            columns: The description of a matrix without ids.
+
+        Returns:
+            The pool.
+
+        Raises:
+            InputError: If a store was changed since it was written, or `columns` are given for a store.
         """
         if cls.says_its_columns(path):
             if columns != Columns():
@@ -112,16 +181,33 @@ class Pool:
 
     @classmethod
     def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:
-        """Two `.npy` files [I, D] and [C, D], multiplied block by block."""
+        """Take the inner products of two embedding matrices, computed block by block.
+
+        Args:
+            images: An `.npy` file [I, D].
+            captions: An `.npy` file [C, D].
+            columns: The description of rows and columns.
+
+        Returns:
+            The pool.
+        """
         scores = retrieval.Embeddings(images, captions)
         return cls(images.stem, scores, *columns.of(scores.shape))
 
     @classmethod
     def of_enlarged(cls, store: EmbeddingStore, distractors: Sequence[EmbeddingStore]) -> Pool:
-        """A head's queries among their own images and captions and all those of the distractors, from embeddings.
+        """Rank a head's queries among their own images and captions and those of distractors, from embeddings.
 
-        Raises InputError where a store is of another head, holds images that are in the pool already, or is not as it
-        was written.
+        Args:
+            store: The queries' embeddings.
+            distractors: Further embeddings of the same head.
+
+        Returns:
+            The pool.
+
+        Raises:
+            InputError: If a store belongs to another head, holds images that are in the pool already, or was changed
+                since it was written.
         """
         from pipeline.retrieval.enlarged import Enlarged
 
@@ -141,7 +227,14 @@ class Pool:
         return cls(store.path.stem, scores, scores.caption_image(store.caption_image), made_from=store.made_from)
 
     def require_ids(self) -> tuple[Ids, Ids]:
-        """Image ids [I] and caption ids [C]. Raises InputError where they are not known."""
+        """Return the ids, which must be known.
+
+        Returns:
+            Image ids int64 [I] and caption ids int64 [C].
+
+        Raises:
+            InputError: If they are unknown.
+        """
         if self.image_ids is None or self.caption_ids is None:
             raise InputError(f"{self.name}: which images and captions it is of is not known; name its --manifest")
         return np.asarray(self.image_ids), np.asarray(self.caption_ids)

@@ -1,9 +1,8 @@
-"""What a store of scores or vectors holds: a digest of each array, taken when it is written, compared when it is read.
+"""Digests of the arrays in a store of scores or vectors, taken when they are written and compared when they are read.
 
-The digests stand in `made_from`, under "contents", and so in everything that is made from the store: what is changed
-afterwards is seen from there. A digest is of the array's files as they are, its metadata among them. The arrays are
-stored without a codec, are written once by one writer and never cut again; so the bytes of the files say what the array
-holds, and reading them needs nothing but a hash.
+The digests stand in `made_from`, under "contents", and so in everything that is made from the store. A digest is over
+the array's files, including its metadata. The arrays are stored without a codec, are written once and never divided
+anew, so the files' bytes determine the array's values, and comparing them needs nothing but a hash.
 """
 
 from __future__ import annotations
@@ -19,15 +18,29 @@ KEY = "contents"
 
 
 def of(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
-    """Array -> SHA-256 over its files, but for those to leave out."""
+    """Digest a store's arrays.
+
+    Args:
+        store: The store.
+        leave_out: Arrays to leave out.
+
+    Returns:
+        Array -> SHA-256 over its files.
+    """
     return {file.parent.name: of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
             if file.parent.name not in leave_out}
 
 
 def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> list[str] | None:
-    """The arrays that are not as they were written, lost ones and new ones among them; [] where all are.
+    """Compare a store's arrays with the recorded digests.
 
-    None where the store does not say: it was written before stores did. leave_out: arrays that are not looked at.
+    Args:
+        store: The store.
+        made_from: Its record.
+        leave_out: Arrays that are not compared.
+
+    Returns:
+        The arrays that differ, are missing or are new; None if the store was written before digests were recorded.
     """
     recorded = made_from.get(KEY)
     if not isinstance(recorded, Mapping):
@@ -37,7 +50,16 @@ def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
 
 
 def require(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
-    """Raises InputError where an array is not as it was written. A store that does not say how it was is taken."""
+    """Check a store's arrays. A store without recorded digests is accepted.
+
+    Args:
+        store: The store.
+        made_from: Its record.
+        leave_out: Arrays that are not compared.
+
+    Raises:
+        InputError: If an array differs.
+    """
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: is not what was written there; run `pipeline score` or `pipeline "
                          "ensemble` again")

@@ -1,14 +1,14 @@
-"""Embeddings on disk: unit vectors of images and captions, whose they are, and which head made them.
+"""Embeddings on disk: unit vectors of images and captions, their ids, and the head that made them.
 
     NAME.zarr/
       zarr.json             attributes: made_from, as in similarity stores, with digests of the arrays; made_with
       image_ids/            [I] int64
       caption_ids/          [C] int64
       caption_image/        [C] int64, each caption's image as a row of the image embeddings
-      image_embeddings/     [I, d] float32, in one chunk without a codec: a memory map reads it
-      caption_embeddings/   [C, d] float32, the same
+      image_embeddings/     [I, d] float32, in one chunk without a codec, to be memory-mapped
+      caption_embeddings/   [C, d] float32, likewise
 
-A head's similarity store holds the same arrays beside its matrix, and is read here as well.
+A head's similarity store holds the same arrays beside its matrix, and can be read here too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EmbeddingStore:
-    """Embeddings, open for reading: ids in memory, vectors by memory map."""
+    """Embeddings, open for reading: ids in memory, vectors memory-mapped.
+
+    Attributes:
+        path: The store.
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row.
+        made_from: What made them.
+    """
 
     path: Path
     image_ids: Ids
@@ -45,7 +53,17 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: Path) -> EmbeddingStore:
-        """Raises InputError where there is none, or its ids are damaged."""
+        """Open a store.
+
+        Args:
+            path: The store.
+
+        Returns:
+            The open store.
+
+        Raises:
+            InputError: If there is none, or its ids are damaged.
+        """
         import zarr
 
         try:
@@ -58,17 +76,34 @@ class EmbeddingStore:
 
     @property
     def checkpoints(self) -> list[str]:
-        """SHA-256 of the head's checkpoint: embeddings of one head lie in one space."""
+        """SHA-256 of the head's checkpoint. Embeddings of one head lie in one space."""
         return [member["checkpoint"] for member in self.made_from["members"]]
 
     def embeddings(self) -> Embeddings:
-        """All vectors. Raises InputError where the store is an ensemble's, which has none, or is cut short."""
+        """Map all vectors.
+
+        Returns:
+            The vectors of images and captions.
+
+        Raises:
+            InputError: If the store is an ensemble's, which has none, or is cut short.
+        """
         from pipeline.retrieval import Embeddings
 
         return Embeddings(self.vectors("image"), self.vectors("caption"))
 
     def vectors(self, side: Literal["image", "caption"]) -> np.ndarray:
-        """The vectors of one side, [I, d] or [C, d], memory-mapped. Raises InputError as `embeddings`."""
+        """Map the vectors of one side.
+
+        Args:
+            side: "image" or "caption".
+
+        Returns:
+            Float32 [I, d] or [C, d], memory-mapped.
+
+        Raises:
+            InputError: If the store is an ensemble's, which has none, or is cut short.
+        """
         name, length = f"{side}_embeddings", len(self.image_ids if side == "image" else self.caption_ids)
         import zarr
 
@@ -88,9 +123,21 @@ class EmbeddingStore:
 @contextmanager
 def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
             made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Memory maps [I, d] and [C, d] to be filled; the store appears whole when the block ends well, or not at all.
+    """Write a store. It appears complete when the block ends without an error, and replaces an older one.
 
-    It replaces an older one. Raises InputError where something else is in the way.
+    Args:
+        path: The store.
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row.
+        dimension: d.
+        made_from: What makes the vectors.
+
+    Yields:
+        Memory maps [I, d] and [C, d], float32, to be filled.
+
+    Raises:
+        InputError: If the path is taken by something else.
     """
     import zarr
 

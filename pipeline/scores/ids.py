@@ -1,4 +1,4 @@
-"""The ids beside scores and vectors, read whole or refused with their place."""
+"""The ids stored beside scores and vectors, read completely or refused."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ IDS = ("image_ids", "caption_ids", "caption_image")
 
 
 def read(path: Path, group: zarr.Group) -> list[Ids]:
-    """The arrays of `IDS`, int64 [I], [C] and [C].
+    """Read the arrays of `IDS`.
 
     Args:
-        path: The store's folder, for messages.
+        path: The store, for messages.
         group: The store, open for reading.
 
+    Returns:
+        Int64 [I], [C] and [C].
+
     Raises:
-        KeyError: Where one was never there, so that the group is no such store.
-        InputError: Where one is damaged or cut short; zarr would read what is missing as zeros.
+        KeyError: If one never existed, so that the group is not such a store.
+        InputError: If one is damaged or cut short; zarr would read missing parts as zeros.
     """
     return [_one(path / name, group[name]) for name in IDS]
 

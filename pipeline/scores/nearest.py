@@ -1,4 +1,4 @@
-"""The nearest vectors of queries, exactly, in one pass over the vectors."""
+"""Exact nearest neighbours of queries, in one pass over the vectors."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ UNIT, HALF_UNIT = 2.0**-24, 2.0**-11
 
 
 def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids, Floats]:
-    """The vectors with the largest inner product with each query, largest first; of equals the earlier first.
+    """Find the vectors with the largest inner product with each query, largest first; of equal ones the earlier first.
 
-    All vectors are multiplied fast, and rounded. Whatever comes within the rounding of the best is multiplied again in
-    float64, and this decides: so the result is that of a sort by exact products, whatever the processor, the number of
-    queries and the size of blocks. Torch's threads each take blocks of their own.
+    All vectors are multiplied fast, with rounding. Those within the rounding error of the best are multiplied again in
+    float64, which decides. The result is therefore that of a sort by exact products, whatever the processor, the number
+    of queries and the block size. Torch's threads each process blocks of their own.
 
     Args:
-        queries: [Q, d] float32.
-        vectors: [n, d] float16 or float32, about of one length, as embeddings are; in memory or memory-mapped.
-        count: How many are sought, k; fewer where there are fewer vectors.
+        queries: Float32 [Q, d].
+        vectors: Float16 or float32 [n, d], of about the same length, as embeddings are; in memory or memory-mapped.
+        count: k, how many neighbours to find; fewer if there are fewer vectors.
 
     Returns:
-        Places int64 [Q, k], and the products float32 [Q, k].
+        Rows int64 [Q, k], and the products float32 [Q, k].
 
     Raises:
-        InputError: Where the dimensions differ, and for a vector with a NaN or infinity, with its place.
+        InputError: If the dimensions differ, or for a vector with a NaN or infinity.
     """
     if vectors.ndim != 2 or queries.shape[1:] != vectors.shape[1:]:
         raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(vectors.shape)}")

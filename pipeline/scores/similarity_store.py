@@ -1,4 +1,4 @@
-"""Similarities on disk: the matrix, whose rows and columns they are, and what made them.
+"""Similarities on disk: the matrix, the ids of its rows and columns, and what made them.
 
     NAME.zarr/
       zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features")
@@ -11,8 +11,8 @@
       caption_image/  [C] int64, each caption's image as a row of the matrix
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors; of single heads alone
 
-A z-score or a rank depends on the candidates, which a protocol may cut into folds; so such an ensemble keeps its
-members' matrices, and fuses them when it is read.
+A z-score or a rank depends on the candidates, which a protocol may divide into folds. Such an ensemble therefore keeps
+its members' matrices, and fuses them when it is read.
 """
 
 from __future__ import annotations
@@ -50,8 +50,15 @@ Progress: TypeAlias = Callable[[int], object]
 class SimilarityStore:
     """A similarity store, open for reading; the ids are in memory.
 
-    matrices: zarr arrays [I, C], one but for an ensemble that is fused by query. fusion: None, or the name of that
-    fusion, with a weight for each matrix.
+    Attributes:
+        path: The store.
+        matrices: zarr arrays [I, C]: one, or one for each member of an ensemble that is fused query by query.
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row.
+        made_from: What made them.
+        fusion: The fusion of such an ensemble; None otherwise.
+        weights: A weight for each matrix of such an ensemble.
     """
 
     path: Path
@@ -65,7 +72,17 @@ class SimilarityStore:
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
-        """Raises InputError where there is none, or its parts are damaged or do not fit together."""
+        """Open a store.
+
+        Args:
+            path: The store.
+
+        Returns:
+            The open store.
+
+        Raises:
+            InputError: If there is none, or its parts are damaged or do not fit together.
+        """
         import zarr
 
         try:
@@ -93,20 +110,28 @@ class SimilarityStore:
 
     @property
     def seal(self) -> str:
-        """SHA-256 over what made it and what it holds: what is made from this store records it."""
+        """SHA-256 over `made_from`, which holds the arrays' digests. What is made from the store records it."""
         return digest(self.made_from)
 
     def check(self) -> SimilarityStore:
-        """The store itself. Raises InputError where scores or ids are not as they were written; reads all of them once.
+        """Compare scores and ids with their recorded digests; it reads all of them once. Embeddings are not compared.
 
-        Embeddings are left to those who read them.
+        Returns:
+            The store itself.
+
+        Raises:
+            InputError: If they differ.
         """
         contents.require(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
         return self
 
     @property
     def similarity(self) -> zarr.Array:
-        """The matrix [I, C]. Raises InputError for an ensemble that is fused by query, which has none."""
+        """The matrix [I, C].
+
+        Raises:
+            InputError: For an ensemble that is fused query by query, which has none.
+        """
         if self.fusion is not None:
             raise InputError(f"{self.path}: an ensemble by {self.fusion} scores each query by itself and has no one "
                              "matrix; use a head, or an ensemble by mean")
@@ -114,14 +139,21 @@ class SimilarityStore:
 
     @property
     def scores(self) -> Similarity | PerDirection:
-        """What `retrieval.evaluate` takes, whatever the fusion."""
+        """The scores with their fusion, as `retrieval.evaluate` takes them."""
         if self.fusion is None:
             return as_similarity(self.matrices[0])
         members = [as_similarity(matrix) for matrix in self.matrices]
         return FUSIONS[self.fusion](members, list(self.weights))  # type: ignore[arg-type]
 
     def embeddings(self) -> Embeddings:
-        """The unit vectors of its images and captions, memory-mapped. Raises InputError for an ensemble."""
+        """Map the unit vectors of images and captions.
+
+        Returns:
+            The vectors.
+
+        Raises:
+            InputError: For an ensemble, which has none.
+        """
 
         return EmbeddingStore.open(self.path).embeddings()
 
@@ -147,12 +179,22 @@ def _matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
 def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,
          made_from: Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
          progress: Progress = lambda rows: None, **embeddings: np.ndarray) -> None:
-    """Write a store; it appears whole or not at all, and replaces an older one.
+    """Write a store. It appears complete or not at all, and replaces an older one.
 
-    matrices: sources [I, C], read and written chunk by chunk; one, or with a `fusion` {method, weights} that goes by
-    query one for each member. embeddings: arrays [I, d] and [C, d] by name. progress: told the rows written so far.
-    Raises InputError for a source of another shape, and where something else than a similarity store is in the way;
-    ValueError for several matrices without a fusion.
+    Args:
+        path: The store.
+        matrices: Sources [I, C], read and written chunk by chunk: one, or with `fusion` one for each member.
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row.
+        made_from: What makes them.
+        fusion: Method and weights of an ensemble that is fused query by query.
+        progress: Called with the number of rows written so far.
+        **embeddings: Arrays [I, d] and [C, d] by name.
+
+    Raises:
+        InputError: For a source of another shape, or if the path is taken by something else.
+        ValueError: For several matrices without a fusion.
     """
     import zarr
 

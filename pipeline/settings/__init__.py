@@ -1,4 +1,4 @@
-"""What users may ask for: the checked contents of `params.yaml`."""
+"""The settings in `params.yaml`, checked."""
 
 from typing import TYPE_CHECKING
 

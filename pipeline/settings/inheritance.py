@@ -1,4 +1,4 @@
-"""Recipes that build on another: `base: NAME`, and what differs from it."""
+"""Recipes that build on another one: `base: NAME`, and what differs from it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ SIDES = ("image_pooling", "text_pooling")
 
 
 def resolve(recipes: Any) -> Any:
-    """The settings' section `recipes` with every recipe whole.
+    """Complete every recipe in the settings' section `recipes`.
 
-    A recipe takes over all keys of its base that it does not give itself; a key is taken over or replaced as a whole.
-    `pooling` stands for both `image_pooling` and `text_pooling`. What is no mapping is left for the settings' check.
+    A recipe takes over all keys of its base that it does not give itself. Keys are replaced as a whole, not merged.
+    `pooling` stands for both `image_pooling` and `text_pooling`. Values that are not mappings are left for the
+    settings' check.
 
-    Raises InputError for a base that is not there, bases in a circle, or both `pooling` and one of those two.
+    Args:
+        recipes: The section as read from YAML.
+
+    Returns:
+        The section with complete recipes.
+
+    Raises:
+        InputError: For an unknown base, bases in a circle, or `pooling` together with one of those two.
     """
     if not isinstance(recipes, Mapping):
         return recipes

@@ -24,11 +24,19 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(
 
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
-    """Read and check a settings file, with `key.path=value` changes (values are YAML) made to it first.
+    """Read and check a settings file.
 
-    Recipes are whole before a change is made to one: it does not reach those that build on it.
+    Recipes are completed before a change is applied, so a change to one does not reach those that build on it.
 
-    Raises InputError for a missing file, bad YAML, an unknown key, a value of the wrong type.
+    Args:
+        path: The file.
+        changes: `key.path=value` for each value to change; values are YAML.
+
+    Returns:
+        The settings.
+
+    Raises:
+        InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)

@@ -1,4 +1,4 @@
-"""Build something by its name from a lookup table; refuse in one clear line what the table does not know."""
+"""Build an object by its name in a lookup table. Unknown names and options are refused in one line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ def build_by_name(
     """Call ``table[name](*given, **options)``.
 
     Args:
-        kind: what the table holds, for the messages: "pooling".
-        table: name -> class or function.
-        given: the positional arguments that every entry takes.
-        options: the entry's own options; a value must be of the type that the entry's signature says.
+        kind: What the table holds, for messages: "pooling".
+        table: Name -> class or function.
+        name: A key of the table.
+        *given: The positional arguments that every entry takes.
+        **options: The entry's own options; a value must have the type in the entry's signature.
+
+    Returns:
+        The object.
 
     Raises:
-        InputError: for an unknown name or option (the message lists the known ones), or a value of another type.
+        InputError: For an unknown name or option (the message lists the known ones), or a value of another type.
     """
     if name not in table:
         raise InputError(f"unknown {kind} {name!r}; known: {', '.join(table)}")

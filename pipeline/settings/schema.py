@@ -1,4 +1,4 @@
-"""The settings: what `params.yaml` may hold. Every section is checked, unknown keys are refused."""
+"""The schema of `params.yaml`. Every section is checked, unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Section(BaseModel):
-    """A section of the settings: unknown keys are refused, values are what they say they are."""
+    """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Ablations(Section):
-    """Recipes that are trained besides the run's axes, on one feature with one text encoder."""
+    """Recipes that are trained on one feature with one text encoder only."""
 
     feature: Feature
     text: Text
@@ -54,6 +54,8 @@ class Ablations(Section):
 
 
 class Run(Section):
+    """What `dvc repro` runs: every recipe on every feature with every text encoder and seed."""
+
     dataset: Name
     features: Annotated[list[Feature], Field(min_length=1)]
     texts: Annotated[list[Text], Field(min_length=1)]
@@ -63,19 +65,22 @@ class Run(Section):
 
 
 class Sample(Section):
+    """The size and seed of the built-in corpus."""
+
     images: Annotated[int, Field(ge=12)]
     size: Annotated[int, Field(ge=32)]
     seed: Annotated[int, Field(ge=0)]
 
 
 class EngineSettings(BaseModel):
-    """Which engine makes a feature. The other keys are the engine's own and checked by it."""
+    """The engine that makes a feature. The other keys are the engine's own and checked by it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     engine: str
 
     @property
     def options(self) -> dict[str, Any]:
+        """The engine's own settings."""
         return dict(self.model_extra or {})
 
 
@@ -86,6 +91,8 @@ class Compute(Section):
 
 
 class Extract(Section):
+    """How features are extracted and stored."""
+
     device: str
     backend: Literal["auto", "torch", "openvino"]
     precision: Literal["fp32", "bf16", "fp16"]
@@ -105,11 +112,12 @@ class Named(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
+        """The options of the pooling or objective."""
         return dict(self.model_extra or {})
 
 
 class Recipe(Section):
-    """What is trained: poolings, objective, optimizer and augmentation."""
+    """A training recipe: poolings, objective, optimizer and augmentation."""
 
     image_pooling: Named
     text_pooling: Named
@@ -136,7 +144,7 @@ class Recipe(Section):
 
 
 class Training(Section):
-    """How large the head is and how long it trains."""
+    """The size of a head and the length of its training."""
 
     dimension: Count
     word_dimension: Count
@@ -153,12 +161,14 @@ class Training(Section):
 
 
 class Score(Section):
+    """The split that is scored."""
+
     split: Literal["val", "test"]
     batch_size: Count
 
 
 class Evaluate(Section):
-    """How certain the numbers are said to be, and how much memory measuring them takes."""
+    """How confidence intervals are drawn, and how much memory ranking may use."""
 
     resamples: Count
     seed: Annotated[int, Field(ge=0)]
@@ -166,7 +176,7 @@ class Evaluate(Section):
 
 
 class Synthetic(Section):
-    """How GPO's generators are trained on known pooling patterns, and on which set sizes they are tested."""
+    """How GPO's generators are trained on known pooling patterns, and the set sizes on which they are tested."""
 
     dimension: Count
     sets: Count
@@ -200,7 +210,7 @@ class Throughput(Section):
 
 
 class Report(Section):
-    """How much of the explorer fits into results/report.html."""
+    """The size of the explorer in results/report.html."""
 
     queries: Count
     top: Count
@@ -208,6 +218,8 @@ class Report(Section):
 
 
 class Settings(Section):
+    """All settings."""
+
     run: Run
     sample: Sample
     compute: Compute = Compute()
@@ -225,18 +237,57 @@ class Settings(Section):
     report: Report
 
     def recipe(self, name: str) -> Recipe:
+        """Look up a recipe.
+
+        Args:
+            name: Its name.
+
+        Returns:
+            The recipe.
+
+        Raises:
+            InputError: For an unknown name.
+        """
         return _named(self.recipes, name, "recipes")
 
     def preset_of(self, dataset: str) -> str:
-        """The name of the preset that a data set takes."""
+        """Look up the preset of a data set.
+
+        Args:
+            dataset: Its name.
+
+        Returns:
+            The preset's name.
+        """
         return self.presets.get(dataset, DEFAULT_PRESET)
 
     def training_of(self, dataset: str) -> Training:
-        """How heads of a data set are trained: its own section, or else that of its preset."""
+        """Look up how heads of a data set are trained: its own section, or that of its preset.
+
+        Args:
+            dataset: Its name.
+
+        Returns:
+            The section.
+
+        Raises:
+            InputError: If there is neither.
+        """
         return _named(self.training, dataset if dataset in self.training else self.preset_of(dataset), "training")
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
-        """The engine that makes a feature of a data set, by its preset."""
+        """Look up the engine that makes a feature of a data set, by its preset.
+
+        Args:
+            dataset: Its name.
+            feature: The feature's name.
+
+        Returns:
+            The engine's settings.
+
+        Raises:
+            InputError: If the preset has no engine for the feature.
+        """
         preset = self.preset_of(dataset)
         return _named(_named(self.features, preset, "features"), feature, f"features.{preset}")
 
@@ -248,7 +299,14 @@ def _named(section: dict[Any, Any], name: str, where: str) -> Any:
 
 
 def first_fault(error: ValidationError) -> str:
-    """One line for the first of pydantic's findings: where, what, and what was there."""
+    """Summarise the first of pydantic's findings.
+
+    Args:
+        error: pydantic's error.
+
+    Returns:
+        One line: where, what is wrong, and the value received.
+    """
     fault = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in fault["loc"]) or "top level"
     if fault["type"] == "extra_forbidden":

@@ -1,4 +1,4 @@
-"""A recipe that is varied on the command line, and the name that it then goes by."""
+"""A recipe that is varied on the command line, and its new name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from pipeline.settings import Named, Recipe
 
 @dataclass(frozen=True)
 class Variation:
-    """What replaces a recipe's own, by name and with default options; None leaves it.
+    """Replacements for parts of a recipe, by name and with default options; None keeps the recipe's own part.
 
-    pooling: of both sides, or of the one that is not given by itself. image_pooling, text_pooling: of one. finetune:
-    whether features are trained too. Raises InputError where all three poolings are given.
+    Attributes:
+        pooling: The pooling of both sides, or of the side that is not given by itself.
+        image_pooling: The pooling of images.
+        text_pooling: The pooling of captions.
+        objective: The objective.
+        finetune: Whether the features' network is trained too.
+
+    Raises:
+        InputError: If all three poolings are given.
     """
 
     pooling: str | None = None
@@ -31,18 +38,32 @@ class Variation:
 
     @property
     def replaced(self) -> dict[str, Any]:
-        """A recipe's keys, and what they become."""
+        """The recipe's keys that change, with their new values."""
         names = {"image_pooling": self.image_pooling or self.pooling,
                  "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
         finetune = {"finetune": True} if self.finetune else {}
         return {key: Named(name=name) for key, name in names.items() if name} | finetune
 
     def of(self, recipe: Recipe) -> Recipe:
-        """The recipe with the replacements."""
+        """Apply the replacements.
+
+        Args:
+            recipe: A recipe.
+
+        Returns:
+            The varied recipe.
+        """
         return recipe.model_copy(update=self.replaced)
 
     def name(self, base: str) -> str:
-        """What it is called: `vse2ad-gpo` with another pooling alone, else `vse2ad_image_gpo_triplet`."""
+        """Name the varied recipe.
+
+        Args:
+            base: The recipe's name.
+
+        Returns:
+            `vse2ad-gpo` if only the pooling of both sides changes, else for example `vse2ad_image_gpo_triplet`.
+        """
         if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
         parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
@@ -52,12 +73,21 @@ class Variation:
 
 def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[str, Recipe],
           taken: Iterable[str]) -> str:
-    """The name that a recipe goes by: that of the shipped recipe which it is, else the chosen one, or `otherwise`.
+    """Choose a recipe's name: that of the shipped recipe with equal settings, else the chosen one, else `otherwise`.
 
-    shipped: the settings' recipes, as they are there. taken: names that stand for those alone.
+    Args:
+        recipe: The recipe.
+        chosen: The user's choice; None if there is none.
+        otherwise: The name if nothing is chosen.
+        shipped: The settings' recipes.
+        taken: Names that are reserved for the shipped recipes.
 
-    Raises InputError where the recipe has a name and another is chosen, or where its name is taken by another recipe:
-    its head would be mistaken for that one's.
+    Returns:
+        The name.
+
+    Raises:
+        InputError: If a shipped recipe would get another name, or another recipe a reserved one: its head would be
+            mistaken for that recipe's.
     """
     name = chosen or otherwise
     same = [other for other, settings in shipped.items() if settings == recipe]

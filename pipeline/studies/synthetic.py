@@ -1,7 +1,7 @@
 """How well GPO's generators learn known pooling patterns (VSE∞ B.3, Table 11).
 
-Random features are pooled by a pattern's own coefficients; a GPO learns from such pairs of input and output alone, on
-sets of some sizes; then its coefficients are compared with the pattern's, on those sizes and on others.
+Random features are pooled with a pattern's coefficients. A GPO learns from these pairs of input and output alone, on
+sets of some sizes. Then its coefficients are compared with the pattern's, on those sizes and on others.
 """
 
 from __future__ import annotations
@@ -29,14 +29,28 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def average(size: int) -> Tensor:
-    """A: every item counts alike."""
+    """A: all items have the same weight.
+
+    Args:
+        size: N.
+
+    Returns:
+        Float32 [N], of sum 1.
+    """
     import torch
 
     return torch.full((size,), 1 / size)
 
 
 def largest(count: int) -> Callable[[int], Tensor]:
-    """M-K: the mean of the K largest, of all where there are fewer."""
+    """M-K: the mean of the K largest items, of all if there are fewer.
+
+    Args:
+        count: K.
+
+    Returns:
+        A function from a set's size N to float32 [N], of sum 1.
+    """
 
     def pattern(size: int) -> Tensor:
         import torch
@@ -46,12 +60,26 @@ def largest(count: int) -> Callable[[int], Tensor]:
 
 
 def upper_half(size: int) -> Tensor:
-    """T-50%: the mean of the largest half, rounded up."""
+    """T-50%: the mean of the largest half, rounded up.
+
+    Args:
+        size: N.
+
+    Returns:
+        Float32 [N], of sum 1.
+    """
     return largest(math.ceil(size / 2))(size)
 
 
 def linear(size: int) -> Tensor:
-    """L: weights that fall linearly to zero at the least item."""
+    """L: weights that fall linearly to zero at the smallest item.
+
+    Args:
+        size: N, at least 2.
+
+    Returns:
+        Float32 [N], of sum 1.
+    """
     import torch
 
     falling = torch.arange(size - 1, -1, -1, dtype=torch.float32)
@@ -65,7 +93,17 @@ PATTERNS: dict[str, Callable[[int], Tensor]] = {
 
 def train(design: tuple[str, str], pattern: str, settings: Synthetic,
           on_step: Callable[[float], None] = lambda loss: None) -> GPO:
-    """A GPO that has learned the pattern from random sets of settings.seen sizes. on_step is given each step's loss."""
+    """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`.
+
+    Args:
+        design: A key of `DESIGNS`.
+        pattern: A key of `PATTERNS`.
+        settings: Sizes, steps, learning rate and seed.
+        on_step: Called with the loss of each step.
+
+    Returns:
+        The trained GPO.
+    """
     import torch
     
     from pipeline.heads.pooling.gpo import GPO
@@ -94,7 +132,15 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
 
 
 def coefficients(pattern: str, sizes: Tensor) -> Tensor:
-    """A pattern's coefficients for sets of these sizes [U]: [U, greatest size], zero beyond a set's own."""
+    """Compute a pattern's coefficients.
+
+    Args:
+        pattern: A key of `PATTERNS`.
+        sizes: Int64 [U], sizes of sets.
+
+    Returns:
+        Float32 [U, greatest size], zero beyond a set's own size.
+    """
     import torch
 
     out = torch.zeros(len(sizes), int(sizes.max()))
@@ -104,8 +150,16 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
 
 
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
-    """RMSE of the coefficients over seen sizes, and unseen smaller and larger ones: the root of the mean over sizes of
-    the mean over a set's positions.
+    """Compare a GPO's coefficients with a pattern's.
+
+    Args:
+        gpo: The trained GPO.
+        pattern: A key of `PATTERNS`.
+        settings: The sizes seen and tested.
+
+    Returns:
+        RMSE over seen sizes, unseen smaller and unseen larger ones: the root of the mean over sizes of the mean over a
+        set's positions.
     """
     import torch
 
@@ -122,14 +176,30 @@ def _rmse(gpo: GPO, pattern: str, sizes: Tensor) -> float:
 
 
 def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> dict[str, Any]:
-    """A result with the columns of `manifests/published/vse_infty_table11.csv`."""
+    """Compose a result with the columns of `manifests/published/vse_infty_table11.csv`.
+
+    Args:
+        design: A key of `DESIGNS`.
+        pattern: A key of `PATTERNS`.
+        found: The errors.
+
+    Returns:
+        JSON values.
+    """
     return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **found}
 
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of results/synthetic.json, of those designs whose patterns are all there.
+    """Select the rows of those designs that were trained on all patterns.
 
-    Raises InputError where it has no rows as `row` makes them.
+    Args:
+        results: The content of results/synthetic.json.
+
+    Returns:
+        The rows.
+
+    Raises:
+        InputError: If it has no rows as `row` makes them.
     """
     try:
         rows = list(results["rows"])

@@ -11,8 +11,7 @@ import torch
 from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.studies import throughput
-from pipeline.studies.throughput import steps
-from pipeline.studies.throughput.clock import seconds
+from pipeline.studies.throughput import seconds
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 SMALL = SETTINGS.throughput.model_copy(update={
@@ -52,15 +51,15 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once() -> None:
 
 def test_a_search_finds_the_most_similar() -> None:
     torch.manual_seed(0)
-    found = steps.search(500, 16, "cpu")()
-    assert found.values.shape == (steps.FOUND,)  # type: ignore[attr-defined]
+    found = throughput.search_step(500, 16, "cpu")()
+    assert found.values.shape == (throughput.FOUND,)  # type: ignore[attr-defined]
     assert (found.values.diff() <= 0).all()  # type: ignore[attr-defined]
 
 
 def test_what_is_timed_has_the_sizes_that_are_stated() -> None:
-    assert steps.bigru(TRAINING, 5, "cpu")().shape == (1, 5, 16)  # type: ignore[attr-defined]
-    assert steps.pool(RECIPE.text_pooling, 16, 3, 5, "cpu")().shape == (3, 16)  # type: ignore[attr-defined]
-    assert steps.transformer_layer(2, 7, "cpu")().shape == (2, 7, 768)  # type: ignore[attr-defined]
+    assert throughput.bigru_step(TRAINING, 5, "cpu")().shape == (1, 5, 16)  # type: ignore[attr-defined]
+    assert throughput.pool_step(RECIPE.text_pooling, 16, 3, 5, "cpu")().shape == (3, 16)  # type: ignore[attr-defined]
+    assert throughput.transformer_layer_step(2, 7, "cpu")().shape == (2, 7, 768)  # type: ignore[attr-defined]
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
