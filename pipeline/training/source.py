@@ -93,7 +93,7 @@ class Photographs:
     @property
     def provenance(self) -> dict[str, Any]:
         """What a result says of the features it rests on."""
-        return {"recipe": f"{self.engine.recipe}-finetuned", "engine": self.name, "weights": self.engine.weights,
+        return {"recipe": f"{self.engine.reported_as}-finetuned", "engine": self.name, "weights": self.engine.weights,
                 "trained": self.engine.trained}
 
     def backbone(self) -> Backbone:
