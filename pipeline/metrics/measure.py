@@ -1,0 +1,105 @@
+"""The numbers of metrics over one pool or several folds, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.metrics import certainty
+from pipeline.metrics.base import Fold, Metric
+from pipeline.retrieval.placements import place
+from pipeline.retrieval.ranks import Floats, Ranks, Ties
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+
+DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A metric's value with its 95 % interval, as it is printed: shares in percent."""
+
+    value: float
+    low: float
+    high: float
+
+
+def fold_of(source: Similarity | PerDirection, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
+            block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
+    """One pool, with all right candidates placed where a metric asks for them.
+
+    Args:
+        source: The pool's scores [I, C].
+        ranks: What was counted of it.
+        metrics: What will be measured.
+        ties: How they count.
+        block_megabytes: Size of all blocks in memory at once (10^6 bytes).
+        progress: Told the number of queries placed so far, images first, then captions.
+    """
+    best, relevance = (ranks.i2t, ranks.t2i), ranks.relevance
+    if not any(metric.asks_for_every for metric in metrics):
+        return Fold.of(relevance, best, ties)
+    images = relevance.shape[0]
+    every = (place(source, relevance, "i2t", block_megabytes, progress),
+             place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)))
+    return Fold.of(relevance, best, ties, every)
+
+
+def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0
+            ) -> dict[str, dict[str, Number]]:
+    """Measures several metrics.
+
+    Args:
+        metrics: Which.
+        folds: The pool, or its folds; the mean over folds is taken.
+        resamples, seed: Of the bootstrap by which intervals of medians are found.
+
+    Returns:
+        Metric -> "i2t" and "t2i", or "both" for one that sums them -> its number.
+    """
+    return {str(metric): _summed(metric, folds) if metric.summed is not None else
+            {str(way): _one(metric, folds, way, resamples, seed) for way in DIRECTIONS} for metric in metrics}
+
+
+def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
+    """The numbers as plain JSON values: metric -> direction -> value, and `interval` -> direction -> [low, high]."""
+    return {name: {way: each.value for way, each in ways.items()} | {
+        "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
+
+
+def _one(metric: Metric, folds: Sequence[Fold], way: Direction, resamples: int, seed: int) -> Number:
+    ranked = [getattr(fold, way) for fold in folds]
+    values = [metric.values(each, fold.ties) for each, fold in zip(ranked, folds, strict=True)]
+    owners = [each.drawn_with for each in ranked]
+    if metric.is_median:
+        value = float(np.mean([np.median(each) for each in values]))
+        return Number(value, *certainty.of_median(values, owners, resamples, seed))
+    value = float(np.mean([_mean(each) for each in values]))
+    shares = certainty.contributions(values, owners)
+    return _number(metric, value, shares)
+
+
+def _summed(metric: Metric, folds: Sequence[Fold]) -> dict[str, Number]:
+    value, parts = 0.0, []
+    for way in DIRECTIONS:
+        ranked = [getattr(fold, way) for fold in folds]
+        values = [metric.values(each, fold.ties) for each, fold in zip(ranked, folds, strict=True)]
+        value += float(np.mean([_mean(each) for each in values]))
+        parts.append((values, [each.drawn_with for each in ranked]))
+    assert metric.summed is not None
+    return {"both": _number(metric, metric.summed * value, metric.summed * certainty.joint(parts))}
+
+
+def _number(metric: Metric, value: float, each: Floats) -> Number:
+    if not metric.is_share:
+        return Number(value, *certainty.of_mean(value, each, least=1))
+    low, high = certainty.of_share(value / metric.most, each / metric.most)
+    scale = metric.scale * metric.most
+    return Number(metric.scale * value, scale * low, scale * high)
+
+
+def _mean(values: Floats) -> float:
+    return math.fsum(values) / len(values)
