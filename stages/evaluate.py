@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import click
 
 from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES
-from pipeline.retrieval.extended import EXTENDED
 from stages import measuring, options
 from stages.layout import Layout, ablations, system
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline import manifest
     from pipeline.files.atomic import write_text
+    from pipeline.metrics import parse_all
     from pipeline.provenance import record, results
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.scores import measured
@@ -38,19 +39,23 @@ if TYPE_CHECKING:
               "pipeline embed), which are candidates and no queries. May be given several times.")
 @measuring.columns
 @measuring.protocol
-@click.option("--extended", type=click.Choice(list(EXTENDED)),
+@click.option("--extended", type=click.Choice(["eccv_caption"]),
               help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) and CxC.")
+@click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
+              help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
+              "several times.")
 @measuring.output
 @options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None,
-            output: str) -> None:
+            names: tuple[str, ...], output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
 
     Every recall and RSUM has a 95 % interval, for other images with their captions.
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
+    settings = _with_metrics(settings, names)
     if embeddings or distractors:
         options.choose_products(settings)
     if distractors:
@@ -71,6 +76,14 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     else:
         click.echo(_written([(name, numbers) for name, result in measured_run.items()
                              for protocol, numbers in results.protocols(result).items()], output))
+
+
+def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
+    """The settings with these metrics, where any are named."""
+    if not names:
+        return settings
+    metrics = [str(metric) for metric in parse_all(names)]
+    return settings.model_copy(update={"evaluate": settings.evaluate.model_copy(update={"metrics": metrics})})
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns) -> Pool | None:
@@ -124,7 +137,8 @@ def _systems(layout: Layout, run: Run) -> list[str]:
 
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:
     """The numbers of one pool by one protocol, with their intervals."""
-    with tqdm(total=pool.scores.shape[0], unit="image", desc=f"rank {pool.name}", leave=False) as bar:
+    passes = 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
+    with tqdm(total=passes * pool.scores.shape[0], unit="image", desc=f"rank {pool.name}", leave=False) as bar:
         return measured.measure(pool, rules, ties, settings, lambda done: bar.update(done - bar.n))
 
 

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pipeline.metrics import certainty
 from pipeline.metrics.base import Fold, Metric
+from pipeline.retrieval.metrics import Metrics
 from pipeline.retrieval.placements import place
+from pipeline.retrieval.protocols import Protocol
+from pipeline.retrieval.protocols import protocol as find
 from pipeline.retrieval.ranks import Floats, Ranks, Ties
-from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+from pipeline.retrieval.relevance import as_relevance
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, select
+
+
+class Sampling(typing.Protocol):
+    """What of the settings this needs."""
+
+    @property
+    def resamples(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def block_megabytes(self) -> float: ...
+
 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 
@@ -46,6 +66,34 @@ def fold_of(source: Similarity | PerDirection, ranks: Ranks, metrics: Sequence[M
     every = (place(source, relevance, "i2t", block_megabytes, progress),
              place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)))
     return Fold.of(relevance, best, ties, every)
+
+
+def of_pool(metrics: Sequence[Metric], source: Similarity | PerDirection, truth: object, found: Metrics,
+            protocol: str | Protocol, settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
+    """Measures several metrics of a pool whose best right candidates are ranked already.
+
+    Args:
+        metrics: Which.
+        source, truth, protocol: What was ranked, as `retrieval.evaluate` takes it.
+        found: What it gave.
+        settings: How intervals are drawn, and how large blocks are.
+        progress: Told the number of images done so far.
+
+    Returns:
+        Plain JSON values, see `as_dict`.
+    """
+    relevance = as_relevance(truth, source.shape)
+    folds, done = [], 0
+    for ranks, part in zip(found.ranks, find(protocol).parts(relevance.owner, source.shape[0]), strict=True):
+        images, captions = ranks.shape
+        folds.append(fold_of(select(source, *part), ranks, metrics, found.ties, settings.block_megabytes,
+                             partial(_told, progress, done, images, images + captions)))
+        done += images
+    return as_dict(measure(metrics, folds, settings.resamples, settings.seed))
+
+
+def _told(progress: Callable[[int], object], before: int, images: int, queries: int, done: int) -> None:
+    progress(before + done * images // queries)
 
 
 def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0

@@ -135,6 +135,8 @@ def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
     try:
         values = {column: float(scores[column[:3]][column[4:]]) for column in columns
                   if column in RECALLS or column[4:] in scores[column[:3]]}
+        values |= {f"{side}_{name}": float(ways[side]) for name, ways in scores.get("metrics", {}).items()
+                   for side in ("i2t", "t2i") if side in ways}
         values["rsum"] = float(scores["rsum"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.metrics import parse
 from pipeline.report.published import RECALLS
 from pipeline.report.table import Column
 
@@ -35,6 +36,18 @@ METRICS = {
 RSUM = Metric("RSUM")
 
 
+def named(name: str) -> Metric:
+    """A metric of one direction as tables print it.
+
+    Args:
+        name: A key of `METRICS`, or a name that `pipeline.metrics` knows: `nDCG@10`.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    metric = parse(name)
+    return Metric(str(metric), metric.less_is_better)
+
+
 @dataclass(frozen=True)
 class NumberColumn:
     """One column of numbers.
@@ -56,7 +69,7 @@ class TableColumns:
         labels: Headings of the label columns.
         blocks: (test set, heading) pairs, one block of columns each.
         directions: (t2i or i2t, heading) pairs, in printed order.
-        metrics: The metrics of each direction, names in `METRICS`, in printed order.
+        metrics: The metrics of each direction, in printed order: names that `named` takes.
         rsum: Whether RSUM is shown.
         ratio: Heading of a last column of throughput ratios, "" for none.
         labels_above: A heading that spans the label columns, "" for none.
@@ -92,7 +105,7 @@ class TableColumns:
         Returns:
             One for each test set and shown metric.
         """
-        return tuple(NumberColumn((test_set, name), name != "rsum" and METRICS[name[4:]].less_is_better)
+        return tuple(NumberColumn((test_set, name), name != "rsum" and named(name[4:]).less_is_better)
                      for test_set, _ in self.blocks for name in self.shown())
 
     def columns(self, delta: bool) -> tuple[Column, ...]:
@@ -109,7 +122,7 @@ class TableColumns:
         columns = [Column(label, above_labels, "l") for label in self.labels]
         for _, title in self.blocks:
             above = (title,) if title else ()
-            columns += [Column(METRICS[metric].heading, (*above, side))
+            columns += [Column(named(metric).heading, (*above, side))
                         for _, side in self.directions for metric in self.metrics]
             columns += [Column(RSUM.heading, above)] * self.rsum + [Column("Δ", above)] * delta
         return (*columns, *[Column(self.ratio)] * bool(self.ratio))

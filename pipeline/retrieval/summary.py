@@ -24,7 +24,7 @@ def to_text(results: Results) -> str:
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         parts += [_title(name, numbers), *(f"  {line}".rstrip() for line in lines), f"  RSUM {_rsum(numbers)}",
-                  *(f"  {line}" for line in _extended(numbers)), ""]
+                  *(f"  {line}" for line in (*_metrics(numbers), *_extended(numbers))), ""]
     parts += [line for each in _seeds(results) for line in (each, "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
@@ -39,7 +39,8 @@ def to_markdown(results: Results) -> str:
                    _rsum(numbers) if first else ""]
             lines.append("| " + " | ".join(row) + " |")
             first = False
-    remarks = [f"{_escape(name)}: {line}" for name, numbers in results for line in _extended(numbers)]
+    remarks = [f"{_escape(name)}: {line}" for name, numbers in results
+               for line in (*_metrics(numbers), *_extended(numbers))]
     remarks += [_escape(each) for each in _seeds(results)]
     return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
 
@@ -65,12 +66,17 @@ def ranged(value: float, interval: Iterable[float] | None) -> str:
     return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
 
 
+def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each metric that was asked for by name."""
+    for name, ways in numbers.get("metrics", {}).items():
+        told = ((f"{DIRECTIONS[way]} " if way in DIRECTIONS else "") + ranged(value, ways["interval"][way])
+                for way, value in ways.items() if way != "interval")
+        yield f"{name}: " + ", ".join(told)
+
+
 def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
-    for measured_by, measures in numbers.get("extended", {}).items():
-        for measure, ways in measures.items():
-            yield f"{measured_by} {measure}: " + ", ".join(
-                f"{title} {ways[way]:.1f}" if isinstance(ways[way], float) else f"{title} {ways[way]}"
-                for way, title in DIRECTIONS.items())
+    for judged, metrics in numbers.get("extended", {}).items():
+        yield from (f"{judged} {line}" for line in _metrics({"metrics": metrics}))
 
 
 def _seeds(results: Results) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.judgements.collection import Collection
 from pipeline.manifest import Manifest
 from pipeline.scores import contents
 from pipeline.scores.similarity_store import SimilarityStore
@@ -119,6 +120,11 @@ class Pool:
     def truth(self) -> Relevance | Ids:
         """The right answers, as `retrieval.evaluate` takes them."""
         return self.caption_image if self.relevance is None else self.relevance
+
+    def collection(self, captions: Sequence[str] | None = None) -> Collection:
+        """Its images and captions for those who judge them. Raises InputError where ids are not known."""
+        images, ids = self.require_ids()
+        return Collection(images, ids, self.caption_image, captions)
 
     @staticmethod
     def says_its_columns(path: Path) -> bool:

@@ -3,47 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pipeline import retrieval
+from pipeline.judgements.eccv_caption import METRICS, eccv_caption
+from pipeline.metrics import parse_all
+from pipeline.metrics.measure import of_pool
 from pipeline.retrieval import Protocol, Ties
-from pipeline.retrieval.extended import EXTENDED
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate
 
 Progress = Callable[[int], object]
 
+EXTENDED = {"eccv_caption": eccv_caption}
+"""Judgements that are measured besides the captions' own, by name."""
+
 
 def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Measure recalls, ranks and RSUM with their intervals.
+    """Recalls, ranks and RSUM, and the metrics that the settings name, with their intervals.
 
     Args:
-        pool: The scores.
-        rules: A protocol or its name.
-        ties: How ties are counted.
-        settings: How intervals are drawn, and the memory to use.
-        progress: Called with the number of images ranked so far.
-
-    Returns:
-        JSON values.
+        pool: What is measured.
+        rules: The protocol.
+        ties: How they count.
+        settings: Which metrics, how intervals are drawn, how large blocks are.
+        progress: Told the images ranked so far; twice as many for metrics that need a second pass.
     """
-    metrics = retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
-    return metrics.as_dict() | {"interval": retrieval.interval(metrics)}
+    found = retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
+    numbers = found.as_dict() | {"interval": retrieval.interval(found)}
+    if settings.metrics:
+        images = pool.scores.shape[0]
+        numbers["metrics"] = of_pool(parse_all(settings.metrics), pool.scores, pool.truth, found, rules, settings,
+                                     lambda done: progress(images + done))
+    return numbers
 
 
 def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
-    """Measure what `retrieval.extended` offers beyond recalls.
+    """The numbers by judgements beyond the captions' own, under "extended": set of pairs -> metric -> direction.
 
     Args:
-        pool: The scores, with ids.
-        name: A key of `EXTENDED`.
-        settings: The seed, and the memory to use.
-        progress: Called with the number of queries ranked so far.
-
-    Returns:
-        JSON values under "extended".
+        pool: What is measured; all of it, whatever the protocol.
+        name: Of `EXTENDED`.
+        settings: How intervals are drawn, how large blocks are.
+        progress: Told the images done so far, twice as many in all for each set of pairs.
     """
-    images, captions = pool.require_ids()
-    return {"extended": EXTENDED[name](pool.scores, images, captions, pool.caption_image, settings.seed,
-                                       settings.block_megabytes, progress)}
+    rows, columns, relevance = EXTENDED[name](pool.collection())
+    scores, found, done = retrieval.select(pool.scores, rows, columns), {}, 0
+    for judged, truth in relevance.items():
+        ranks = retrieval.rank(scores, truth, settings.block_megabytes, partial(_told, progress, done))
+        measured, done = retrieval.measure([ranks]), done + 2 * len(rows)
+        found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measured, "all", settings,
+                                partial(_told, progress, done - len(rows)))
+    return {"extended": found}
+
+
+def _told(progress: Progress, before: int, done: int) -> None:
+    progress(before + done)

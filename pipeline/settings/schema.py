@@ -168,11 +168,22 @@ class Score(Section):
 
 
 class Evaluate(Section):
-    """How confidence intervals are drawn, and how much memory ranking may use."""
+    """Which metrics are measured, how confidence intervals are drawn, and how much memory ranking may use."""
 
+    metrics: list[str] = []
     resamples: Count
     seed: Annotated[int, Field(ge=0)]
     block_megabytes: Annotated[float, Field(gt=0)]
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        from pipeline.metrics import parse_all
+
+        try:
+            return [str(metric) for metric in parse_all(names)]
+        except InputError as error:
+            raise ValueError(str(error)) from None
 
 
 class Synthetic(Section):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from pipeline.retrieval import as_similarity
+from pipeline.retrieval import as_similarity, fuse
+from pipeline.retrieval.fusion import Member
 from pipeline.retrieval.top import top
 
 
@@ -34,3 +37,19 @@ def test_draws_do_not_depend_on_the_size_of_blocks(rng: np.random.Generator) -> 
     whole, parts = (top(scores, "i2t", 5, np.random.default_rng(1), size) for size in (32, 1e-3))  # type: ignore[arg-type]
     assert np.array_equal(whole.places, parts.places)
     assert whole.tied.all()
+
+
+@pytest.mark.parametrize("way", ["i2t", "t2i"])
+@pytest.mark.parametrize("megabytes", [64, 1e-3])
+def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rng: np.random.Generator) -> None:
+    scores = rng.permutation(30 * 70).reshape(30, 70).astype(np.float32)
+    ranked = np.argsort(-scores, axis=1) if way == "i2t" else np.argsort(-scores.T, axis=1)
+    told: list[int] = []
+    found = top(as_similarity(scores), way, 7, rng, megabytes, told.append)
+    assert np.array_equal(found.places, ranked[:, :7])
+    assert not found.tied.any()
+    assert told[-1] == len(ranked)
+    everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
+    assert np.array_equal(everything.places, ranked)
+    member = Member("a", scores, np.arange(30), np.arange(70))
+    assert np.array_equal(top(fuse([member], "zscore"), way, 7, rng, megabytes).places, ranked[:, :7])

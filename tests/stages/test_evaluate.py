@@ -14,7 +14,10 @@ import pytest
 from scored import score
 
 from pipeline import retrieval
-from pipeline.retrieval.extended import EXTENDED
+from pipeline.provenance import computed_again
+from pipeline.provenance.step import DIFFERS, MATCHES
+from pipeline.retrieval import Relevance
+from pipeline.scores import measured
 from pipeline.scores.similarity_store import SimilarityStore
 
 RUN = ("-S", "run.features=[region, grid]")
@@ -43,6 +46,24 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     assert numbers["interval"]["t2i"]["r5"] == [found["t2i_r5"].low, found["t2i_r5"].high]
     assert numbers["interval"]["rsum"] == [found["rsum"].low, found["rsum"].high]
     assert results["vse2ad-RG-bigru-s0"]["made_from"] == store.made_from
+
+
+def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, refused: Callable[..., str]) -> None:
+    named = ("--metric", "nDCG@10", "--metric", "rr", "--metric", "median_rank", "--metric", "mR")
+    assert scored_run("evaluate", *RUN, *named)[0] == 0
+    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))["vse2ad-R-bigru-s0"]
+    assert list(entry["all"]["metrics"]) == ["nDCG@10", "MRR", "median_rank", "mR"]
+    assert list(entry["all"]["metrics"]) == entry["evaluated_with"]["metrics"]
+    assert entry["all"]["metrics"]["mR"]["both"] == pytest.approx(entry["all"]["rsum"] / 6)
+    store = Path("similarities/sample/vse2ad-R-bigru-s0.zarr")
+    assert {step.verdict for step in computed_again.numbers(store, entry, 32)} == {MATCHES}
+    entry["all"]["metrics"]["nDCG@10"]["t2i"] += 0.1
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32)}
+    out = scored_run("evaluate", *RUN, *named)[1]
+    assert "MRR: image → caption " in out
+    assert "there is no metric 'nDGC@10'" in refused("evaluate", *RUN, "--metric", "nDGC@10")
+    assert "evaluate.metrics" in refused("evaluate", *RUN, "-S", "evaluate.metrics=[nDGC@10]")
+    assert scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count('"Recall@3"') == 8
 
 
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
@@ -147,12 +168,14 @@ def test_extended_measures_need_cocos_ids_and_their_package(refused: Callable[..
 
 
 def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = {"eccv": {"mAP@R": {"i2t": 23.94, "t2i": 31.9}}, "both": {"tied queries": {"i2t": 0, "t2i": 3}}}
-    monkeypatch.setitem(EXTENDED, "eccv_caption", lambda *given: measured)
     path = score("region")
+    store = SimilarityStore.open(path)
+    relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
+    monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: (
+        np.arange(len(store.image_ids)), np.arange(len(store.caption_ids)), {"eccv": relevance}))
     out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--json")[1]
-    assert json.loads(out)["extended"] == measured
+    found = json.loads(out)["extended"]["eccv"]
+    assert found["R@5"]["t2i"] == pytest.approx(json.loads(out)["t2i"]["r5"])
     for output in ("text", "markdown"):
         out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--format", output)[1]
-        assert "eccv mAP@R: image → caption 23.9, caption → image 31.9" in out
-        assert "tied queries: image → caption 0, caption → image 3" in out
+        assert "eccv mAP@R: image → caption {:.1f} [".format(found["mAP@R"]["i2t"]) in out

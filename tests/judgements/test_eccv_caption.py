@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.retrieval import as_similarity, fuse
-from pipeline.retrieval.extended import _truth, eccv_caption
-from pipeline.retrieval.fusion import Member
-from pipeline.retrieval.top import top
+from pipeline.judgements.collection import Collection
+from pipeline.judgements.eccv_caption import eccv_caption, pairs_of_package
+from pipeline.retrieval import as_similarity
+from pipeline.scores import measured
+from pipeline.scores.candidates import Pool
+from pipeline.settings import Evaluate
 
 WAYS = ("i2t", "t2i")
 
@@ -20,7 +22,7 @@ WAYS = ("i2t", "t2i")
 @pytest.fixture(scope="module")
 def truth() -> Any:
     """The package with the pairs of 60 of its images and their captions alone; half of them have queries of ECCV's."""
-    whole = _truth()
+    whole = pairs_of_package()
     asked = sorted(whole.eccv_gts["i2t"])[:30]
     images = [*asked, *sorted(set(whole.coco_gts["i2t"]) - set(asked))[:30]]
     captions = [caption for image in images for caption in whole.coco_gts["i2t"][image]]
@@ -50,7 +52,16 @@ def pool(truth: Any, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     return scores, image_ids, caption_ids, caption_image
 
 
-def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
+def measure(monkeypatch: pytest.MonkeyPatch, truth: Any, *pool: np.ndarray) -> dict[str, Any]:
+    scores, image_ids, caption_ids, caption_image = pool
+    monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: eccv_caption(collection, truth))
+    settings = Evaluate(resamples=10, seed=0, block_megabytes=0.05)
+    found = Pool("a", as_similarity(scores), caption_image, image_ids, caption_ids)
+    extended: dict[str, Any] = measured.extend(found, "eccv_caption", settings)["extended"]
+    return extended
+
+
+def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     scores, image_ids, caption_ids, _ = pool
     rows = np.isin(image_ids, list(truth.coco_gts["i2t"]))
     columns = np.isin(caption_ids, list(truth.coco_gts["t2i"]))
@@ -58,18 +69,24 @@ def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...]) -> 
     whole = {"i2t": {int(image): captions[np.argsort(-row)].tolist() for image, row in zip(images, known, strict=True)},
              "t2i": {int(caption): images[np.argsort(-row)].tolist()
                      for caption, row in zip(captions, known.T, strict=True)}}
-    expected = truth.compute_all_metrics(whole["i2t"], whole["t2i"], ("cxc_recalls", "eccv_map_at_r", "eccv_rprecision",
-                                                                      "eccv_r1"))
-    measured = eccv_caption(as_similarity(scores), *pool[1:], block_megabytes=0.05, truth=truth)
+    expected = truth.eccv_metrics(whole, "all")
+    for k in (1, 5, 10):
+        expected |= {f"cxc_r{k}": truth.cxc_recalls(whole, "all", K=k)}
+        expected |= {f"eccv_r{k}": truth.eccv_recalls(whole, "all", K=k)}
+    found = measure(monkeypatch, truth, *pool)
     assert len(truth.eccv_gts["i2t"]) == 30
-    for ours, theirs in ((("eccv", "mAP@R"), "eccv_map_at_r"), (("eccv", "R-Precision"), "eccv_rprecision"),
-                         (("eccv", "R@1"), "eccv_r1"), (("cxc", "R@1"), "cxc_r1"), (("cxc", "R@10"), "cxc_r10")):
+    names = {("eccv", "mAP@R"): "eccv_map_at_r", ("eccv", "Rprec"): "eccv_rprecision",
+             **{(judged, f"R@{k}"): f"{judged}_r{k}" for judged in ("eccv", "cxc") for k in (1, 5, 10)}}
+    assert {(judged, metric) for judged, metrics in found.items() for metric in metrics} == set(names)
+    for (judged, metric), theirs in names.items():
         for way in WAYS:
-            assert measured[ours[0]][ours[1]][way] == pytest.approx(100 * expected[theirs][way])
-    assert measured["both"]["tied queries"] == {"i2t": 0, "t2i": 0}
+            value, (low, high) = found[judged][metric][way], found[judged][metric]["interval"][way]
+            assert value == pytest.approx(100 * expected[theirs][way], abs=1e-10)
+            assert 0 <= low <= value <= high <= 100
 
 
-def test_right_pairs_on_top_score_100(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
+def test_right_pairs_on_top_score_100(truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
+                                      ) -> None:
     scores, image_ids, caption_ids, caption_image = pool
     place = {way: {int(each): at for at, each in enumerate(ids)} for way, ids in zip(WAYS, (image_ids, caption_ids),
                                                                                     strict=True)}
@@ -78,43 +95,24 @@ def test_right_pairs_on_top_score_100(truth: Any, pool: tuple[np.ndarray, ...]) 
         for image, captions in pairs["i2t"].items():
             scores[place["i2t"][image], [place["t2i"][caption] for caption in captions]] += 1
     scores[:, [place["t2i"][caption] for caption in range(-7, 0)]] = 3  # above all, and out of the pool
-    measured = eccv_caption(as_similarity(scores), image_ids, caption_ids, caption_image, truth=truth)
-    assert measured["eccv"]["R@1"]["i2t"] == measured["cxc"]["R@1"]["i2t"] == 100
-    assert measured["eccv"]["mAP@R"]["i2t"] > 90  # CxC has a few pairs that ECCV has not
-    assert measured["eccv"]["mAP@R"]["i2t"] == measured["eccv"]["R-Precision"]["i2t"] == pytest.approx(100, abs=10)
+    found = measure(monkeypatch, truth, scores, image_ids, caption_ids, caption_image)
+    assert found["eccv"]["R@1"]["i2t"] == found["cxc"]["R@1"]["i2t"] == 100
+    assert found["eccv"]["mAP@R"]["i2t"] > 90  # CxC has a few pairs that ECCV has not
 
 
-def test_ties_are_broken_at_random_and_counted(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
-    flat = as_similarity(np.zeros_like(pool[0]))
-    runs = [eccv_caption(flat, *pool[1:], seed=seed, block_megabytes=1e-3, truth=truth) for seed in range(40)]
+def test_ties_count_by_their_expectation(truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
+                                         ) -> None:
+    found = measure(monkeypatch, truth, np.zeros_like(pool[0]), *pool[1:])
     chance = 100 * np.mean([len(set(items)) / 300 for items in truth.eccv_gts["i2t"].values()])
-    assert np.mean([run["eccv"]["R@1"]["i2t"] for run in runs]) == pytest.approx(chance, rel=0.5)
-    assert runs[0]["both"]["tied queries"] == {"i2t": 60, "t2i": 300}
-    assert eccv_caption(flat, *pool[1:], seed=3, block_megabytes=1e-3, truth=truth) == runs[3]
+    assert found["eccv"]["R@1"]["i2t"] == pytest.approx(chance)
+    assert found["eccv"]["Rprec"]["i2t"] == pytest.approx(chance)
 
 
 def test_ids_that_are_not_cocos_own_are_refused(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
-    scores, image_ids, caption_ids, caption_image = pool
-    source = as_similarity(scores)
+    _, image_ids, caption_ids, caption_image = pool
     with pytest.raises(InputError, match="60 of the 60 images of ECCV Caption are not here"):
-        eccv_caption(source, -image_ids - 10, caption_ids, caption_image, truth=truth)
+        eccv_caption(Collection(-image_ids - 10, caption_ids, caption_image), truth)
     with pytest.raises(InputError, match="300 of the 300 captions"):
-        eccv_caption(source, image_ids, caption_ids + 10**9, caption_image, truth=truth)
+        eccv_caption(Collection(image_ids, caption_ids + 10**9, caption_image), truth)
     with pytest.raises(InputError, match="these are not COCO's own ids"):
-        eccv_caption(source, image_ids, caption_ids, np.roll(caption_image, 1), truth=truth)
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("megabytes", [64, 1e-3])
-def test_top_agrees_with_sorting(way: Any, megabytes: float, rng: np.random.Generator) -> None:
-    scores = rng.permutation(30 * 70).reshape(30, 70).astype(np.float32)
-    ranked = np.argsort(-scores, axis=1) if way == "i2t" else np.argsort(-scores.T, axis=1)
-    told: list[int] = []
-    found = top(as_similarity(scores), way, 7, rng, megabytes, told.append)
-    assert np.array_equal(found.places, ranked[:, :7])
-    assert not found.tied.any()
-    assert told[-1] == len(ranked)
-    everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
-    assert np.array_equal(everything.places, ranked)
-    member = Member("a", scores, np.arange(30), np.arange(70))
-    assert np.array_equal(top(fuse([member], "zscore"), way, 7, rng, megabytes).places, ranked[:, :7])
+        eccv_caption(Collection(image_ids, caption_ids, np.roll(caption_image, 1)), truth)

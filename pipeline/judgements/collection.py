@@ -1,0 +1,60 @@
+"""The images and captions of a pool, by their ids, for those who judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.retrieval.blocks import Ids
+
+Side = Literal["image", "caption"]
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """I images and C captions in the order of a matrix.
+
+    Attributes:
+        image_ids: int64 [I].
+        caption_ids: int64 [C].
+        owner: int64 [C], the row of the image that each caption was written for; -1 for none.
+        captions: The captions' text, where it is known.
+    """
+
+    image_ids: Ids
+    caption_ids: Ids
+    owner: Ids
+    captions: Sequence[str] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        return len(self.image_ids), len(self.caption_ids)
+
+    def ids(self, side: Side) -> Ids:
+        """The ids of one side."""
+        return self.image_ids if side == "image" else self.caption_ids
+
+    @cached_property
+    def _sorted(self) -> dict[str, tuple[Ids, Ids]]:
+        orders = {"image": np.argsort(self.image_ids), "caption": np.argsort(self.caption_ids)}
+        return {side: (self.ids(side)[order], order) for side, order in orders.items()}  # type: ignore[arg-type]
+
+    def places(self, side: Side, ids: Ids) -> Ids:
+        """Where ids stand among the images or captions: int64 of the same length, -1 for one that is not here."""
+        known, order = self._sorted[side]
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        return np.where(known[at] == ids, order[at], -1)
+
+    def require(self, side: Side, ids: Ids, where: str) -> Ids:
+        """The same. Raises InputError that begins with `where` for an id that is not here."""
+        places = self.places(side, ids)
+        if missing := int((places < 0).sum()):
+            raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, "
+                             f"{ids[np.argmin(places)]} for one")
+        return places
