@@ -28,7 +28,7 @@ METRICS: lazy.Table[type[Metric]] = lazy.Table({
     "mean_recall": "pipeline.metrics.recall_sums:MeanRecall",
     "RSUM": "pipeline.metrics.recall_sums:RSum",
     "mR": "pipeline.metrics.recall_sums:MeanOfSix",
-})
+}, "metrics")
 
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec"}
 """Other code's name -> ours."""
