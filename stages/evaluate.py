@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from pipeline.metrics import parse_all
     from pipeline.provenance import record, results
     from pipeline.retrieval import Protocol, Ties, summary
-    from pipeline.scores import measured
+    from pipeline.scores import judged, measured
     from pipeline.scores.candidates import Columns, Pool
     from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.judged import Truth
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Evaluate, Run, Settings
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
               help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
               "pipeline embed), which are candidates and no queries. May be given several times.")
 @measuring.columns
+@measuring.truth
 @measuring.protocol
 @click.option("--extended", type=click.Choice(["eccv_caption"]),
               help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) and CxC.")
@@ -47,8 +49,8 @@ if TYPE_CHECKING:
 @measuring.output
 @options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
-            distractors: tuple[Path, ...], columns: Columns, rules: Protocol | None, ties: Ties, extended: str | None,
-            names: tuple[str, ...], output: str) -> None:
+            distractors: tuple[Path, ...], columns: Columns, truth: Truth, rules: Protocol | None, ties: Ties,
+            extended: str | None, names: tuple[str, ...], output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
 
     Every recall and RSUM has a 95 % interval, for other images with their captions.
@@ -61,12 +63,14 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     if distractors:
         pool, rules = _enlarged(similarity, distractors), rules or Protocol("enlarged")
     else:
-        pool = _pool(similarity, embeddings, columns)  # type: ignore[assignment]
+        pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
+        pool = judged.judge(pool, truth, _manifest_of(layout, pool, columns))
         numbers = _measure(pool, rules or "all", ties, settings.evaluate) | _extend(pool, extended, settings.evaluate)
+        numbers |= judged.told(pool, truth)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
-    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name",
+    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "qrels", "same_text",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     measured_run = _measure_run(layout, settings, ties, extended)
@@ -86,18 +90,25 @@ def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
     return settings.model_copy(update={"evaluate": settings.evaluate.model_copy(update={"metrics": metrics})})
 
 
-def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns) -> Pool | None:
+def _manifest_of(layout: Layout, pool: Pool, columns: Columns) -> Path | None:
+    """The manifest that has the captions' text, where one is known."""
+    dataset = pool.made_from.get("dataset")
+    return columns.manifest or (layout.manifest(dataset) if dataset else None)
+
+
+def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns, truth: Truth
+          ) -> Pool | None:
     """The one source that was named, None where the run is to be measured."""
     if similarity is not None and embeddings is not None:
         raise InputError("--similarity and --embeddings are two sources; give one")
     if embeddings is not None:
         return Pool.of_embeddings(embeddings[0], embeddings[1], columns)
-    return None if similarity is None else Pool.of_matrix(similarity, columns)
+    return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
 def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
-    options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
-                   why="goes without --distractors, which enlarge the pool of a head's own store")
+    options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended", "qrels",
+                   "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
     if similarity is None:
         raise InputError("--distractors go with --similarity and a head's similarity store")
     return Pool.of_enlarged(EmbeddingStore.open(similarity), [EmbeddingStore.open(path) for path in distractors])

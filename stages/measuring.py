@@ -31,6 +31,25 @@ def columns(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]
 
 
+def truth(command: Command) -> Command:
+    """Options that say what is right; the command takes `truth`."""
+
+    @click.option("--qrels", type=click.Path(path_type=Path), metavar="FILE",
+                  help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
+                  "header image,caption,grade.")
+    @click.option("--same-text", type=click.Choice(["positive"]),
+                  help="Captions of one text are one query, right for every image that has it (as HGR and mteb count).")
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, qrels: Path | None, same_text: str | None, **others: Any) -> None:
+        from pipeline.scores.judged import Truth
+
+        if qrels and same_text:
+            raise InputError("--qrels and --same-text are two sources of what is right; give one")
+        command(*arguments, truth=Truth(qrels, same_text is not None), **others)
+
+    return wrapped  # type: ignore[return-value]
+
+
 def protocol(command: Command) -> Command:
     """Options that say how to measure; the command takes `rules`, None where none were given, and `ties`."""
 

@@ -65,16 +65,16 @@ def read(path: Path, collection: Collection) -> Relevance:
         rows += len(table)
         if rows > most:
             raise InputError(f"{path}: holds more rows than there are pairs, {most}: some are there twice")
-    ways = {by_image: _joined(parts) for by_image, parts in found.items()}
-    positives = {by_image: _positives(path, pairs, by_image, collection) for by_image, pairs in ways.items()}
-    i2t, t2i = positives[True], positives[False]
-    if len(ways[True].query) and len(ways[False].query):
-        relevance = Relevance.of_directions(i2t, t2i, collection.owner)
+    owner = collection.owner if (collection.owner >= 0).any() else None
+    asked = {by_image for by_image, parts in found.items() if parts}
+    positives = {by_image: _positives(path, _joined(parts), by_image, collection) for by_image, parts in found.items()}
+    i2t, t2i = positives.pop(True), positives.pop(False)
+    if asked == {True, False}:
+        relevance = Relevance.of_directions(i2t, t2i, owner)
+    elif True in asked:
+        relevance = Relevance.of_pairs(i2t.query, i2t.candidate, collection.shape, i2t.grade, owner)
     else:
-        one, image_first = (i2t, True) if len(ways[True].query) else (t2i, False)
-        query, candidate = one.query, one.candidate
-        relevance = Relevance.of_pairs(*((query, candidate) if image_first else (candidate, query)), collection.shape,
-                                       one.grade, collection.owner)
+        relevance = Relevance.of_captions(t2i, collection.shape[0], owner)
     if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
         raise InputError(f"{path}: nothing is right by these judgements: no grade is above 0")
     return relevance
@@ -228,13 +228,13 @@ def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection
     queries, candidates = collection.shape if by_image else collection.shape[::-1]
     key = pairs.query.astype(np.int64) * candidates + pairs.candidate
     order = np.argsort(key, kind="stable")
-    key = key[order]
+    key, grade = key[order], pairs.grade[order]
+    del pairs, order
     if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
         query, candidate = divmod(int(key[twice[0]]), candidates)
         image, caption = (query, candidate) if by_image else (candidate, query)
         raise InputError(f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
                          f"are judged twice, and {len(twice) - 1} more pairs; leave one of each")
-    grade = pairs.grade[order]
     kept = grade > 0
     grade = grade[kept]
     return Positives.of_pairs(key[kept] // candidates, key[kept] % candidates, queries,

@@ -108,7 +108,7 @@ class Relevance:
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
         """One image a caption: int64 [C], the image's row, or -1 for a caption that is a candidate alone."""
         known = np.flatnonzero(owner >= 0)
-        return cls._both(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
+        return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
 
     @classmethod
     def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
@@ -123,7 +123,7 @@ class Relevance:
         """
         sort = np.lexsort((image, caption))
         by_caption = Positives.of_pairs(caption[sort], image[sort], shape[1], None if grade is None else grade[sort])
-        return cls._both(by_caption, shape[0], first_of(by_caption) if owner is None else owner)
+        return cls.of_captions(by_caption, shape[0], owner)
 
     @classmethod
     def of_directions(cls, i2t: Positives, t2i: Positives, owner: Ids | None = None) -> Relevance:
@@ -131,7 +131,9 @@ class Relevance:
         return cls(i2t, t2i, first_of(t2i) if owner is None else owner)
 
     @classmethod
-    def _both(cls, t2i: Positives, images: int, owner: Ids) -> Relevance:
+    def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
+        """The right images of each caption, each pair counting in both directions. Arguments as in `of_pairs`."""
+        owner = first_of(t2i) if owner is None else owner
         order = np.argsort(t2i.candidate, kind="stable")
         grade = None if t2i.grade is None else t2i.grade[order]
         i2t = Positives.of_pairs(t2i.candidate[order], t2i.query[order], images, grade)
@@ -154,7 +156,7 @@ class Relevance:
         owner = place[self.owner[captions]]
         t2i = self.t2i.restricted(captions, images, self.shape[0])
         if self.order is not None:
-            return self._both(t2i, len(images), owner)
+            return self.of_captions(t2i, len(images), owner)
         return Relevance(self.i2t.restricted(images, captions, self.shape[1]), t2i, owner)
 
     def equals(self, other: Relevance) -> bool:

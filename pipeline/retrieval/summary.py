@@ -67,7 +67,11 @@ def ranged(value: float, interval: Iterable[float] | None) -> str:
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each metric that was asked for by name."""
+    """A line for what is right where it is not one image a caption, and one for each metric asked for by name."""
+    if judged := numbers.get("relevance"):
+        pairs = judged["pairs"]
+        yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else
+               f"{pairs['i2t']} pairs of image queries, {pairs['t2i']} of caption queries"))
     for name, ways in numbers.get("metrics", {}).items():
         told = ((f"{DIRECTIONS[way]} " if way in DIRECTIONS else "") + ranged(value, ways["interval"][way])
                 for way, value in ways.items() if way != "interval")

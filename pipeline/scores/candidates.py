@@ -49,6 +49,10 @@ class Columns:
             InputError: If the shape does not fit, or the options contradict each other.
         """
         if self.manifest is None:
+            each = self.captions_per_image or 5
+            if shape[0] == each * shape[1] and each > 1:
+                raise InputError(f"the matrix is {shape[0]} x {shape[1]}, captions x images: it is transposed; save "
+                                 "its transpose, one row an image")
             if self.split is not None:
                 raise InputError("--split goes with --manifest")
             return retrieval.consecutive_captions(shape, self.captions_per_image or 5), None, None
@@ -56,6 +60,9 @@ class Columns:
             raise InputError("--captions-per-image goes without --manifest, which says how many each image has")
         split = Manifest.load(self.manifest).split(self.split or "test")
         expected = (len(split.image_ids), len(split.caption_ids))
+        if shape == expected[::-1] != expected:
+            raise InputError(f"the matrix is {shape[0]} x {shape[1]}, captions x images of the manifest's {split.name} "
+                             "split: it is transposed; save its transpose, one row an image")
         if shape != expected:
             raise InputError(f"the matrix is {shape[0]} x {shape[1]}, the manifest's {split.name} split {expected[0]} "
                              f"images x {expected[1]} captions; rows are images, columns captions")

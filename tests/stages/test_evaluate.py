@@ -14,6 +14,7 @@ import pytest
 from scored import score
 
 from pipeline import retrieval
+from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
 from pipeline.provenance.step import DIFFERS, MATCHES
 from pipeline.retrieval import Relevance
@@ -179,3 +180,40 @@ def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: 
     for output in ("text", "markdown"):
         out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--format", output)[1]
         assert "eccv mAP@R: image → caption {:.1f} [".format(found["mAP@R"]["i2t"]) in out
+
+
+def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: Callable[..., str]) -> None:
+    scores = np.zeros((2, 3))
+    scores[0, 1] = scores[1, 2] = 1
+    np.save("s.npy", scores)
+    Path("j.txt").write_text("1 0 0 1\n2 0 1 1\n0 0 0 1\n0 0 1 1\n")
+    code, out, _ = pipeline("evaluate", "--similarity", "s.npy", "--qrels", "j.txt")
+    assert code == 0
+    assert "2 images x 3 captions" in out
+    assert "relevance: j.txt, 4 pairs" in out
+    assert "100.0" in out.splitlines()[3]
+    Path("j.txt").write_text("1 0 0 high\n")
+    assert "j.txt: row 1: the grade 'high'" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt")
+    assert "give one" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
+    assert "--qrels goes with --similarity" in refused("evaluate", "--qrels", "j.txt")
+
+
+def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: Callable[..., str], scenes: Manifest
+                                                        ) -> None:
+    scenes.save(Path("m.parquet"))
+    split = scenes.split("test")
+    np.save("s.npy", np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32))
+    given = ("evaluate", "--similarity", "s.npy", "--same-text", "positive")
+    numbers = json.loads(pipeline(*given, "--manifest", "m.parquet", "--json")[1])
+    assert numbers["captions"] == len({caption.strip() for caption in split.captions})
+    assert numbers["relevance"]["source"] == "equal captions"
+    assert "name its --manifest" in refused(*given)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--manifest", "m.parquet")])
+def test_a_transposed_matrix_is_recognised(refused: Callable[..., str], scenes: Manifest, arguments: tuple[str, ...]
+                                           ) -> None:
+    scenes.save(Path("m.parquet"))
+    split = scenes.split("test")
+    np.save("s.npy", np.zeros((len(split.caption_ids), len(split.image_ids)), np.float32))
+    assert "it is transposed; save its transpose" in refused("evaluate", "--similarity", "s.npy", *arguments)

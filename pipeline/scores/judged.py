@@ -1,0 +1,92 @@
+"""A pool with other relevance than one image a caption: from a qrels file, or of equal captions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.judgements import qrels
+from pipeline.judgements.collection import Collection
+from pipeline.judgements.same_text import same_text
+from pipeline.manifest import Manifest
+from pipeline.scores.candidates import Columns, Pool
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a user says is right.
+
+    Attributes:
+        qrels: A file of judgements; None for the captions' own images.
+        same_text: Whether captions of one text are one query, right for every image that has it.
+    """
+
+    qrels: Path | None = None
+    same_text: bool = False
+
+
+def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
+    """A matrix or store, as `Pool.of_matrix`; with judgements it may have any number of captions an image.
+
+    Args:
+        path: The matrix.
+        columns: What is said of its columns.
+        truth: What is right.
+    """
+    if truth.qrels is None or columns != Columns() or Pool.says_its_columns(path):
+        return Pool.of_matrix(path, columns)
+    scores = retrieval.as_similarity(path)
+    return Pool(path.stem, scores, np.full(scores.shape[1], -1, np.int64))
+
+
+def judge(pool: Pool, truth: Truth, manifest: Path | None) -> Pool:
+    """The pool with what is right by `truth`.
+
+    Args:
+        pool: Scores. Where their ids are not known, ids are the numbers of rows and columns, from 0.
+        truth: What is right.
+        manifest: Where the captions' text stands, needed for `same_text`.
+
+    Raises:
+        InputError: Where the judgements do not fit the pool, see `qrels.read`.
+    """
+    if truth.qrels is not None:
+        images, captions = pool.scores.shape
+        ids = (pool.image_ids, pool.caption_ids)
+        collection = Collection(np.arange(images) if ids[0] is None else ids[0],
+                                np.arange(captions) if ids[1] is None else ids[1], pool.caption_image)
+        return replace(pool, relevance=qrels.read(truth.qrels, collection))
+    if truth.same_text:
+        kept, relevance = same_text(pool.collection(_texts(pool, manifest)))
+        every = np.arange(pool.scores.shape[0])
+        assert pool.caption_ids is not None
+        return replace(pool, scores=retrieval.select(pool.scores, every, kept), relevance=relevance,
+                       caption_ids=pool.caption_ids[kept], caption_image=pool.caption_image[kept])
+    return pool
+
+
+def _texts(pool: Pool, manifest: Path | None) -> list[str]:
+    """The text of each caption of the pool."""
+    _, captions = pool.require_ids()
+    if manifest is None:
+        raise InputError("--same-text compares captions by their text: name the --manifest")
+    table = Manifest.load(manifest).table
+    text = dict(zip(table["caption_id"].tolist(), table["caption"].tolist(), strict=True))
+    if missing := [caption for caption in captions.tolist() if caption not in text]:
+        raise InputError(f"{manifest}: has no caption {missing[0]}, which {pool.name} has")
+    return [text[caption] for caption in captions.tolist()]
+
+
+def told(pool: Pool, truth: Truth) -> dict[str, Any]:
+    """What results say of the relevance: nothing where it is one image a caption."""
+    if pool.relevance is None:
+        return {}
+    source = truth.qrels.name if truth.qrels else "equal captions"
+    i2t, t2i = pool.relevance.i2t, pool.relevance.t2i
+    return {"relevance": {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
+                          "graded": i2t.grade is not None or t2i.grade is not None}}
