@@ -1,4 +1,7 @@
-"""The exception for bad input, and the warning for input that is used with a change."""
+"""The exception for bad input, the warning for input that is used with a change, and how unknown names are told."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class InputError(Exception):
@@ -16,3 +19,20 @@ class InputError(Exception):
 
 class InputWarning(UserWarning):
     """Input that is used with a change. The command line prints the message once, in one line."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """Bad input: a name that nothing has.
+
+    Args:
+        kind: what it should name, "recipe".
+        name: the name.
+        known: the names that there are.
+
+    Returns:
+        An error that suggests the nearest of them, or lists all where none is near.
+    """
+    known = list(known)
+    near = get_close_matches(str(name), known, 1, cutoff=0.7)
+    meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
+    return InputError(f"unknown {kind} {str(name)!r}; {meant}")

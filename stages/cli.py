@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
@@ -11,9 +12,10 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
-from pipeline.errors import InputError, InputWarning
-from stages.terminal import printable
+from pipeline.errors import InputError, InputWarning, unknown
+from stages import progress
 
 # Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
 COMMANDS = {
@@ -51,11 +53,26 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"stages.{cmd_name}").command
+        if not any(option.name == "quiet" for option in command.params):
+            command.params += progress.options()
+            command.help = _examples_whole(command.help or "")
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise unknown("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands, in the order of the pipeline"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _examples_whole(text: str) -> str:
+    """The help with each example in one line, which a terminal wraps without breaking names at their hyphens."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join("\b\n" + " ".join(paragraph.split()) if paragraph.startswith("Example:") else paragraph
+                       for paragraph in paragraphs)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,9 +91,12 @@ def main() -> None:
         code = cli.main(standalone_mode=False) or 0
     except InputError as error:
         code = _say(f"error: {error}", 2)
-    except click.ClickException as error:
+    except NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
+    except click.ClickException as error:
+        told = " ".join(error.format_message().split())
+        code = _say(f"error: {told}", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         code = _say("interrupted; run the same command again to go on", 130)
     except BrokenPipeError:
@@ -87,6 +107,8 @@ def main() -> None:
         code = _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
     except MemoryError:
         code = _say("error: out of memory; give smaller batches and run again to go on", 1)
+    finally:
+        progress.close_log()
     sys.exit(code)
 
 
@@ -96,11 +118,11 @@ def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str
         otherwise(message, category, *place)
     elif str(message) not in said:
         said.add(str(message))
-        click.echo(printable(f"warning: {message}"), err=True)
+        progress.say(f"warning: {message}")
 
 
 def _say(line: str, code: int) -> int:
-    click.echo(printable(line), err=True)
+    progress.say(line)
     return code
 
 

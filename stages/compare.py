@@ -13,9 +13,9 @@ import click
 from pipeline.errors import InputError
 from stages import measuring, options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import manifest, retrieval
     from pipeline.provenance import record
@@ -62,7 +62,7 @@ def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Proto
     """For each protocol the contrasts of all pairs; every matrix is ranked once a protocol."""
     first, found = groups[0][0], []
     total = len(protocols) * sum(map(len, groups)) * first.scores.shape[0]
-    with tqdm(total=total, unit="image", desc="rank", leave=False) as bar:
+    with Progress("rank", "image", total) as bar:
         for rules in protocols:
             runs = [[_measure(_like(first, pool), rules, ties, settings, bar) for pool in group] for group in groups]
             found.append([contrast.of(runs[a], runs[b], settings.evaluate.resamples, settings.evaluate.seed)
@@ -141,7 +141,7 @@ def _like(first: Pool, pool: Pool) -> Pool:
     return replace(pool, scores=retrieval.in_order_of(*members), caption_image=first.caption_image)
 
 
-def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: tqdm) -> Metrics:
-    start = bar.n
+def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:
+    start = bar.done
     return retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.evaluate.block_megabytes,
-                              lambda done: bar.update(start + done - bar.n))
+                              lambda done: bar.reach(start + done))

@@ -12,10 +12,10 @@ from pipeline import manifest as manifests
 from pipeline.errors import InputError
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
-    from tqdm import tqdm
 
     from pipeline import training
     from pipeline.manifest import Manifest, Split
@@ -88,7 +88,7 @@ def _embed(path: Path, trained: training.Head, source: training.Source, parts: l
     ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
     dimension = trained.description["training"]["dimension"]
     row = column = 0
-    with tqdm(total=len(ids[0]), unit="image", desc=path.stem) as bar, \
+    with Progress(path.stem, "image", len(ids[0])) as bar, \
             embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
         for piece in (piece for part in parts for piece in _pieces(part)):
             vectors = training.embed(trained.model, source, piece, trained.text, batch_size)

@@ -14,10 +14,10 @@ from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES
 from stages import options
 from stages.layout import Layout, system
+from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
-    from tqdm import tqdm
 
     from pipeline.scores import similarity_store
     from pipeline.scores.candidates import owners, require_one_owner
@@ -67,7 +67,7 @@ def command(layout: Layout, settings: Settings, name: str, members: tuple[str, .
     for store in stores[1:]:
         require_one_owner(stores[0].path.stem, _owners(stores[0]), store.path.stem, _owners(store))
     parts, left_out = _parts(stores, keep_common)
-    with tqdm(total=len(parts[0].image_ids), unit="image", desc=path.stem) as bar:
+    with Progress(path.stem, "image", len(parts[0].image_ids)) as bar:
         _save(path, parts, stores[0], fusion, shares, made_from | left_out, bar)
     said = f", {len(left_out['left_out'])} images left out" if left_out else ""
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
@@ -116,7 +116,7 @@ def _only(store: SimilarityStore, image_ids: np.ndarray) -> retrieval.Member:
 
 
 def _save(path: Path, parts: list[retrieval.Member], first: SimilarityStore, fusion: str, shares: list[float],
-          made_from: dict[str, Any], bar: tqdm) -> None:
+          made_from: dict[str, Any], bar: Progress) -> None:
     ids, captions = parts[0].image_ids, parts[0].caption_ids
     place = {image: row for row, image in enumerate(ids.tolist())}
     owner = _owners(first)
@@ -126,7 +126,7 @@ def _save(path: Path, parts: list[retrieval.Member], first: SimilarityStore, fus
     else:
         matrices, by_query = retrieval.align(parts), {"method": fusion, "weights": shares}  # type: ignore[assignment]
     similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,  # type: ignore[arg-type]
-                          lambda rows: bar.update(rows / len(matrices) - bar.n))
+                          lambda rows: bar.reach(rows / len(matrices)))
 
 
 def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:

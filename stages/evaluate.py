@@ -13,10 +13,9 @@ from pipeline.errors import InputError
 from pipeline.features import ENSEMBLES
 from stages import measuring, options
 from stages.layout import Layout, ablations, system
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from pipeline import manifest
     from pipeline.files.atomic import write_text
     from pipeline.metrics import parse_all
@@ -149,13 +148,13 @@ def _systems(layout: Layout, run: Run) -> list[str]:
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:
     """The numbers of one pool by one protocol, with their intervals."""
     passes = 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
-    with tqdm(total=passes * pool.scores.shape[0], unit="image", desc=f"rank {pool.name}", leave=False) as bar:
-        return measured.measure(pool, rules, ties, settings, lambda done: bar.update(done - bar.n))
+    with Progress(f"rank {pool.name}", "image", passes * pool.scores.shape[0]) as bar:
+        return measured.measure(pool, rules, ties, settings, bar.reach)
 
 
 def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:
     """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
     if name is None:
         return {}
-    with tqdm(unit="query", desc=f"{name} {pool.name}", leave=False) as bar:
-        return measured.extend(pool, name, settings, lambda done: bar.update(max(0, done - bar.n)))
+    with Progress(f"{name} {pool.name}", "query") as bar:
+        return measured.extend(pool, name, settings, lambda done: bar.reach(max(bar.done, done)))

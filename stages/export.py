@@ -11,9 +11,9 @@ import click
 from pipeline import manifest as manifests
 from stages.layout import Layout
 from stages.options import with_settings_or_shipped
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline.importers.export import Exported, export
     from pipeline.importers.scan_text import CAPTIONS
@@ -40,7 +40,7 @@ def command(layout: Layout, settings: Settings, store: Path, split: str, out: Pa
     """
     features = FeatureStore(store)
     manifest = Manifest.load(manifest_file or layout.manifest(features.fingerprint["dataset"]))
-    with tqdm(total=0, unit="image", desc="export") as bar:
+    with Progress("export", "image") as bar:
         done = export(features, manifest, split, out, bar.reset, bar.update)
     click.echo("\n  ".join([f"{out}/{done.name}_ims.npy: {done.images:,} images x {done.items} items x "
                             f"{done.dimension}, {done.images * CAPTIONS:,} captions of {split}"

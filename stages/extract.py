@@ -12,9 +12,9 @@ import click
 from pipeline.errors import InputError
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import extraction
     from pipeline.extractors import Runtime
@@ -76,7 +76,7 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
         if dry_run:
             click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))
             return
-        with tqdm(unit="image", desc=feature, smoothing=0.1, delay=0.5) as bar:
+        with Progress(f"extract {feature}", "image") as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if asked_for is not None and not outcome.failed:
         asked.write(store, asked_for, ["zarr.json"])

@@ -12,9 +12,9 @@ import click
 from pipeline.features import ENSEMBLES, FEATURES
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import manifest
     from pipeline.files.results import read_json, texts, updating
@@ -40,11 +40,13 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     evidence, unreadable = _gather(layout, settings, images)
     drawn: dict[str, figures.Drawing] = {}
     lacking: dict[str, str] = {}
-    for name in tqdm(settings.figures, unit="figure", desc="figures", leave=False):
-        try:
-            drawn[name] = figures.draw(name, evidence)
-        except figures.MissingInputs as lack:
-            lacking[name] = str(lack)
+    with Progress("figures", "figure", len(settings.figures)) as bar:
+        for name in settings.figures:
+            try:
+                drawn[name] = figures.draw(name, evidence)
+            except figures.MissingInputs as lack:
+                lacking[name] = str(lack)
+            bar.update()
     if drawn or not layout.figures.exists():
         _write(layout.figures, drawn, lacking)
     click.echo(f"{layout.figures}: {', '.join(drawn) or 'nothing new'}")

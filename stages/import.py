@@ -12,9 +12,9 @@ from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline.importers import ImportJob, import_features
     from pipeline.manifest import Manifest
@@ -60,7 +60,7 @@ def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, 
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
     job = ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
                     extract.dtype, extract.on_error, changes["if_changed"])
-    with tqdm(unit="image", desc=f"look through {form}") as looking, tqdm(unit="image", desc="import") as bar:
+    with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = import_features(job, looking.update, bar.reset, bar.update)
     told = [f"{store}: " + (f"{done.images:,} images imported" if done.images else "nothing to do")
             + f", reported as {done.reported_as}"]

@@ -12,9 +12,9 @@ import click
 from pipeline.features import ENSEMBLES, FEATURES
 from stages import options
 from stages.layout import Layout, system
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import manifest
     from pipeline.files.atomic import write_text
@@ -39,9 +39,9 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     Example: pipeline report -S report.queries=200
     """
     unreadable: list[str] = []
-    with tqdm(desc="report", unit="step", leave=False) as bar:
+    with Progress("report", "step") as bar:
         def progress(what: str) -> None:
-            bar.set_postfix_str(what, refresh=False)
+            bar.note(what)
             bar.update()
 
         contents = _contents(layout, settings, images, unreadable.append, progress)

@@ -9,9 +9,9 @@ import click
 
 from stages.layout import Layout
 from stages.options import with_settings_or_shipped
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import sample
     from pipeline.settings import Settings
@@ -26,7 +26,7 @@ def command(layout: Layout, settings: Settings) -> None:
     """
     options = settings.sample
     folder = layout.root / "data" / "sample"
-    with tqdm(total=options.images, unit="image", desc="sample") as bar:
+    with Progress("sample", "image", options.images) as bar:
         sample.render(folder, options.images, options.size, options.seed,
-                      progress=lambda done: bar.update(done - bar.n), processes=len(os.sched_getaffinity(0)))
+                      progress=bar.reach, processes=len(os.sched_getaffinity(0)))
     click.echo(f"{options.images} images and their captions in {folder}")

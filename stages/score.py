@@ -11,10 +11,10 @@ from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from stages import options
 from stages.layout import Layout, system
+from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
-    from tqdm import tqdm
 
     from pipeline import retrieval, training
     from pipeline.files import asked
@@ -91,9 +91,9 @@ def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path,
     path = layout.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = retrieval.Embeddings(images, captions, double=True)
-    with tqdm(total=len(images), unit="image", desc=folder.name) as bar:
+    with Progress(folder.name, "image", len(images)) as bar:
         similarity_store.save(path, [product], split.image_ids, split.caption_ids,
                               split.caption_image.astype(np.int64), made_from,
-                              progress=lambda rows: bar.update(rows - bar.n),
+                              progress=bar.reach,
                               image_embeddings=images, caption_embeddings=captions)
     click.echo(f"{path}: {len(images)} images x {len(captions)} captions of {split.name}")

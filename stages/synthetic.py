@@ -10,9 +10,9 @@ import click
 from pipeline.studies import synthetic
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
@@ -51,10 +51,10 @@ def command(layout: Layout, settings: Settings, generators: tuple[str, ...], pat
 
 def _run(settings: Settings, generator: str, pattern: str) -> dict[str, Any]:
     chosen, design = settings.synthetic, GENERATORS[generator]
-    with tqdm(total=chosen.steps, unit="step", desc=f"{generator} {pattern}", leave=False) as bar:
+    with Progress(f"{generator} {pattern}", "step", chosen.steps) as bar:
         def on_step(loss: float) -> None:
             bar.update()
-            bar.set_postfix_str(f"loss {loss:.2g}")
+            bar.note(f"loss {loss:.2g}")
 
         gpo = synthetic.train(design, pattern, chosen, on_step)
     return synthetic.row(design, pattern, synthetic.errors(gpo, pattern, chosen))

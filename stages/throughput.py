@@ -10,9 +10,9 @@ import click
 
 from stages.layout import Layout
 from stages.options import choose_products, with_settings_or_shipped
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline.files.atomic import write_text
     from pipeline.settings import Settings
@@ -29,9 +29,9 @@ def command(layout: Layout, settings: Settings) -> None:
     Example: pipeline throughput
     """
     choose_products(settings)
-    with tqdm(unit="step", desc="throughput") as bar:
+    with Progress("throughput", "step") as bar:
         def on_step(what: str) -> None:
-            bar.set_postfix_str(what, refresh=False)
+            bar.note(what)
             bar.update()
 
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),

@@ -12,9 +12,9 @@ import click
 from pipeline.errors import InputError
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline.extractors.rebuild import network_of
     from pipeline.manifest import Manifest
@@ -50,7 +50,7 @@ def command(layout: Layout, settings: Settings, result: Path, name: str | None, 
     if caption is not None:
         image = image_of(Manifest.load(layout.manifest(found.made_from["dataset"])), caption)
     steps = []
-    with tqdm(unit="step", desc="trace", leave=False) as bar:
+    with Progress("trace", "step") as bar:
         effort = Effort(lambda store: network_of(store).weights, embed, settings.score.batch_size,
                         settings.evaluate.block_megabytes)
         for step in trace(found, layout, effort, image):

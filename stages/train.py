@@ -15,9 +15,9 @@ from pipeline.features import FEATURES
 from pipeline.heads import pooling
 from stages import options
 from stages.layout import Layout, system
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import training
     from pipeline.manifest import Manifest
@@ -137,18 +137,16 @@ def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str
 
 def _train(request: training.Request, job: training.Job) -> None:
     first, asked_for = job.processes.rank == 0, request.as_json()
-    with tqdm(unit="step", desc=job.folder.name, disable=not first) as bar:
+    with Progress(job.folder.name, "step", shown=first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
             bar.update()
-            bar.set_postfix_str(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
+            bar.note(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
 
         def on_epoch(row: Mapping[str, float]) -> None:
-            tqdm.write(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, "
-                       f"val RSUM {row['rsum']:.1f}")
+            say(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['rsum']:.1f}")
 
         def on_start(done: int, steps: int) -> None:
-            bar.total = steps
-            bar.update(done)
+            bar.resume(done, steps)
 
         training.train(job, on_step, on_epoch, on_start)
     if first:

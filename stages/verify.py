@@ -10,9 +10,9 @@ import click
 from pipeline.errors import InputError
 from stages import options
 from stages.layout import Layout
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
 
     from pipeline import extraction
     from pipeline.extraction import worker
@@ -40,10 +40,12 @@ def command(layout: Layout, settings: Settings, store: Path, repair: bool, forge
         raise InputError("give --repair or --forget")
     shards = read_header(store)[0].shards
     damaged = []
-    for shard, found in tqdm(verify.verify(store), total=shards, unit="shard", desc="verify"):
-        for fault in found:
-            tqdm.write(f"shard {shard}: {fault}")
-        damaged += [shard] if found else []
+    with Progress("verify", "shard", shards) as bar:
+        for shard, found in verify.verify(store):
+            bar.update()
+            for fault in found:
+                say(f"shard {shard}: {fault}", err=False)
+            damaged += [shard] if found else []
     if not damaged:
         click.echo(f"{store}: {shards} shards, all as they were written")
     elif repair:
@@ -65,7 +67,7 @@ def _repair(layout: Layout, settings: Settings, store: Path, damaged: list[int],
         raise InputError(f"{store}: its {len(damaged)} damaged shards cannot be made again from here ({error}); "
                          "--forget drops them, so that the command that made the store makes them again") from None
     _forget(store, damaged)
-    with tqdm(unit="image", desc="repair", smoothing=0.1) as bar:
+    with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
     click.echo(f"{store}: {len(damaged)} damaged shards made again, {outcome.extracted} images")
 

@@ -286,8 +286,8 @@ def test_bad_input_is_refused(name: str, similarity: Tensor, same_image: Tensor 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("softmax", {}, "known: adopt, constant_k, infonce, random_k, triplet"),
-        ("adopt", {"tau": 0.1}, "no option 'tau'; known: temperature, denominator, margin"),
+        ("softmax", {}, "there are: adopt, constant_k, infonce, random_k, triplet"),
+        ("adopt", {"tau": 0.1}, "'tau'; there are: temperature, denominator, margin"),
         ("adopt", {"temperature": 0.0}, "temperature"),
         ("adopt", {"denominator": "both"}, "with_positive, printed"),
         ("adopt", {"margin": -0.1}, "margin"),

@@ -73,7 +73,7 @@ def test_a_packages_part_is_built_by_its_name() -> None:
     built = pooling.build("min", 2)
     items = torch.tensor([[[1.0, 5.0], [3.0, -2.0], [-9.0, -9.0]]])
     assert built(items, torch.tensor([2])).tolist() == [[1.0, -2.0]]
-    with pytest.raises(InputError, match=r"unknown pooling 'sum'; known: adapool, .*, min"):
+    with pytest.raises(InputError, match=r"unknown pooling 'sum'; there are: adapool, .*, min"):
         pooling.build("sum", 2)
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.files.atomic import replacing
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Manifest:
         import pandas as pd
 
         if not path.is_file():
-            raise InputError(f"{path}: no manifest there; make it with `pipeline manifest`")
+            raise _missing(path)
         remember = remembered.of(path) if remembered else _compute
         try:
             table = pd.read_parquet(path)
@@ -120,6 +120,17 @@ class Manifest:
             return cls(table, table.attrs["dataset"], Path(seen), remember)
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
+
+
+def _missing(path: Path) -> InputError:
+    """What to do where there is no manifest: make it, or give another name."""
+    from pipeline.manifest.dataset import names  # and with it pydantic, which help texts do without
+
+    name = path.stem
+    known = sorted({*names(), *(other.stem for other in path.parent.glob("*.parquet"))})
+    if name in known or (path.parent / name).is_dir():
+        return InputError(f"{path}: no manifest there; make it with `pipeline manifest {name}`")
+    return unknown("data set", name, known)
 
 
 @dataclass(frozen=True)

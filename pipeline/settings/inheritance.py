@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 
 SIDES = ("image_pooling", "text_pooling")
 
@@ -34,7 +34,7 @@ def resolve(recipes: Any) -> Any:
 def _whole(name: str, recipes: Mapping[str, Any], above: tuple[str, ...]) -> Any:
     where = f"recipes.{above[-1]}.base" if above else f"recipes.{name}"
     if name not in recipes:
-        raise InputError(f"{where}: there is no recipe {name!r}; there are: {', '.join(recipes)}")
+        raise InputError(f"{where}: {unknown('recipe', name, recipes)}")
     if name in above:
         raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; one of them must be whole")
     own = recipes[name]

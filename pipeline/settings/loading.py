@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.settings import inheritance
 from pipeline.settings.schema import DEFAULT_PRESET, Settings, first_fault
 
@@ -66,7 +66,7 @@ def _fault(settings: Settings) -> str | None:
     """
     for dataset, preset in settings.presets.items():
         if preset not in settings.features:
-            return f"presets.{dataset}: no preset {preset!r}; there are: {', '.join(settings.features)}"
+            return f"presets.{dataset}: {unknown('preset', preset, settings.features)}"
     run, ablations = settings.run, settings.run.ablations
     if ablations.recipes and ablations.feature not in run.features:
         return (f"run.ablations.feature: {ablations.feature} is not among run.features, {', '.join(run.features)}; "
@@ -84,7 +84,7 @@ def _change(tree: Any, change: str) -> None:
     node = tree
     for key in keys[:-1]:
         if not isinstance(node, dict) or key not in node:
-            raise InputError(f"-S {change}: no section {key!r} in the settings")
+            raise InputError(f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}")
         node = node[key]
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 Built = TypeVar("Built")
@@ -33,12 +33,12 @@ def build_by_name(
         InputError: For an unknown name or option (the message lists the known ones), or a value of another type.
     """
     if name not in table:
-        raise InputError(f"unknown {kind} {name!r}; known: {', '.join(table)}")
+        raise unknown(kind, name, table)
     signature = inspect.signature(table[name], eval_str=True)
     types = {known.name: known.annotation for known in list(signature.parameters.values())[len(given) :]}
-    unknown = ", ".join(repr(option) for option in options if option not in types)
-    if unknown:
-        raise InputError(f"{kind} {name!r} has no option {unknown}; known: {', '.join(types) or 'none'}")
+    for option in options:
+        if option not in types:
+            raise unknown(f"option of the {kind} {name},", option, types)
     for option, value in options.items():
         try:
             TypeAdapter(types[option], config=STRICT).validate_python(value)

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.features import FEATURES
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class Settings(Section):
         Raises:
             InputError: For an unknown name.
         """
-        return _named(self.recipes, name, "recipes")
+        return _named(self.recipes, name, "recipe")
 
     def preset_of(self, dataset: str) -> str:
         """Look up the preset of a data set.
@@ -284,7 +284,8 @@ class Settings(Section):
         Raises:
             InputError: If there is neither.
         """
-        return _named(self.training, dataset if dataset in self.training else self.preset_of(dataset), "training")
+        name = dataset if dataset in self.training else self.preset_of(dataset)
+        return _named(self.training, name, "section of training")
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
         """Look up the engine that makes a feature of a data set, by its preset.
@@ -300,12 +301,12 @@ class Settings(Section):
             InputError: If the preset has no engine for the feature.
         """
         preset = self.preset_of(dataset)
-        return _named(_named(self.features, preset, "features"), feature, f"features.{preset}")
+        return _named(_named(self.features, preset, "preset"), feature, f"feature of the preset {preset}:")
 
 
-def _named(section: dict[Any, Any], name: str, where: str) -> Any:
+def _named(section: dict[Any, Any], name: str, kind: str) -> Any:
     if name not in section:
-        raise InputError(f"settings: no {where}.{name}; there are: {', '.join(section)}")
+        raise unknown(kind, name, section)
     return section[name]
 
 

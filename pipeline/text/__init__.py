@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.errors import unknown
 
 if TYPE_CHECKING:
     from pipeline.text.base import Text
@@ -22,7 +22,7 @@ TEXTS: lazy.Table[type[Text]] = lazy.Table({
 def kind(name: str) -> type[Text]:
     """A kind of text by name. Raises InputError for an unknown one."""
     if name not in TEXTS:
-        raise InputError(f"unknown text {name!r}; known: {', '.join(TEXTS)}")
+        raise unknown("text encoder", name, TEXTS)
     return TEXTS[name]
 
 

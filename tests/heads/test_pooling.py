@@ -270,9 +270,9 @@ def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("medianpool", {}, "known: adapool, adpool"),
-        ("mean", {"k": 3}, "no option 'k'; known: none"),
-        ("kmax", {"K": 3}, "no option 'K'; known: k"),
+        ("medianpool", {}, "there are: adapool, adpool"),
+        ("mean", {"k": 3}, "'k'; there are: none"),
+        ("kmax", {"K": 3}, "'K'; there are: k"),
         ("kmax", {"k": 0}, "at least 1"),
         ("gem", {"p": 0.0}, "positive"),
         ("adpool", {"token": False, "embedding": False}, "token level or its embedding level"),

@@ -30,7 +30,7 @@ def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
 
 
 @pytest.mark.parametrize(("section", "said"), [
-    ({"a": {"base": "b"}}, "recipes.a.base: there is no recipe 'b'; there are: a"),
+    ({"a": {"base": "b"}}, "recipes.a.base: unknown recipe 'b'; there are: a"),
     ({"a": {"base": "a"}}, "a builds on a"),
     ({"a": {"base": "b"}, "b": {"base": "c"}, "c": {"base": "b"}}, "b builds on c builds on b"),
     ({"a": {"pooling": {}, "text_pooling": {}}}, "recipes.a: pooling stands for"),

@@ -93,7 +93,7 @@ def test_missing_section_and_missing_file(tmp_path: Path) -> None:
 
 def test_names_of_what_is_not_there() -> None:
     shipped = settings.load(PARAMS)
-    with pytest.raises(InputError, match=r"no recipes\.none; there are: vse2ad"):
+    with pytest.raises(InputError, match=r"unknown recipe .none.; there are: vse2ad"):
         shipped.recipe("none")
 
 
@@ -118,7 +118,7 @@ def test_another_engine_does_not_inherit_the_options_of_the_first() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(InputError, match=r"presets\.flickr8k: no preset .papers.; there are: light, paper"):
+    with pytest.raises(InputError, match=r"presets\.flickr8k: unknown preset .papers.; did you mean paper"):
         settings.load(PARAMS, ("presets.flickr8k=papers",))
 
 

@@ -68,7 +68,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert "there is no params.yaml here" in bad(run, "evaluate")
     assert "no such settings file" in bad(run, "sample", "--params", "mine.yaml")
     assert "no manifest there" in bad(run, "extract", "--feature", "grid", "--params", PARAMS)
-    assert "No such command" in bad(run, "paint")
+    assert "unknown command" in bad(run, "paint")
     assert "Invalid value" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)
     assert "unknown key" in bad(run, "sample", "--params", PARAMS, "-S", "sample.colour=1")
     assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)

@@ -107,7 +107,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
-    (["--recipe", "none"], "no recipes.none"),
+    (["--recipe", "none"], "unknown recipe 'none'"),
     (["--pooling", "none"], "'none' is not one of"),
     (["--objective", "triplet", "--name", "mine"], "settings' recipe 'vse2ad-noadopt'"),
     (["--name", "mine"], "settings' recipe 'vse2ad'"),

@@ -163,5 +163,5 @@ def test_word_embeddings_start_small() -> None:
 
 
 def test_an_unknown_kind_of_text_is_refused() -> None:
-    with pytest.raises(InputError, match="unknown text 'lstm'; known: bigru, bert"):
+    with pytest.raises(InputError, match="unknown text encoder 'lstm'; there are: bigru, bert"):
         texts.kind("lstm")

@@ -1,0 +1,187 @@
+"""Progress of what users wait for, and the two options that say where it goes: --quiet and --log."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, TextIO, cast
+
+import click
+
+from pipeline.errors import InputError
+from stages.terminal import printable
+
+SECONDS = 30.0
+"""Between two lines of progress where there is no terminal."""
+
+
+class Progress:
+    """How far a command is: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet.
+
+    Attributes:
+        done: units that are done.
+        total: how many there are; None where that is not known.
+        units: what is counted, in the plural.
+    """
+
+    quiet: ClassVar[bool] = False
+    log: ClassVar[TextIO | None] = None
+
+    def __init__(self, what: str, unit: str, total: float | None = None, keep: bool = False, shown: bool = True
+                 ) -> None:
+        """Begin.
+
+        Args:
+            what: what is being done: "extract region".
+            unit: what is counted, in the singular: "image".
+            total: how many there are.
+            keep: whether a terminal keeps the full bar.
+            shown: False for none, as of the second and later processes of a training.
+        """
+        self.what, self.total, self.done, self._note = what, total, 0.0, ""
+        self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
+        self._shown = shown
+        self._start = self._last = time.monotonic()
+        self._counted_from, self._lines = 0.0, 0
+        self._bar: Any = None
+        if shown and not Progress.quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            terminal = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
+            self._bar = tqdm(total=total, unit=unit, desc=what, leave=keep, smoothing=0.1, file=terminal)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self._lines and failure[0] is None:
+            self._write(f"{self._count()} in {_duration(time.monotonic() - self._start)}")
+
+    def update(self, count: float = 1) -> None:
+        """Count more that is done."""
+        self.done += count
+        if self._bar is not None:
+            self._bar.update(count)
+        if time.monotonic() - self._last >= SECONDS:
+            self._last = time.monotonic()
+            self._write(f"{self._count()}{self._rate()}{self._note and f', {self._note}'}")
+
+    def reach(self, done: float) -> None:
+        """So much is done in all."""
+        self.update(done - self.done)
+
+    def reset(self, total: float) -> None:
+        """Begin again, now that the total is known."""
+        self.total, self.done, self._counted_from, self._start = total, 0.0, 0.0, time.monotonic()
+        if self._bar is not None:
+            self._bar.reset(total)
+
+    def resume(self, done: float, total: float) -> None:
+        """So much of all was done before: it does not count as this run's speed."""
+        self.total, self.done, self._counted_from, self._start = total, done, done, time.monotonic()
+        if self._bar is not None:
+            self._bar.total, self._bar.initial = total, done
+            self._bar.n = done
+            self._bar.refresh()
+
+    def note(self, text: str) -> None:
+        """Set the text that follows the numbers."""
+        self._note = text
+        if self._bar is not None:
+            self._bar.set_postfix_str(text, refresh=False)
+
+    def _count(self) -> str:
+        of = "" if self.total is None else f" of {self.total:,.0f}"
+        return f"{self.done:,.0f}{of} {self.units}"
+
+    def _rate(self) -> str:
+        rate = (self.done - self._counted_from) / max(time.monotonic() - self._start, 1e-9)
+        left = "" if self.total is None or not rate else f", {_duration((self.total - self.done) / rate)} left"
+        return f", {rate:,.3g} {self.units}/s{left}"
+
+    def _write(self, text: str) -> None:
+        self._lines += 1
+        line = printable(f"{self.what}: {text}")
+        if self._shown and self._bar is None and not Progress.quiet:
+            click.echo(line, err=True)  # and with it to the log
+        elif self._shown and Progress.log is not None:
+            _append(Progress.log, line)
+
+
+def say(text: str, err: bool = True) -> None:
+    """Print a line, above the bars where there are some.
+
+    Args:
+        text: the line.
+        err: to standard error, not to standard output.
+    """
+    bars = sys.modules.get("tqdm")
+    with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():
+        click.echo(printable(text), err=err)
+
+
+def options() -> list[click.Option]:
+    """--quiet and --log, which every command takes."""
+    return [
+        click.Option(["--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet,
+                     help="Show no progress."),
+        click.Option(["--log"], type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", expose_value=False,
+                     is_eager=True, callback=_set_log,
+                     help="Append what is printed, and progress, to this file, each line with its time."),
+    ]
+
+
+def _set_quiet(context: click.Context, option: click.Parameter, quiet: bool) -> None:
+    Progress.quiet = quiet
+    context.call_on_close(lambda: setattr(Progress, "quiet", False))
+
+
+def _set_log(context: click.Context, option: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    close_log()
+    try:
+        Progress.log = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--log {path}: {error.strerror}") from None
+    _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
+    sys.stdout, sys.stderr = (cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr))
+
+
+def close_log() -> None:
+    """End what --log began."""
+    if Progress.log is not None:
+        sys.stdout, sys.stderr = (getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr))
+        Progress.log.close()
+        Progress.log = None
+
+
+class Copied:
+    """A stream whose full lines go to the log as well."""
+
+    def __init__(self, stream: TextIO, log: TextIO) -> None:
+        self.stream, self._log, self._line = stream, log, ""
+
+    def write(self, text: str) -> int:
+        """Write to both."""
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            _append(self._log, line)
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _append(log: TextIO, line: str) -> None:
+    log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
+    log.flush()
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

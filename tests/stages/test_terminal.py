@@ -1,0 +1,170 @@
+"""What a terminal, a log file and a mistyped word show."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.errors import unknown
+from stages import cli, progress
+from stages.progress import Progress
+
+
+def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, *arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command."""
+    monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capfd.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that pass between two looks at the clock, and the time."""
+    state = [0.0, 0.0]
+
+    def now() -> float:
+        state[1] += state[0]
+        return state[1]
+
+    monkeypatch.setattr(progress.time, "monotonic", now)
+    return state
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(clock: list[float], capfd: Any) -> None:
+    clock[0] = 1.0
+    with Progress("extract grid", "image", 200) as bar:
+        for _ in range(200):
+            bar.update()
+    lines = capfd.readouterr().err.splitlines()
+    assert 3 <= len(lines) <= 14
+    assert re.fullmatch(r"extract grid: \d+ of 200 images, [\d.]+ images/s, 0:0\d:\d\d left", lines[0])
+    assert re.fullmatch(r"extract grid: 200 of 200 images in 0:0\d:\d\d", lines[-1])
+
+
+def test_what_is_quickly_done_says_nothing(capfd: Any) -> None:
+    with Progress("rank", "query", 3) as bar:
+        bar.update(3)
+    assert capfd.readouterr().err == ""
+
+
+def test_units_done_before_do_not_count_as_speed(clock: list[float], capfd: Any) -> None:
+    with Progress("head", "step") as bar:
+        bar.resume(900, 1000)
+        clock[0] = 31.0
+        bar.update()
+    line = capfd.readouterr().err.splitlines()[0]
+    assert line.startswith("head: 901 of 1,000 steps, 0.0")
+
+
+def test_a_terminal_has_a_bar_and_messages_stand_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("head", "step", 10) as bar:
+        bar.update(5)
+        progress.say("epoch 1")
+        bar.update(5)
+    shown = terminal.getvalue()
+    before = shown[:shown.index("epoch 1")]
+    assert "head" in before
+    assert before.split("\r")[-1].strip() == ""  # the bar is wiped before the message
+
+
+def test_an_error_does_not_stand_behind_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    def fail() -> None:
+        with Progress("extract", "image", 10, keep=True) as bar:
+            bar.update(3)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        fail()
+    progress.say("error: broken")
+    last = terminal.getvalue().splitlines()[-1]
+    assert last.split("\r")[-1] == "error: broken"
+
+
+def test_quiet_shows_no_bar_and_no_lines(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(Progress, "quiet", True)
+    clock[0] = 100.0
+    with Progress("head", "step", 10) as bar:
+        bar.update(5)
+    assert terminal.getvalue() == ""
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    """A matrix of 10 images and 50 captions."""
+    np.save(tmp_path / "scores.npy", np.random.default_rng(0).random((10, 50)))
+    return tmp_path / "scores.npy"
+
+
+def test_a_log_holds_the_command_what_it_printed_and_its_error(tmp_path: Path, scores: Path, capfd: Any,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "run.log"
+    code, out, _ = pipeline(monkeypatch, capfd, "evaluate", "--similarity", scores, "--log", log)
+    assert code == 0
+    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--similarity", tmp_path / "none.npy", "--log", log)
+    assert code == 2
+    text = log.read_text()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", line) for line in text.splitlines())
+    said = [line[21:] for line in text.splitlines()]
+    assert said[0] == f"pipeline evaluate --similarity {scores} --log {log}"
+    assert [line for line in out.splitlines() if line not in said] == []
+    assert said[-1] == err.strip()
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, capfd: Any,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--similarity", scores, "--log", tmp_path / "no" / "log")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--log" in err
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    (["evalute"], "did you mean evaluate?"),
+    (["extract", "--featre", "region"], "--feature"),
+    (["train", "--feature", "region", "--recipe", "vse2a"], "unknown recipe 'vse2a'; did you mean vse2ad?"),
+    (["train", "--feature", "region", "-S", "traning.sample.epochs=3"], "did you mean training?"),
+    (["extract", "--feature", "region", "--dataset", "flickr9k"], "unknown data set 'flickr9k'; did you mean"),
+    (["extract"], "Missing option '--feature'"),
+])
+def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, tmp_path: Path,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    code, _, err = pipeline(monkeypatch, capfd, *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("error: ")
+    assert meant in err
+
+
+def test_where_nothing_is_near_all_are_listed() -> None:
+    assert str(unknown("pooling", "zzz", ["mean", "max"])) == "unknown pooling 'zzz'; there are: mean, max"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_examples_are_whole_lines(name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, out, _ = pipeline(monkeypatch, capfd, name, "--help")
+    examples = [line for line in out.splitlines() if line.strip().startswith("Example: ")]
+    follow = out.splitlines()
+    assert examples
+    assert all(not follow[follow.index(line) + 1].strip() for line in examples)
