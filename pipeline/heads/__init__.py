@@ -1,1 +1,1 @@
-"""What turns items into embeddings: projections, poolings and the two-tower model."""
+"""Heads: projections, poolings and the two-tower model that turn items and tokens into embeddings."""

@@ -1,4 +1,4 @@
-"""A feature network inside a head, trained end to end from pixels (VSE-infinity 5.1.1 and A.1, VSE+2AD section 4.2)."""
+"""A feature network inside a head, trained end to end from pixels (VSE∞ 5.1.1 and A.1, VSE+2AD section 4.2)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class Backbone(nn.Module):
-    """A network, and how what it makes of prepared pixels becomes items.
+    """A network, and the function from prepared pixels to items.
 
-    Its BatchNorm statistics are fixed (VSE-infinity A.1); their scales and shifts learn. As in the papers, it is frozen
-    at first and then learns as a whole, while the rate rises; VSE-infinity's released code can free it block by block,
-    and has the loss rise instead. name: the network's.
-    items: from pixels [B, S, S, 3] to [B, N, D], through the network.
+    Its BatchNorm statistics are fixed (VSE∞ A.1), their scales and shifts are learned. As in the papers, the network is
+    first frozen and then trained as a whole, while the learning rate rises. VSE∞'s released code can also unfreeze it
+    block by block, which makes the loss rise.
+
+    Args:
+        name: The network's name.
+        network: The network.
+        items: From pixels [B, S, S, 3] to items [B, N, D], through the network.
     """
 
     def __init__(self, name: str, network: nn.Module, items: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -26,7 +30,14 @@ class Backbone(nn.Module):
         self.network = network.requires_grad_(True)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Prepared images [B, S, S, 3] to items [B, N, D]."""
+        """Compute items.
+
+        Args:
+            pixels: Prepared images [B, S, S, 3].
+
+        Returns:
+            [B, N, D].
+        """
         return self._items(pixels)
 
     def train(self, mode: bool = True) -> Backbone:

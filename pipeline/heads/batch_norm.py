@@ -1,4 +1,4 @@
-"""BatchNorm over the items of a whole batch, also of one that is never in one place."""
+"""BatchNorm over the items of a whole batch, also of a batch that is processed in pieces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Moments:
-    """count: how many rows. mean [D]; squares [D]: the sum of squared deviations from the mean; float."""
+    """Mean and squared deviations of rows.
+
+    Attributes:
+        count: How many rows.
+        mean: Float [D].
+        squares: Float [D], the sum of squared deviations from the mean.
+    """
 
     count: int
     mean: Tensor
@@ -20,14 +26,28 @@ class Moments:
 
     @classmethod
     def of(cls, values: Tensor) -> Moments:
-        """Of rows [M, D], in float32 or better."""
+        """Compute the moments in float32 or better.
+
+        Args:
+            values: Rows [M, D].
+
+        Returns:
+            Their moments.
+        """
         values = values.to(torch.promote_types(values.dtype, torch.float32))
         mean = values.mean(0)
         return cls(len(values), mean, (values - mean).square().sum(0))
 
     @classmethod
     def of_all(cls, parts: Iterable[Moments]) -> Moments:
-        """Of the rows of all parts together (Chan et al. 1979): no cancellation, as sums of squares have."""
+        """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have.
+
+        Args:
+            parts: Moments of parts of the rows.
+
+        Returns:
+            The moments of all rows.
+        """
         return reduce(cls._and, parts)
 
     def _and(self, other: Moments) -> Moments:
@@ -38,15 +58,20 @@ class Moments:
 
 
 class ItemNorm(nn.BatchNorm1d):
-    """BatchNorm of items [M, D]: in training by the moments of what it sees, or by those that it was given.
+    """BatchNorm of items [M, D]. In training it uses the moments of its input, or those given for the whole batch.
 
-    given: mean and biased variance [D] of a batch that comes in parts.
+    Attributes:
+        given: Mean and biased variance [D] of a batch that is processed in pieces; None for a batch in one piece.
     """
 
     given: tuple[Tensor, Tensor] | None = None
 
     def give(self, moments: Moments) -> None:
-        """Normalise by these from now on, and count them into the running statistics once."""
+        """Use these moments from now on, and update the running statistics with them once.
+
+        Args:
+            moments: Those of the whole batch.
+        """
         self.given = (moments.mean.clone().requires_grad_(), (moments.squares / moments.count).requires_grad_())
         assert self.running_mean is not None
         assert self.running_var is not None
@@ -64,10 +89,16 @@ class ItemNorm(nn.BatchNorm1d):
         return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(values.dtype)
 
     def through_moments(self, values: Tensor, count: int) -> Tensor:
-        """A scalar whose gradient by `values` [M, D] is what reaches them through the given moments' gradients.
+        """Build the scalar that carries the gradients of the given moments back to the values.
 
-        count: rows of the whole batch. With μ the mean and v the variance over them, dμ/dx = 1 / count and
-        dv/dx = 2 (x − μ) / count.
+        With μ the mean and v the variance, dμ/dx = 1 / count and dv/dx = 2 (x − μ) / count.
+
+        Args:
+            values: [M, D], some rows of the batch.
+            count: Rows of the whole batch.
+
+        Returns:
+            A scalar; its gradient by `values` is the part that flows through the moments.
         """
         assert self.given is not None
         mean, variance = self.given

@@ -1,4 +1,4 @@
-"""From an encoder's items to items of the joint space."""
+"""Projections from an encoder's items to the joint space."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from pipeline.text.linear import LinearProjection
 
 
 class ResidualProjection(nn.Module):
-    """A linear layer plus a two-layer MLP, width -> dimension / 2 -> dimension: region features.
+    """A linear layer plus a two-layer MLP, width -> dimension / 2 -> dimension, for region features.
 
-    VSE-infinity, implementation details; its released code normalises the hidden layer by batch. Here the
-    statistics are those of valid items alone, so that padding changes nothing.
+    From VSE∞'s implementation details; its released code has a BatchNorm in the hidden layer. Here its statistics are
+    those of valid items alone, so that padding has no influence.
+
+    Args:
+        width: D of the items.
+        dimension: d of the joint space.
     """
 
     def __init__(self, width: int, dimension: int) -> None:
@@ -27,17 +31,33 @@ class ResidualProjection(nn.Module):
 
     @property
     def norm(self) -> ItemNorm:
-        """What normalises the hidden layer."""
+        """The BatchNorm of the hidden layer."""
         norm = self.mlp[1]
         assert isinstance(norm, ItemNorm)
         return norm
 
     def hidden(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """The hidden layer of the valid items before it is normalised: [M, dimension / 2]. Arguments as below."""
+        """Compute the hidden layer of the valid items before its BatchNorm.
+
+        Args:
+            items: Float [B, N, width].
+            counts: Int64 [B].
+
+        Returns:
+            [M, dimension / 2].
+        """
         return self.mlp[0](self._present(items, _places(items, counts)))
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width] of any float type, counts [B]. Returns [B, N, dimension]; padding is zero."""
+        """Project items.
+
+        Args:
+            items: Float [B, N, width].
+            counts: Int64 [B].
+
+        Returns:
+            [B, N, dimension], padding zero.
+        """
         places = _places(items, counts)
         present = self._present(items, places)
         projected = self.mlp(present).add_(self.linear(present, counts))

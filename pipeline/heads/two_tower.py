@@ -1,4 +1,4 @@
-"""The two-tower head: image items and caption tokens, each projected, pooled and normalised into one space."""
+"""The two-tower head: image items and caption tokens, each projected, pooled and normalised in one joint space."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ LONG = 128
 
 
 class TwoTower(nn.Module):
-    """VSE with a pooling on either side (VSE+2AD section 3.1). d = training.dimension.
+    """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1).
 
-    feature: region, grid or patch. width: D of the stored features. text: whose encoder reads the captions.
-    backbone: the network that makes the features, where it is trained with the head.
+    Args:
+        feature: A name in `pipeline.features.FEATURES`.
+        width: D of the stored features.
+        text: Its encoder reads the captions.
+        recipe: Poolings and their options.
+        training: The sizes; d is `training.dimension`.
+        backbone: The network that makes the features, if it is trained with the head.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
@@ -36,10 +41,15 @@ class TwoTower(nn.Module):
 
     def embed_images(self, items: torch.Tensor, counts: torch.Tensor,
                      kept: torch.Tensor | None = None) -> torch.Tensor:
-        """items [B, N, width] of any float type, counts [B] int64. Returns unit vectors [B, d].
+        """Embed images.
 
-        With a backbone `items` are pixels [B, S, S, 3], and `kept` int64 [B, N'] says which of the items that it makes
-        stay, in order; None for all.
+        Args:
+            items: Float [B, N, width]; with a backbone prepared pixels [B, S, S, 3].
+            counts: Int64 [B].
+            kept: With a backbone, int64 [B, N'], the indices of the items that are pooled; None for all.
+
+        Returns:
+            Unit vectors [B, d].
         """
         if self.backbone is not None:
             items = self.backbone(items)
@@ -49,11 +59,11 @@ class TwoTower(nn.Module):
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Embed a batch's captions; long ones apart, so that they do not lengthen the others' padding.
+        """Embed captions. Long ones are processed apart, so that they do not lengthen the others' padding.
 
         Args:
-            tokens: int64 [B, T].
-            lengths: int64 [B], each from 1 to T.
+            tokens: Int64 [B, T].
+            lengths: Int64 [B], each from 1 to T.
 
         Returns:
             Unit vectors [B, d].
@@ -70,16 +80,24 @@ class TwoTower(nn.Module):
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
-        """The parts that were trained before: "text", "backbone"."""
+        """The pretrained parts by name: "text", "backbone"."""
         parts = {"text": getattr(self.text, "pretrained", None), "backbone": self.backbone}
         return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
     def norm(self) -> ItemNorm | None:
-        """The BatchNorm over the items of a batch; None for a projection without."""
+        """The BatchNorm over the items of a batch; None for a projection without one."""
         return self.projection.norm if isinstance(self.projection, ResidualProjection) else None
 
     def before_norm(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """What `norm` sees of a batch: [M, hidden], M valid items. Arguments as for `embed_images`."""
+        """Compute the input of `norm`.
+
+        Args:
+            items: As for `embed_images`.
+            counts: As for `embed_images`.
+
+        Returns:
+            [M, hidden], for M valid items.
+        """
         assert isinstance(self.projection, ResidualProjection)
         return self.projection.hidden(items, counts)

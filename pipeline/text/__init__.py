@@ -20,7 +20,17 @@ TEXTS: lazy.Table[type[Text]] = lazy.Table({
 
 
 def kind(name: str) -> type[Text]:
-    """A kind of text by name. Raises InputError for an unknown one."""
+    """Look up a kind of text.
+
+    Args:
+        name: A key of `TEXTS`.
+
+    Returns:
+        Its class.
+
+    Raises:
+        InputError: For an unknown name.
+    """
     if name not in TEXTS:
         raise unknown("text encoder", name, TEXTS)
     return TEXTS[name]

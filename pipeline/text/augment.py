@@ -10,10 +10,19 @@ MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced b
 
 
 def augment(words: Words, share: float, text: Text, rng: np.random.Generator) -> Words:
-    """Change `share` of a caption's words, as the released code of VSE-infinity and VSE+2AD does.
+    """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
 
-    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by any other. One
-    word is left where there was one.
+    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by any other
+    piece. One word remains if there was one.
+
+    Args:
+        words: The caption's words.
+        share: The expected share of words that are changed.
+        text: The caption's kind of text.
+        rng: Draws the changes.
+
+    Returns:
+        The changed words.
     """
     if share == 0:
         return words

@@ -1,4 +1,4 @@
-"""What every kind of text offers: captions as numbers, and the network that makes one vector of each."""
+"""The interface of a kind of text: captions as numbers, and the network that encodes them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ Words = list[list[int]]
 class Text(Protocol):
     """A kind of text encoder with its words.
 
-    start, end: the numbers before and after a caption. mask: the number that hides a piece. others: int64 [R], numbers
-    that may stand for another piece in caption augmentation. longest: how many numbers a caption may have. digest:
-    SHA-256 over all that the numbers, and a pretrained network's first weights, depend on. checkpoint: of a pretrained
-    network, where it came from and its sizes; {} where there is none.
+    Attributes:
+        start: The number before a caption.
+        end: The number after a caption.
+        mask: The number that hides a piece.
+        others: Int64 [R], numbers that may replace a piece in caption augmentation.
+        longest: The most numbers of a caption.
     """
 
     start: int
@@ -34,47 +36,111 @@ class Text(Protocol):
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> Text:
-        """From the training captions, or what the settings name. Raises InputError where that is not there."""
+        """Learn words from the training captions, or load those that the settings name.
+
+        Args:
+            captions: The training captions.
+            training: The settings.
+
+        Returns:
+            The kind of text with its words.
+
+        Raises:
+            InputError: If the named files are missing.
+        """
         ...
 
     @classmethod
     def load(cls, folder: Path) -> Text:
-        """From what `save` left. Raises InputError where that is not there or damaged."""
+        """Load what `save` left.
+
+        Args:
+            folder: A head's folder of text.
+
+        Returns:
+            The kind of text with its words.
+
+        Raises:
+            InputError: If that is missing or damaged.
+        """
         ...
 
     def save(self, folder: Path) -> None:
-        """Leave in a head's folder what its captions need, so that it is used without anything else."""
+        """Write all that is needed to read captions without other files.
+
+        Args:
+            folder: A head's folder of text.
+        """
         ...
 
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str:
+        """SHA-256 over all that the numbers, and a pretrained network's first weights, depend on."""
 
     @property
-    def checkpoint(self) -> dict[str, Any]: ...
+    def checkpoint(self) -> dict[str, Any]:
+        """The origin and sizes of a pretrained network; {} without one."""
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Each caption's words as numbers, without start and end."""
+        """Convert captions to numbers, word by word.
+
+        Args:
+            captions: As in a manifest.
+
+        Returns:
+            Each caption's words, without start and end.
+        """
         ...
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """The words of a caption that it does not know, and how many words the caption has."""
+        """Find a caption's unknown words.
+
+        Args:
+            caption: As in a manifest.
+
+        Returns:
+            The unknown words, and the number of all words.
+        """
         ...
 
     def encoder(self, dimension: int, training: Training) -> nn.Module:
-        """A network (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension], whose padding is whatever it is.
+        """Build the network that encodes captions.
 
         Its attribute `pretrained`, a module or None, is the part that learns at the recipe's text_multiplier.
+
+        Args:
+            dimension: d of the joint space.
+            training: The settings.
+
+        Returns:
+            A module (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension]. Padded values are unspecified.
         """
         ...
 
 
 def encode(text: Text, captions: Sequence[str]) -> list[list[int]]:
-    """Captions as numbers: start, the pieces of the words, end; cut where they are too long."""
+    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut.
+
+    Args:
+        text: The kind of text.
+        captions: As in a manifest.
+
+    Returns:
+        Each caption's numbers.
+    """
     return [assemble(text, words) for words in text.split(captions)]
 
 
 def assemble(text: Text, words: Words) -> list[int]:
-    """One caption's numbers from its words', cut with a warning where they are too many."""
+    """Convert one caption's words to its numbers. A long caption is cut, with a warning.
+
+    Args:
+        text: The kind of text.
+        words: The caption's words.
+
+    Returns:
+        Start, the pieces of the words, end.
+    """
     inner, room = [piece for word in words for piece in word], text.longest - 2
     if len(inner) > room:
         warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)

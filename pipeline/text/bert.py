@@ -1,6 +1,6 @@
-"""BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is trained further.
+"""BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is fine-tuned.
 
-VSE-infinity section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
+VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
 """
 
 from __future__ import annotations
@@ -33,8 +33,14 @@ KINDS = ("bert", "distilbert")
 
 
 class Bert(nn.Module):
-    """A pretrained encoder, and a linear layer from its tokens to `dimension`. All its tokens count, also the first and
-    last; which of them make the caption's vector is the pooling's to say.
+    """A pretrained encoder, and a linear layer from its tokens to the joint space.
+
+    All tokens count, including the first and the last; the pooling chooses among them.
+
+    Args:
+        pretrained: The encoder.
+        width: The width of its tokens.
+        dimension: d of the joint space.
     """
 
     def __init__(self, pretrained: nn.Module, width: int, dimension: int) -> None:
@@ -43,7 +49,15 @@ class Bert(nn.Module):
         self.linear = LinearProjection(width, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is whatever it is."""
+        """Encode captions.
+
+        Args:
+            tokens: Int64 [B, T].
+            lengths: Int64 [B], from 1 to T.
+
+        Returns:
+            [B, T, dimension]. Padded values are unspecified.
+        """
         present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         states = self.pretrained(input_ids=tokens, attention_mask=present.long()).last_hidden_state
         return self.linear(states, lengths)
@@ -52,9 +66,12 @@ class Bert(nn.Module):
 class BertText:
     """Word pieces, and a BERT that reads them.
 
-    tokenizer, config: of the checkpoint. source: its folder, None for a head's, which has its weights in its own
-    checkpoint. weights: SHA-256 over the pretrained network's tensors. found: see `_found`; None where a head does not
-    say it.
+    Args:
+        tokenizer: Of the checkpoint.
+        config: Of the checkpoint.
+        source: The checkpoint's folder; None for a head's BERT, whose weights are in the head's own checkpoint.
+        weights_digest: SHA-256 over the pretrained network's tensors.
+        found: Where the checkpoint was found, see `_found`; None if a head does not record it.
     """
 
     def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
@@ -72,9 +89,17 @@ class BertText:
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BertText:
-        """The checkpoint training.bert: a folder, or a name on the Hugging Face hub. The captions teach nothing.
+        """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub.
 
-        Raises InputError where it is neither here nor to be had, or no BERT in safetensors with its tokenizer.
+        Args:
+            captions: Not used.
+            training: The settings.
+
+        Returns:
+            The kind of text.
+
+        Raises:
+            InputError: If it is not available, or is not a BERT in safetensors with its tokenizer.
         """
         folder = _folder(training.bert)
         network = _pretrained(folder)
@@ -82,7 +107,17 @@ class BertText:
 
     @classmethod
     def load(cls, folder: Path) -> BertText:
-        """From config.json, source.json and the tokenizer's files. Raises InputError where they are not there."""
+        """Load config.json, source.json and the tokenizer's files.
+
+        Args:
+            folder: A head's folder of text.
+
+        Returns:
+            The kind of text.
+
+        Raises:
+            InputError: If they are missing.
+        """
         try:
             source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
@@ -91,7 +126,11 @@ class BertText:
             raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
 
     def save(self, folder: Path) -> None:
-        """Leave config.json, source.json and the tokenizer's files."""
+        """Write config.json, source.json and the tokenizer's files.
+
+        Args:
+            folder: A head's folder of text.
+        """
         self.tokenizer.save_pretrained(folder)
         self.config.to_json_file(folder / "config.json")
         (folder / "source.json").write_text(json.dumps({"weights": self.weights, "found": self.found}),
@@ -99,30 +138,53 @@ class BertText:
 
     @property
     def digest(self) -> str:
+        """SHA-256 over tokenizer, configuration and pretrained weights."""
         config = {key: value for key, value in self.config.to_dict().items() if not key.startswith("_")}
         return digest({"tokenizer": self.tokenizer.backend_tokenizer.to_str(), "config": config,
                        "weights": self.weights})
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """What `_found` gives, the kind of network, its layers, width and word pieces."""
+        """Where the checkpoint was found (see `_found`), the kind of network, its layers, width and word pieces."""
         return {**self.found, "kind": self.config.model_type, "layers": self.config.num_hidden_layers,
                 "width": self.config.hidden_size, "pieces": self.config.vocab_size}
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """A word is one number or more, as the tokenizer cuts it."""
+        """Convert captions to numbers. A word is one number or more, as the tokenizer splits it.
+
+        Args:
+            captions: As in a manifest.
+
+        Returns:
+            Each caption's words.
+        """
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
         return [_by_word(numbers, encoded.word_ids(row)) for row, numbers in enumerate(encoded["input_ids"])]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Those that have no word pieces, as signs of a script that it never saw."""
+        """Find words without word pieces, such as those in an unknown script.
+
+        Args:
+            caption: As in a manifest.
+
+        Returns:
+            The unknown words, and the number of all words.
+        """
         words = caption.split()
         pieces = self.split(words)
         return [word for word, own in zip(words, pieces, strict=True)
                 if all(piece == self.tokenizer.unk_token_id for parts in own for piece in parts)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> Bert:
-        """The pretrained network; for a head's text one of the same shape, to be filled from its checkpoint."""
+        """Build the network: pretrained, or for a head one of the same shape, to be filled from the head's checkpoint.
+
+        Args:
+            dimension: d of the joint space.
+            training: Not used.
+
+        Returns:
+            The network.
+        """
         network = _pretrained(self.source) if self.source else _without_pooler(
             AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION))
         return Bert(network, self.config.hidden_size, dimension)
@@ -187,7 +249,7 @@ def _pretrained(folder: Path) -> nn.Module:
 
 
 def _without_pooler(network: Any) -> nn.Module:
-    """Its layer for the first token alone takes no part here, and would be without gradient."""
+    """Remove the layer for the first token alone, which is not used here and would have no gradient."""
     if hasattr(network, "pooler"):
         network.pooler = None
     encoder: nn.Module = network

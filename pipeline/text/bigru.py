@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from pipeline.errors import InputError
 from pipeline.settings import Training
 from pipeline.text.base import Words
-from pipeline.text.gru import read
+from pipeline.text.gru import bidirectional_states
 from pipeline.text.packing import Packing
 from pipeline.text.splitting import SPLITTINGS
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary
@@ -24,10 +24,15 @@ LONGEST = 256
 
 
 class BiGRU(nn.Module):
-    """Faghri et al. 2018; VSE-infinity and VSE+2AD, implementation details.
+    """The text encoder of VSE++ (Faghri et al. 2018), VSE∞ and VSE+2AD.
 
-    Word embeddings are drawn from uniform(-0.1, 0.1); hidden size = dimension; the two directions are averaged.
-    The directions are two GRUs, the second over each caption turned round.
+    Word embeddings are drawn from uniform(-0.1, 0.1); the hidden size is d; the two directions are averaged.
+    The directions are two GRUs, the second over each caption in reverse.
+
+    Args:
+        words: Size of the vocabulary.
+        dimension: d of the joint space.
+        word_dimension: Width of the word embeddings.
     """
 
     pretrained = None
@@ -40,13 +45,22 @@ class BiGRU(nn.Module):
         self.rearward = nn.GRU(word_dimension, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """tokens [B, T] int64, lengths [B] int64 from 1 to T. Returns [B, T, dimension]; padding is zero."""
+        """Encode captions.
+
+        Args:
+            tokens: Int64 [B, T].
+            lengths: Int64 [B], from 1 to T.
+
+        Returns:
+            [B, T, dimension], padding zero.
+        """
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
             different, which = numbers.unique(return_inverse=True)
             # How many steps there are depends on the data, which torch.compile cannot follow.
-            reading = torch.compiler.disable(read) if torch.compiler.is_compiling() else read
+            reading = torch.compiler.disable(bidirectional_states) if torch.compiler.is_compiling() \
+                else bidirectional_states
             states = reading(self.onward, self.rearward, self.embedding(different), which, packing)
         else:
             states = self._read_by_torch(self.embedding(numbers), packing)
@@ -54,7 +68,7 @@ class BiGRU(nn.Module):
         return padded.index_copy(0, packing.places, states).view(*tokens.shape, -1)
 
     def _read_by_torch(self, words: torch.Tensor, packing: Packing) -> torch.Tensor:
-        """What `gru.read` computes, on a GPU. words: [M, W] in the packing's order."""
+        """Compute the same as `gru.bidirectional_states` on a GPU, from words [M, W] in the packing's order."""
         sizes = torch.tensor([step.stop - step.start for step in packing.steps])
         ahead, back = (gru(PackedSequence(each, sizes))[0].data
                        for gru, each in ((self.onward, words), (self.rearward, words[packing.turned])))
@@ -62,7 +76,11 @@ class BiGRU(nn.Module):
 
 
 class BiGRUText:
-    """Whole words, and a BiGRU that reads them. vocabulary: their numbers."""
+    """Whole words, and a BiGRU that reads them.
+
+    Args:
+        vocabulary: The words and their numbers.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -73,9 +91,17 @@ class BiGRUText:
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BiGRUText:
-        """The words of training.vocabulary, a file as SCAN's, or else those seen minimum_count times.
+        """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
-        Raises InputError where there are none.
+        Args:
+            captions: The training captions.
+            training: The settings.
+
+        Returns:
+            The kind of text.
+
+        Raises:
+            InputError: If there are no words.
         """
         found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
                  else Vocabulary.of(captions, training.minimum_count))
@@ -87,32 +113,71 @@ class BiGRUText:
 
     @classmethod
     def load(cls, folder: Path) -> BiGRUText:
-        """From vocabulary.json. Raises InputError where that is not there or damaged."""
+        """Load vocabulary.json.
+
+        Args:
+            folder: A head's folder of text.
+
+        Returns:
+            The kind of text.
+
+        Raises:
+            InputError: If it is missing or damaged.
+        """
         try:
             return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
         except OSError:
             raise InputError(f"{folder}/vocabulary.json: not there; train the head again") from None
 
     def save(self, folder: Path) -> None:
-        """Leave vocabulary.json."""
+        """Write vocabulary.json.
+
+        Args:
+            folder: A head's folder of text.
+        """
         (folder / "vocabulary.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
 
     @property
     def digest(self) -> str:
+        """SHA-256 over the words."""
         return self.vocabulary.digest
 
     @property
     def checkpoint(self) -> dict[str, Any]:
+        """{}: nothing is pretrained."""
         return {}  # nothing is pretrained
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """A word is one number."""
+        """Convert captions to numbers, one for each word.
+
+        Args:
+            captions: As in a manifest.
+
+        Returns:
+            Each caption's words.
+        """
         return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Those that are not in its vocabulary, and are all one word to the network; marks of punctuation are none."""
+        """Find words that are not in the vocabulary. Punctuation marks do not count as words.
+
+        Args:
+            caption: As in a manifest.
+
+        Returns:
+            The unknown words, and the number of all words.
+        """
         words = [word for word in SPLITTINGS[self.vocabulary.splitting](caption) if any(map(str.isalnum, word))]
         return [word for word in words if self.vocabulary.number(word) == self.vocabulary.number(UNKNOWN)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> BiGRU:
+        """Build the network.
+
+        Args:
+            dimension: d of the joint space.
+            training: The settings.
+
+        Returns:
+            The network.
+        """
         return BiGRU(len(self.vocabulary), dimension, training.word_dimension)

@@ -1,9 +1,9 @@
-"""A GRU in either direction over captions of different lengths, averaged; made for training on a CPU.
+"""A GRU in either direction over captions of different lengths, averaged, for training on a CPU.
 
-torch's own GRU multiplies for each step and each weight once more on the way back, and adds up as many gradients of
+The backward pass of torch's own GRU multiplies once more for each step and weight, and sums as many gradients of
 the weights' full size. Here the steps only carry the hidden state's gradient, and one product over all words of the
-batch then gives each weight's: the same equations, summed in another order. The two directions go side by side, each on
-half of the threads; padding is never read; and what a step needs stays in the processor's cache.
+batch then gives each weight's gradient: the same equations, summed in another order. The two directions run at the same
+time, each on half of the threads; padding is never read; and the data of a step stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from pipeline.text.packing import Packing
 WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 
 
-def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing: Packing) -> Tensor:
-    """The hidden states of two one-layer GRUs with biases, one of which reads each caption from its end, averaged.
+def bidirectional_states(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing: Packing) -> Tensor:
+    """Average the hidden states of two one-layer GRUs with biases, of which one reads each caption in reverse.
 
-    Under autocast to bfloat16 the products are taken in it, all else in float32.
+    Under autocast to bfloat16 products are computed in bfloat16, all else in float32.
 
     Args:
-        onward, rearward: of width W and d hidden units.
-        words: [U, W], the vectors of the batch's different words; a word is multiplied once.
-        which: int64 [M], the word at each place of the packing.
-        packing: which places are whose.
+        onward: The GRU that reads forward, of width W and d hidden units.
+        rearward: The GRU that reads in reverse, of the same sizes.
+        words: Float [U, W], the vectors of the batch's different words; each is multiplied once.
+        which: Int64 [M], the word at each packed row.
+        packing: The positions of the packed rows.
 
     Returns:
         [M, d] in the packing's order.
@@ -43,7 +44,7 @@ def read(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing
 
 
 class ReadBoth(torch.autograd.Function):
-    """`read`. short: the dtype of products."""
+    """`bidirectional_states` with its gradients. `short` is the dtype of products."""
 
     @staticmethod
     def forward(ctx: Any, words: Tensor, which: Tensor, packing: Packing, short: torch.dtype, *weights: Tensor
@@ -69,15 +70,32 @@ class ReadBoth(torch.autograd.Function):
 
 
 def directions(packing: Packing, short: torch.dtype, weights: Sequence[Tensor]) -> tuple[Direction, Direction]:
-    """Both, from the weights of the one and then of the other."""
+    """Build both directions.
+
+    Args:
+        packing: The positions of the packed rows.
+        short: The dtype of products.
+        weights: Four weights of the forward GRU, then four of the other.
+
+    Returns:
+        The forward direction and the reverse one.
+    """
     return Direction(packing, short, *weights[:4]), Direction(packing, short, *weights[4:])
 
 
 class Direction:
-    """The equations of torch.nn.GRU (Cho et al. 2014), over M packed places.
+    """The equations of torch.nn.GRU (Cho et al. 2014), over M packed rows.
 
-    r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', of the products a [M, 3 d] with
-    the word and b [M, 3 d] with the state before, h' [M, d], which is zero at the first step.
+    r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', with the products a [M, 3 d] of the
+    word and b [M, 3 d] of the previous state h' [M, d], which is zero at the first step.
+
+    Args:
+        packing: The positions of the packed rows.
+        short: The dtype of products.
+        of_words: The word's weight [3 d, W].
+        of_state: The state's weight [3 d, d].
+        bias_words: [3 d].
+        bias_state: [3 d].
     """
 
     def __init__(self, packing: Packing, short: torch.dtype, of_words: Tensor, of_state: Tensor, bias_words: Tensor,
@@ -87,7 +105,15 @@ class Direction:
         self.bias_words, self.bias_state = bias_words, bias_state
 
     def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The states [M, d]; and for the way back the gates r, z, n [M, 3 d] and b_n [M, d]."""
+        """Compute the states.
+
+        Args:
+            words: Float [U, W].
+            which: Int64 [M], the word at each packed row.
+
+        Returns:
+            The states [M, d]; and for the backward pass the gates r, z, n [M, 3 d] and b_n [M, d].
+        """
         d = self.dim
         bias = torch.cat([self.bias_words[:2 * d] + self.bias_state[:2 * d], self.bias_words[2 * d:]])
         gates = (words.to(self.short) @ self.of_words.T + bias).index_select(0, which)
@@ -108,7 +134,19 @@ class Direction:
 
     def backward(self, words: Tensor, which: Tensor, gradient: Tensor, states: Tensor, gates: Tensor, inner: Tensor
                  ) -> tuple[Tensor, ...]:
-        """The gradients by the words [U, W] and the four weights. gradient: [M, d] by the states; it is used up."""
+        """Compute the gradients.
+
+        Args:
+            words: As for `forward`.
+            which: As for `forward`.
+            gradient: [M, d], of the states; it is overwritten.
+            states: From `forward`.
+            gates: From `forward`.
+            inner: b_n from `forward`.
+
+        Returns:
+            The gradients of the words [U, W] and of the four weights.
+        """
         d = self.dim
         of_b, of_a_n = (gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d))
         before = torch.cat([states.new_zeros(self.packing.captions, d), states.index_select(0, self.packing.before)])
@@ -138,7 +176,7 @@ class Direction:
 
 
 def _sum_by_word(values: Tensor, which: Tensor, words: int) -> Tensor:
-    """Add up the rows [M, w] of each word: [U, w]. No word is without. `index_add_` is three times slower."""
+    """Sum the rows [M, w] of each word: [U, w]. Every word has a row. `index_add_` is three times slower."""
     order = which.argsort(stable=True)
     firsts = torch.searchsorted(which[order], torch.arange(words))
     return embedding_bag(order, values, firsts, mode="sum")

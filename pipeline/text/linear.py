@@ -1,4 +1,4 @@
-"""One linear layer from an encoder's items to the joint space."""
+"""A linear layer from an encoder's items to the joint space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from torch import nn
 
 
 class LinearProjection(nn.Module):
-    """One linear layer: grid and patch features, and BERT's tokens (VSE+2AD eq. 1)."""
+    """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1).
+
+    Args:
+        width: D of the items.
+        dimension: d of the joint space.
+    """
 
     def __init__(self, width: int, dimension: int) -> None:
         super().__init__()
@@ -16,6 +21,14 @@ class LinearProjection(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """items [B, N, width] of any float type, counts [B]. Returns [B, N, dimension]; padding is whatever it is."""
+        """Project items.
+
+        Args:
+            items: Float [B, N, width].
+            counts: Not used.
+
+        Returns:
+            [B, N, dimension]. Padded values are unspecified.
+        """
         autocast = torch.is_autocast_enabled(items.device.type)
         return self.linear(items if autocast else items.to(self.linear.weight.dtype))

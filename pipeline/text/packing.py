@@ -1,4 +1,4 @@
-"""Captions of different lengths as one list of words, step by step: all first words, then all second ones."""
+"""Captions of different lengths as one list of words: all first words, then all second ones, and so on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Packing:
-    """M words of B captions padded to T places, the longest caption first in each step.
+    """M words of B captions padded to T positions, the longest caption first in each step.
 
     Attributes:
-        steps: which packed rows hold the captions' first words, which their second, and so on.
-        places: int64 [M], where each packed word stands in the flattened [B * T].
-        turned: int64 [M], the packed row of the word as far from the caption's end as this one is from its start.
+        steps: The packed rows of the captions' first words, of their second words, and so on.
+        places: Int64 [M], the position of each packed word in the flattened [B * T].
+        turned: Int64 [M], the packed row of the word as far from the caption's end as this one is from its start.
     """
 
     steps: list[slice]
@@ -25,18 +25,26 @@ class Packing:
 
     @property
     def captions(self) -> int:
-        """B."""
+        """B, the number of captions."""
         return self.steps[0].stop
 
     @property
     def before(self) -> Tensor:
-        """int64 [M - B], the packed row of the word before, of all but the captions' first words."""
+        """Int64 [M - B], the packed row of the previous word, of all words but the captions' first ones."""
         return torch.cat([torch.arange(last.start, last.start + step.stop - step.start)
                           for last, step in pairwise(self.steps)] or [torch.arange(0)])
 
     @classmethod
     def of(cls, lengths: Tensor, width: int) -> Packing:
-        """Of captions of these lengths, int64 [B] from 1 to T, on the CPU. width: T."""
+        """Pack captions.
+
+        Args:
+            lengths: Int64 [B], from 1 to T, on the CPU.
+            width: T.
+
+        Returns:
+            The packing.
+        """
         longest_first = lengths.argsort(descending=True, stable=True)
         ordered = lengths[longest_first]
         present = torch.arange(int(ordered[0])).unsqueeze(1) < ordered  # [steps, B]
@@ -48,5 +56,12 @@ class Packing:
                    longest_first[rank] * width + step, starts[ordered[rank] - 1 - step] + rank)
 
     def to(self, device: torch.device) -> Packing:
-        """With its indices there."""
+        """Move the indices to a device.
+
+        Args:
+            device: A torch device.
+
+        Returns:
+            The packing there.
+        """
         return Packing(self.steps, self.places.to(device), self.turned.to(device))

@@ -1,4 +1,4 @@
-"""From a caption to words and punctuation marks."""
+"""Split captions into words and punctuation marks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,28 @@ _OPENING = re.compile(r'(?<![^\s(\[{<])"')
 
 
 def words(caption: str) -> list[str]:
-    """Lower-cased words, an apostrophe kept inside a word, and punctuation marks each on its own."""
+    """Split into lower-case words, with apostrophes kept inside words, and punctuation marks.
+
+    Args:
+        caption: Any text.
+
+    Returns:
+        Words and marks.
+    """
     return _WORDS.findall(caption.lower())
 
 
 def treebank(caption: str) -> list[str]:
-    """Lower-cased, split as the Penn Treebank does: "dog", "'s"; "ca", "n't"; "t-shirt"; quotes as `` and ''.
+    """Split in lower case as the Penn Treebank does: "dog", "'s"; "ca", "n't"; "t-shirt"; quotes as `` and ''.
 
-    For vocabularies made with NLTK's tokenizer, as SCAN's are; on Flickr8k 15 of 35,000 captions come out otherwise
-    than NLTK's, most of them at abbreviations ("mr.").
+    For vocabularies made with NLTK's tokenizer, such as SCAN's. On Flickr8k 15 of 35,000 captions differ from NLTK's
+    result, most of them at abbreviations ("mr.").
+
+    Args:
+        caption: Any text.
+
+    Returns:
+        Words and marks.
     """
     quoted = _OPENING.sub(" `` ", caption.lower()).replace('"', " '' ")
     return [part for chunk in quoted.split()

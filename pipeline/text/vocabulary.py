@@ -1,4 +1,4 @@
-"""Words and their numbers, learned from the training captions, or from SCAN's vocabulary files."""
+"""Words and their numbers, learned from the training captions, or read from SCAN's vocabulary files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 class Vocabulary:
     """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>.
 
-    splitting: how a caption is cut into words, a key of `SPLITTINGS`.
+    Attributes:
+        words: The words in the order of their numbers.
+        splitting: How captions are split, a key of `SPLITTINGS`.
     """
 
     words: tuple[str, ...]
@@ -29,7 +31,15 @@ class Vocabulary:
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
-        """The words that `captions` hold at least `minimum_count` times, the most frequent first."""
+        """Learn the words of captions.
+
+        Args:
+            captions: The training captions.
+            minimum_count: How often a word must occur.
+
+        Returns:
+            The words, the most frequent first.
+        """
         counts = Counter(word for caption in captions for word in words(caption))
         kept = sorted((word for word, count in counts.items() if count >= minimum_count),
                       key=lambda word: (-counts[word], word))
@@ -37,7 +47,17 @@ class Vocabulary:
 
     @classmethod
     def of_scan(cls, path: Path) -> Vocabulary:
-        """SCAN's `*_vocab.json`: its words in their order, cut as NLTK does. Raises InputError as `scan_words`."""
+        """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer.
+
+        Args:
+            path: The file.
+
+        Returns:
+            Its words in its order.
+
+        Raises:
+            InputError: If it is not such a file.
+        """
         return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
 
     @cached_property
@@ -48,23 +68,53 @@ class Vocabulary:
         return len(self.words)
 
     def number(self, word: str) -> int:
+        """Look up a word's number.
+
+        Args:
+            word: A word.
+
+        Returns:
+            Its number, or that of <unk>.
+        """
         return self._numbers.get(word, self._numbers[UNKNOWN])
 
     def split(self, caption: str) -> list[int]:
-        """The numbers of a caption's words."""
+        """Convert a caption to numbers.
+
+        Args:
+            caption: As in a manifest.
+
+        Returns:
+            The numbers of its words.
+        """
         return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words in order, and how captions are cut into them; checkpoints carry it."""
+        """SHA-256 over the words in order and over how captions are split. Checkpoints hold it."""
         return digest([self.splitting, *self.words])
 
     def to_json(self) -> str:
+        """Write the vocabulary as JSON.
+
+        Returns:
+            The text.
+        """
         return json.dumps({"splitting": self.splitting, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """Raises InputError unless it holds different words that begin with the special ones."""
+        """Read what `to_json` wrote.
+
+        Args:
+            text: JSON.
+
+        Returns:
+            The vocabulary.
+
+        Raises:
+            InputError: Unless it holds different words that begin with the special ones.
+        """
         try:
             tree = json.loads(text)
             found, splitting = tree["words"], tree["splitting"]
@@ -79,9 +129,16 @@ class Vocabulary:
 
 
 def scan_words(path: Path) -> list[str]:
-    """The words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}, by number; <mask>, which it lacks, the last.
+    """Read the words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}.
 
-    Raises InputError where the file is not such a one.
+    Args:
+        path: The file.
+
+    Returns:
+        The words by number; <mask>, which the file lacks, is the last.
+
+    Raises:
+        InputError: If it is not such a file.
     """
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]

@@ -68,7 +68,7 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 class TrainingBatches:
     """Every caption with its image once an epoch, shuffled, the last incomplete batch left out.
 
-    drop_items, drop_tokens: shares of size and caption augmentation (VSE-infinity section 3.4). share: (rank, count) of
+    drop_items, drop_tokens: shares of size and caption augmentation (VSE∞ section 3.4). share: (rank, count) of
     the processes that each hold an equal part of every batch; together they see what one process would. keep_first: an
     image's first item is never left out: the class token, where that alone makes its vector.
 

@@ -42,8 +42,8 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, steps: int) -> float:
     """The rate of a step (0-based) of an epoch (0-based) of `steps`.
 
-    x 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE-infinity A.1); rising linearly over the epoch
-    `warmup_epoch`, to the full rate at its last step (VSE-infinity A.1).
+    x 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1); rising linearly over the epoch
+    `warmup_epoch`, to the full rate at its last step (VSE∞ A.1).
     """
     rate = recipe.learning_rate * (DECAY if epoch >= training.decay_epoch else 1.0)
     return rate * (step + 1) / steps if epoch == recipe.warmup_epoch else rate

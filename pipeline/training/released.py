@@ -1,4 +1,4 @@
-"""Heads of VSE-infinity's released code, github.com/woodfrog/vse_infty: from its names to ours.
+"""Heads of VSE∞'s released code, github.com/woodfrog/vse_infty: from its names to ours.
 
 A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption encoder, and beside
 them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
@@ -123,7 +123,7 @@ def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str])
             continue
         place = next((old for old in places if name.startswith(f"{old}.")), None)
         if place is None:
-            raise InputError(f"{path}: {name} has no place in a head of VSE-infinity as its released code trains it")
+            raise InputError(f"{path}: {name} has no place in a head of VSE∞ as its released code trains it")
         found[places[place] + name.removeprefix(place)] = value
     return found
 

@@ -22,7 +22,7 @@ from pipeline.text import Text
 from pipeline.training.names import RELEASED
 
 LEAST_CROP = 0.6
-"""A crop in training keeps at least this share of either side (VSE-infinity's released code)."""
+"""A crop in training keeps at least this share of either side (VSE∞'s released code)."""
 
 
 class Sizes(Protocol):
@@ -134,7 +134,7 @@ class Photographs:
 
 
 def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
-    """A crop of 0.6 to 1 of both sides at a random place, flipped half the time (VSE-infinity's released code).
+    """A crop of 0.6 to 1 of both sides at a random place, flipped half the time (VSE∞'s released code).
 
     draws: four in 0..1: the crop's share, its place along the width and the height, and whether it is flipped.
     """

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pipeline.text.bigru import BiGRU
-from pipeline.text.gru import read
+from pipeline.text.gru import bidirectional_states
 from pipeline.text.packing import Packing
 
 LENGTHS = [[5], [3, 3], [4, 7, 1, 7, 2], [1, 1]]
@@ -53,7 +53,7 @@ def test_what_a_gpu_does_is_the_same(lengths: list[int]) -> None:
     tokens = torch.randint(20, (len(lengths), max(lengths)))
     packing = Packing.of(torch.tensor(lengths), max(lengths))
     words = encoder.embedding(tokens.flatten()[packing.places])
-    ours = read(encoder.onward, encoder.rearward, words, torch.arange(len(words)), packing)
+    ours = bidirectional_states(encoder.onward, encoder.rearward, words, torch.arange(len(words)), packing)
     theirs = encoder._read_by_torch(words, packing)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 

@@ -14,9 +14,12 @@ class AdaPool(Pooling):
     """A learned mixture β · eDSCW + (1 − β) · eM of two exponential averages, each per dimension.
 
     eM weighs by the softmax of the values (SoftPool). eDSCW weighs by the softmax of the values'
-    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), so it favours what is close to the mean.
+    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to the mean.
     The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
-    half, where the original clamps to 0..1 (a clamp that is hit learns no more).
+    half; the original clamps it to 0..1, where it stops learning once it reaches a bound.
+
+    Args:
+        dim: D.
     """
 
     title = "AdaPool"
@@ -33,7 +36,15 @@ class AdaPool(Pooling):
 
 
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
-    """Each value's Dice-Sørensen coefficient with its dimension's mean, in −1..1: [B, N, D]."""
+    """Compute each value's Dice-Sørensen coefficient with its dimension's mean.
+
+    Args:
+        items: [B, N, D].
+        valid: Bool [B, N].
+
+    Returns:
+        [B, N, D], in −1..1.
+    """
     mean = mean_over_items(items, valid).unsqueeze(1)
     # A quotient of squares, which may overflow, stays the same when all is divided by the greater of the two.
     scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)

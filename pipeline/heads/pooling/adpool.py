@@ -73,10 +73,16 @@ class AdPool(Pooling):
 
 
 def fixed_balance(balance: str | float) -> Tensor:
-    """The token level's weight, a scalar tensor in 0..1.
+    """Choose the token level's weight.
+
+    Args:
+        balance: "random", or a number in 0..1.
+
+    Returns:
+        A scalar in 0..1.
 
     Raises:
-        InputError: for anything but "random" or a number in 0..1.
+        InputError: For anything else.
     """
     if balance == "random":
         return torch.rand(())

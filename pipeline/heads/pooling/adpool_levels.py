@@ -23,7 +23,16 @@ from pipeline.heads.pooling.sort import sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Equation 3: items [B, N, D], valid bool [B, N], W_tok [D, 1], to [B, D]. Counted as in `BothLevels`."""
+    """Compute the token level (equation 3). Values are taken relative to the greatest item, as in `BothLevels`.
+
+    Args:
+        items: [B, N, D].
+        valid: Bool [B, N].
+        weight: W_tok [D, 1].
+
+    Returns:
+        t_tok [B, D].
+    """
     ordered = sort_descending(items, valid)
     greatest = ordered[:, :1].detach()  # the result does not depend on it
     below = ordered - greatest
@@ -32,19 +41,28 @@ def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
 
 
 def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Equations 3 and 4, as (t_tok, t_emb), [B, D] each. Arguments as there; padding holds anything finite."""
+    """Compute both levels (equations 3 and 4).
+
+    Args:
+        items: [B, N, D], with finite values in padding.
+        valid: Bool [B, N].
+        weight: W_tok [D, 1].
+
+    Returns:
+        t_tok and t_emb, [B, D] each.
+    """
     if can_sort_fast(items):
         return BothLevels.apply(items, valid, weight.squeeze(1))
     return token_level(items, valid, weight), soft_maximum(items, valid)
 
 
 class BothLevels(torch.autograd.Function):
-    """`both_levels` in float32 by `cpu_sort`, each chunk of samples in one go.
+    """`both_levels` in float32 by `cpu_sort`, chunk by chunk.
 
     A softmax does not depend on the order, so the embedding level reads the sorted items while they are in
-    the cache. Both levels count from the greatest item u_1: with v_m = u_m − u_1 neither softmax changes, t_tok =
-    u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and nothing is lost however large the items are. The backward pass
-    has the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the
+    the cache. Both levels are relative to the greatest item u_1: with v_m = u_m − u_1 neither softmax changes, t_tok =
+    u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and no precision is lost however large the items are. The backward pass
+    receives the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the
     gradient of t_tok, that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k
     θ_k v_k · g) is the gradient of the logits.
     """
@@ -100,6 +118,13 @@ class BothLevels(torch.autograd.Function):
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted items [b, D, n] as the greatest [b, D] and, in their place, what each is below it."""
+    """Separate sorted items into the greatest and the differences from it. The items are overwritten.
+
+    Args:
+        u: Sorted items [b, D, n].
+
+    Returns:
+        The greatest [b, D], and u less the greatest [b, D, n].
+    """
     greatest = u[..., 0].clone()
     return greatest, u.sub_(greatest.unsqueeze(2))

@@ -1,4 +1,4 @@
-"""AdPool as the released code of VSE+2AD computes it, which is not what its paper prints."""
+"""AdPool as the released code of VSE+2AD computes it, which differs from the paper."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ PADDING = -1000.0
 
 
 class ReleasedAdPool(Pooling):
-    """AdPool of the released code, to compare with and to load its checkpoints. Padding leaks by its nature.
+    """AdPool of the released code, for comparison and to load its checkpoints. Padding has an influence on its result.
 
-    It differs from equations 3 to 5 in this: the token level's weights come from ReLU(Linear(D, D)) of the
+    It differs from equations 3 to 5: the token level's weights come from ReLU(Linear(D, D)) of the
     sorted items, with a softmax over the items *per dimension*; the balance has a bias (which cancels);
     padding is −1000 when sorted and in the embedding level, then 0 in the token level, where it keeps its
-    share of the softmax. So its result changes with the number of padded slots, unlike every other pooling
+    share of the softmax. Its result therefore changes with the number of padded slots, unlike every other pooling
     here; it does not depend on the values in them.
+
+    Args:
+        dim: D.
     """
 
     title = "AdPool (released code)"

@@ -1,4 +1,4 @@
-"""What every pooling shares: checks, padding, precision."""
+"""The base class of poolings: it checks shapes, clears padding and sets the precision."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 class Pooling(nn.Module):
-    """From a padded set of items to one vector.
+    """A function from a padded set of items to one vector.
 
-    A subclass writes `pool`. By then the input is checked, padding holds zeros that pass no gradient back,
-    and items have the dtype of the parameters (without any: float32, or float64 if they came so). Parameters
-    in half precision are seen as float32.
+    A subclass implements `pool`. It receives checked input; padding holds zeros that pass no gradient back, and items
+    have the dtype of the parameters (without any: float32, or float64 for float64 items). Parameters in half precision
+    are used as float32.
 
     Attributes:
-        title: What the papers call it; tables and figures print this.
+        title: Its name in the papers, which tables and figures print.
         paper: Its source.
         dim: D, the dimension of the items and of the result.
         reads_padding: False for a pooling that neither reads finite values in padding nor passes a gradient to them:
-            they come as they are where `cpu_sort` sorts.
+            its padding is not cleared where `cpu_sort` sorts.
+
+    Args:
+        dim: D.
     """
 
     title: ClassVar[str]
@@ -65,7 +68,18 @@ class Pooling(nn.Module):
             return self.pool(working, valid).to(items.dtype)
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Items [B, N, D] with zeros in padding (but see `reads_padding`) and valid, bool [B, N], to [B, D]."""
+        """Pool checked items. Subclasses implement it.
+
+        Args:
+            items: Float [B, N, D], zeros in padding (but see `reads_padding`).
+            valid: Bool [B, N].
+
+        Returns:
+            [B, D].
+
+        Raises:
+            NotImplementedError: In this base class.
+        """
         raise NotImplementedError
 
     def _working_dtype(self, items: Tensor) -> torch.dtype:
@@ -76,10 +90,14 @@ class Pooling(nn.Module):
 
 
 def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
-    """Softmax along dim over the valid places alone; exactly zero elsewhere.
+    """Softmax over the valid positions alone; exactly zero elsewhere.
 
     Args:
-        logits: any shape, floating point.
-        valid: bool, broadcastable to the logits; at least one True along dim.
+        logits: Any shape, floating point.
+        valid: Bool, broadcastable to the logits; at least one True along dim.
+        dim: The dimension of the softmax.
+
+    Returns:
+        The weights, same shape as the logits.
     """
     return logits.masked_fill(~valid, float("-inf")).softmax(dim)

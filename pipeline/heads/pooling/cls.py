@@ -1,4 +1,4 @@
-"""The first item as the result, as BERT's CLS token is used (VSE∞ 5.2 and Table 6)."""
+"""The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """An exact sort of float32 items with their order on a CPU's vector units, much faster than torch.sort.
 
-NumPy sorts float64 with vector instructions, torch.sort does not. A float32 seen as float64 has 29 spare low
-bits: the item's index goes there, so that one sort of plain numbers brings the order along, and rounding back
+NumPy sorts float64 with vector instructions, torch.sort does not. A float32 converted to float64 has 29 unused low
+bits. The item's index is stored there, so that one sort of plain numbers also gives the order, and rounding back
 to float32 gives the exact value.
 
-Samples are taken in chunks of equally many items, so padding is never read. A chunk fits a core's cache and has one
-thread; within it torch runs on one thread, for its own threads would meet after each of many short operations.
+Samples are processed in chunks with equally many items, so padding is never read. A chunk fits a core's cache and is
+processed by one thread on which torch runs single-threaded: torch's own threads would synchronise after each of many
+short operations.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Chunk(NamedTuple):
     """b samples of n items each.
 
     Attributes:
-        number: the chunk's position among all chunks.
-        part: the samples' positions when samples are ordered by their number of items.
-        rows: the samples' rows in the batch, [b].
+        number: The chunk's position among all chunks.
+        part: The samples' positions when samples are ordered by their number of items.
+        rows: The samples' rows in the batch, [b].
         items: n.
     """
 
@@ -45,17 +46,15 @@ class Chunks:
     """The samples of a batch ordered by their number of items, in chunks.
 
     Attributes:
-        order: int64 [B], the rows of the batch in that order.
-        chunks: consecutive parts of it.
+        order: Int64 [B], the rows of the batch in that order.
+        chunks: Consecutive parts of it.
+
+    Args:
+        valid: Bool [B, N], the valid slots first.
+        dim: D, the dimension of the items.
     """
 
     def __init__(self, valid: Tensor, dim: int) -> None:
-        """Divide a batch.
-
-        Args:
-            valid: bool [B, N], the valid slots first.
-            dim: D, the dimension of the items.
-        """
         counts = valid.sum(1)
         self.order = counts.argsort(stable=True)
         self.chunks: list[Chunk] = []
@@ -67,7 +66,11 @@ class Chunks:
                 self.chunks.append(Chunk(len(self.chunks), slice(start, start := start + len(some)), some, count))
 
     def each(self, work: Callable[[Chunk], None]) -> None:
-        """Call work with every chunk, on as many threads as torch uses."""
+        """Process every chunk, on as many threads as torch uses.
+
+        Args:
+            work: A function of a chunk.
+        """
         with shared_out() as threads:
             alone = for_another_thread(work)
             if threads == 1 or len(self.chunks) <= 1:
@@ -78,12 +81,26 @@ class Chunks:
                     list(pool.map(alone, self.chunks))
 
     def in_batch(self, values: Tensor) -> Tensor:
-        """Values [B, ...] of the samples in `order`, as the batch has them."""
+        """Restore the order of the batch.
+
+        Args:
+            values: [B, ...], of the samples in `order`.
+
+        Returns:
+            The same values in the batch's order.
+        """
         return torch.empty_like(values).index_copy_(0, self.order, values)
 
 
 def can_sort_fast(items: Tensor) -> bool:
-    """Whether this sort is for these items [B, N, D]: finite float32 on a CPU, not too many in a set."""
+    """Check whether this sort applies.
+
+    Args:
+        items: [B, N, D].
+
+    Returns:
+        True for finite float32 on a CPU with at most `MOST_ITEMS` items.
+    """
     return (
         items.device.type == "cpu"
         and items.dtype == torch.float32
@@ -94,7 +111,15 @@ def can_sort_fast(items: Tensor) -> bool:
 
 
 def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
-    """The chunk's part of items [B, N, D], as [b, D, n]."""
+    """Copy a chunk out of a batch.
+
+    Args:
+        items: [B, N, D].
+        chunk: The chunk.
+
+    Returns:
+        [b, D, n].
+    """
     values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items)
     for place, row in enumerate(chunk.rows):  # torch is twice as fast at turning matrices one by one
         values[place].copy_(items[row, :chunk.items].T)
@@ -102,7 +127,13 @@ def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
 
 
 def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
-    """The inverse of `read_chunk`: put values [b, D, n] into items [B, N, D]."""
+    """Copy a chunk into a batch, the inverse of `read_chunk`.
+
+    Args:
+        items: [B, N, D], which is changed.
+        chunk: The chunk.
+        values: [b, D, n].
+    """
     for place, row in enumerate(chunk.rows):
         items[row, :chunk.items].copy_(values[place].T)
 
@@ -111,10 +142,10 @@ def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
     """Sort each dimension of a few samples in descending order.
 
     Args:
-        values: float32 [b, D, n], finite.
+        values: Float32 [b, D, n], finite.
 
     Returns:
-        float32 [b, D, n], and the place of each among the values, uint8 or int16 [b, D, n].
+        Float32 [b, D, n], and the index of each among the values, uint8 or int16 [b, D, n].
     """
     packed = values.neg().double()
     bits = packed.view(torch.int64)
@@ -125,5 +156,13 @@ def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def unsort_chunk(ordered: Tensor, places: Tensor) -> Tensor:
-    """Values [b, D, n] in the order of `sort_chunk`, at their places, int64 [b, D, n], again."""
+    """Undo the sort of a chunk.
+
+    Args:
+        ordered: [b, D, n] in the order of `sort_chunk`.
+        places: Int64 [b, D, n], the indices from `sort_chunk`.
+
+    Returns:
+        [b, D, n] in the original order.
+    """
     return torch.empty_like(ordered).scatter_(2, places, ordered)

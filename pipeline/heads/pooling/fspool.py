@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling
-from pipeline.heads.pooling.interpolate import interpolate_knots
+from pipeline.heads.pooling.generators import interpolate_knots
 from pipeline.heads.pooling.sort import sort_descending
 
 

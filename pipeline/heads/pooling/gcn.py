@@ -48,9 +48,12 @@ class GCNPool(Pooling):
 class RelationLayer(nn.Module):
     """One step V + (R V W_g) W_r of VSRN, with R the row-normalised affinity of two projections of V.
 
-    The rows of R are a softmax, which bounds it for features of any scale. W_r starts at zero, so that a new
-    layer changes nothing (VSRN does the same through its batch norm, which would let padding and other
-    samples in).
+    The rows of R are a softmax, which bounds R for features of any scale. W_r starts at zero, so that a new
+    layer changes nothing. (In VSRN a BatchNorm does that, through which padding and other samples would have an
+    influence.)
+
+    Args:
+        dim: D.
     """
 
     def __init__(self, dim: int) -> None:
@@ -63,7 +66,15 @@ class RelationLayer(nn.Module):
         nn.init.zeros_(self.W_r.bias)
 
     def forward(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Items [B, N, D] and valid, bool [B, N], to items [B, N, D]; padding gets values of no meaning."""
+        """Apply the step.
+
+        Args:
+            items: [B, N, D].
+            valid: Bool [B, N].
+
+        Returns:
+            [B, N, D]; padded values are unspecified.
+        """
         affinity = self.theta(items) @ self.phi(items).transpose(1, 2) * items.shape[2] ** -0.5
         relations = masked_softmax(affinity, valid.unsqueeze(1), dim=2)
         return items + self.W_r(relations @ self.W_g(items))

@@ -1,4 +1,7 @@
-"""GPO's coefficient generators g(k, N): from a set's positions to one score each (VSE∞ 3.3, B.1, B.3)."""
+"""GPO's coefficient generators g(k, N): from a set's positions to one score each (VSE∞ 3.3, B.1, B.3).
+
+A generator reads encoded positions: fixed cosines and sines, or a learned vector for each.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,81 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pipeline.errors import InputError
-from pipeline.heads.pooling.interpolate import interpolate_knots
 
 HEADS = 4
+
+
+class CosSinPositions(nn.Module):
+    """The encoding of VSE∞ equation 4: sine in even and cosine in odd dimensions, at falling frequencies.
+
+    Positions count from zero, as in the released code, whose checkpoints expect it.
+
+    Args:
+        width: Width of the encoding, even.
+
+    Raises:
+        InputError: If the width is odd.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        if width < 2 or width % 2:
+            raise InputError(f"cos/sin positions need an even width, got {width}")
+        # No buffer: a module in half precision would round the angles.
+        self.frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+
+    def forward(self, length: int) -> Tensor:
+        """Encode the positions 0 … length − 1.
+
+        Args:
+            length: How many.
+
+        Returns:
+            Float64 [length, width], on the CPU.
+        """
+        angle = torch.arange(length).unsqueeze(1) * self.frequency
+        return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
+
+
+class IndexPositions(nn.Module):
+    """A learned vector for each position ("Index" in VSE∞ B.3).
+
+    Args:
+        width: Width of the vectors.
+        longest: How many positions there are.
+    """
+
+    def __init__(self, width: int, longest: int = 512) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(longest, width)
+
+    def forward(self, length: int) -> Tensor:
+        """Look up the vectors of the positions 0 … length − 1.
+
+        Args:
+            length: How many.
+
+        Returns:
+            [length, width].
+
+        Raises:
+            InputError: If there are fewer positions.
+        """
+        if length > self.vectors.num_embeddings:
+            raise InputError(
+                f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
+                'use positions "cos_sin", which have no limit'
+            )
+        return self.vectors.weight[:length]
 
 
 class BiGRUGenerator(nn.Module):
     """VSE∞ equation 5: a BiGRU whose directions are averaged, then a linear unit without bias.
 
     Args:
-        inputs: width of what it reads.
-        width: of its states.
-        outputs: scores for each position: 1, or D when dimensions have their own.
+        inputs: Width of the encoded positions.
+        width: Width of its states.
+        outputs: Scores for each position: 1, or D if every dimension has its own.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -27,19 +93,32 @@ class BiGRUGenerator(nn.Module):
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Encoded positions [U, N, inputs] and set sizes [U], the greatest N, to scores [U, N, outputs]."""
+        """Score the positions of sets.
+
+        Args:
+            encoded: [U, N, inputs], the encoded positions.
+            counts: Int64 [U], the sets' sizes, the greatest N.
+
+        Returns:
+            [U, N, outputs].
+        """
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
         return self.linear(states.unflatten(2, (2, -1)).mean(2))
 
 
 class TransformerGenerator(nn.Module):
-    """A Transformer encoder of one layer in the BiGRU's place (VSE∞ Table 8). Arguments as there.
+    """A Transformer encoder of one layer in place of the BiGRU (VSE∞ Table 8).
 
-    The paper prints no more of it. Here the layer is torch's own: 4 heads, and each norm after its sum.
+    The paper gives no more details. Here the layer is torch's own: 4 heads, and each norm after its sum.
+
+    Args:
+        inputs: As for `BiGRUGenerator`.
+        width: As for `BiGRUGenerator`, a multiple of 4.
+        outputs: As for `BiGRUGenerator`.
 
     Raises:
-        InputError: if the width is not a multiple of 4.
+        InputError: If the width is not a multiple of 4.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -53,13 +132,27 @@ class TransformerGenerator(nn.Module):
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Encoded positions [U, N, inputs] and set sizes [U], the greatest N, to scores [U, N, outputs]."""
+        """Score the positions of sets.
+
+        Args:
+            encoded: [U, N, inputs], the encoded positions.
+            counts: Int64 [U], the sets' sizes, the greatest N.
+
+        Returns:
+            [U, N, outputs].
+        """
         padding = torch.arange(encoded.shape[1], device=encoded.device) >= counts.unsqueeze(1)
         return self.linear(self.layer(self.project(encoded), src_key_padding_mask=padding))
 
 
 class MLPGenerator(nn.Module):
-    """Each position by itself, blind to the set's size (VSE∞ B.3). Arguments as for the BiGRU."""
+    """Each position on its own, without the set's size (VSE∞ B.3).
+
+    Args:
+        inputs: As for `BiGRUGenerator`.
+        width: As for `BiGRUGenerator`.
+        outputs: As for `BiGRUGenerator`.
+    """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
@@ -68,17 +161,25 @@ class MLPGenerator(nn.Module):
         )
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Encoded positions [U, N, inputs] and set sizes [U], the greatest N, to scores [U, N, outputs]."""
+        """Score positions.
+
+        Args:
+            encoded: [U, N, inputs], the encoded positions.
+            counts: Not used.
+
+        Returns:
+            [U, N, outputs].
+        """
         return self.layers(encoded)
 
 
 class InterpolatedGenerator(nn.Module):
-    """A learned vector of fixed size, interpolated to the set's (VSE∞ B.3). Reads no positions.
+    """A learned vector of fixed size, interpolated to the set's size (VSE∞ B.3). It reads no positions.
 
     Args:
-        inputs: not used.
-        width: the vector's size.
-        outputs: as for the BiGRU.
+        inputs: Not used.
+        width: The vector's size.
+        outputs: As for `BiGRUGenerator`.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -86,10 +187,37 @@ class InterpolatedGenerator(nn.Module):
         self.knots = nn.Parameter(torch.zeros(width, outputs))
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Set sizes [U], the greatest N, to scores [U, N, outputs]."""
+        """Score the positions of sets.
+
+        Args:
+            encoded: Not used.
+            counts: Int64 [U], the sets' sizes, the greatest N.
+
+        Returns:
+            [U, N, outputs].
+        """
         return interpolate_knots(self.knots, counts)
 
 
+def interpolate_knots(knots: Tensor, counts: Tensor) -> Tensor:
+    """Evaluate piecewise-linear functions at the n relative positions 0, 1/(n−1), …, 1 of a set of n.
+
+    Args:
+        knots: [P, C], floating point: C functions, each by its values at P ≥ 2 equidistant knots over 0..1.
+        counts: Integer [U], the sets' sizes, at least 1. A set of one reads the first knot.
+
+    Returns:
+        [U, N, C] with N the greatest count; values beyond a set's size are unspecified.
+    """
+    pieces = knots.shape[0] - 1
+    position = torch.arange(int(counts.max()), device=knots.device, dtype=knots.dtype)
+    ratio = position / (counts - 1).clamp(min=1).to(knots).unsqueeze(1)
+    place = ratio.clamp(max=1.0) * pieces
+    left = place.long().clamp(max=pieces - 1)
+    return torch.lerp(knots[left], knots[left + 1], (place - left).unsqueeze(2))
+
+
+POSITIONS: dict[str, type[nn.Module]] = {"cos_sin": CosSinPositions, "index": IndexPositions}
 GENERATORS: dict[str, type[nn.Module]] = {
     "bigru": BiGRUGenerator,
     "transformer": TransformerGenerator,

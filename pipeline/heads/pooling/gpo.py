@@ -7,12 +7,9 @@ from torch import Tensor
 
 from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling, masked_softmax
-from pipeline.heads.pooling.generators import GENERATORS
-from pipeline.heads.pooling.positions import CosSinPositions, IndexPositions
+from pipeline.heads.pooling.generators import GENERATORS, POSITIONS
 from pipeline.heads.pooling.sort import sort_descending
 from pipeline.heads.pooling.sorted_sum import sorted_sum
-
-POSITIONS = {"cos_sin": CosSinPositions, "index": IndexPositions}
 
 
 class GPO(Pooling):

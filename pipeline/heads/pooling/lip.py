@@ -38,7 +38,15 @@ class LIPPool(Pooling):
 
 
 def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
-    """Zero mean and unit variance over a sample's valid items, per dimension: [B, N, D]."""
+    """Normalise to zero mean and unit variance over a sample's valid items, per dimension.
+
+    Args:
+        values: [B, N, D].
+        valid: Bool [B, N].
+
+    Returns:
+        [B, N, D], padding zero.
+    """
     present = valid.unsqueeze(2)
     values = values.masked_fill(~present, 0.0)
     # The result does not depend on the scale, but squares may overflow: each dimension is divided by its greatest.

@@ -12,6 +12,9 @@ class Seq2SeqPool(Pooling):
     """The last state of a GRU that reads the items. Depends on their order.
 
     One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1 gives.
+
+    Args:
+        dim: D.
     """
 
     title = "Seq2Seq"
@@ -26,6 +29,15 @@ class Seq2SeqPool(Pooling):
 
 
 def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
-    """The state of a one-layer GRU after each sample's last valid item: [B, D]."""
+    """Read a sample's items with a GRU.
+
+    Args:
+        gru: Of one layer.
+        items: [B, N, D].
+        valid: Bool [B, N].
+
+    Returns:
+        [B, D], the state after each sample's last valid item.
+    """
     packed = pack_padded_sequence(items, valid.sum(1).cpu(), batch_first=True, enforce_sorted=False)
     return gru(packed)[1][0]

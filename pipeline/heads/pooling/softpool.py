@@ -8,7 +8,7 @@ from pipeline.heads.pooling.base import Pooling, masked_softmax
 
 
 class SoftPool(Pooling):
-    """Per dimension, the items' values weighted by their softmax over the items. No parameters."""
+    """The items' values, weighted by their softmax over the items, per dimension. No parameters."""
 
     title = "SoftPool"
     paper = "Stergiou et al. 2021"
@@ -18,9 +18,17 @@ class SoftPool(Pooling):
 
 
 def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
-    """Σ_i softmax_i(t_ij) t_ij over the valid items: items [B, N, D], valid bool [B, N], to [B, D].
+    """Compute Σ_i softmax_i(t_ij) t_ij over the valid items.
 
-    Counted from the greatest item, so that nothing is lost, also of the gradient, where all items are large.
+    Values are taken relative to the greatest item, so that no precision is lost, also in the gradient, if all items are
+    large.
+
+    Args:
+        items: [B, N, D].
+        valid: Bool [B, N].
+
+    Returns:
+        [B, D].
     """
     valid = valid.unsqueeze(2)
     # Detached, for the result does not depend on it.

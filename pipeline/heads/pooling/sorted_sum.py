@@ -37,7 +37,7 @@ def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
 
 
 class SortedSum(torch.autograd.Function):
-    """`sorted_sum` in float32 by `cpu_sort`; the backward pass gets the order, not the sorted items."""
+    """`sorted_sum` in float32 by `cpu_sort`. The backward pass receives the order, not the sorted items."""
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
