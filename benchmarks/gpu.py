@@ -31,7 +31,7 @@ from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import Precision
-from pipeline.training.processes import Alone
+from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
@@ -108,7 +108,8 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(sizes.words - len(SPECIAL))))))
     model = TwoTower("region", sizes.width, text, recipe, training).train().to(device)
     step = TrainingStep(model, objectives.build("adopt"), optimizer.build(model, recipe),
-                        Precision(precision, device), Alone(), 1, recipe.same_image_negatives, recipe.gradient_clip)
+                        Precision(precision, device), SingleProcess(), 1, recipe.same_image_negatives,
+                        recipe.gradient_clip)
     batch = data(sizes)
     layers = nn.Sequential(nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(),
                            nn.Linear(sizes.dim // 2, sizes.dim)).to(device)

@@ -55,8 +55,9 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
         options.refuse("images", why="is for grid checkpoints, which have their own network")
         source = FeatureStore(layout.features(manifest.dataset, released.feature)).require(manifest)
     folder = out or layout.head(manifest.dataset, system(name, released.feature, released.text, 0))
-    training.convert(training.Job(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),
-                                  settings.training_of(manifest.dataset), 0, folder, if_changed), released, vocabulary)
+    job = training.TrainingJob(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),
+                               settings.training_of(manifest.dataset), 0, folder, if_changed)
+    training.convert(job, released, vocabulary)
     rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
     click.echo(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: pipeline score "
                f"--head {folder}")

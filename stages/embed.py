@@ -52,7 +52,7 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     options.choose_products(settings)
     trained_on = Manifest.load(layout.manifest(dataset or settings.run.dataset))
     folder = layout.head(trained_on.dataset, head)
-    described = training.describe(folder)
+    described = training.read_description(folder)
     own = training.source_of(described, trained_on, layout.features(trained_on.dataset, described["feature"]))
     trained = training.load_head(folder, trained_on, own,
                                  device or settings.training_of(trained_on.dataset).device)
@@ -81,7 +81,7 @@ def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
                              f"{own.fingerprint.get(key)!r}; extract both alike")
 
 
-def _embed(path: Path, trained: training.Head, source: training.Source, parts: list[Split], batch_size: int,
+def _embed(path: Path, trained: training.Head, source: training.ImageSource, parts: list[Split], batch_size: int,
            made_from: Mapping[str, Any]) -> None:
     firsts = np.cumsum([0, *(len(part.image_ids) for part in parts)])
     owner = np.concatenate([part.caption_image + first for part, first in zip(parts, firsts, strict=False)])

@@ -55,7 +55,7 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
                    for recipe in recipes for seed in seeds]
     else:
         raise InputError("score needs --feature, or --head with a head's folder")
-    if not any("finetuned" in training.describe(one) for one in folders):
+    if not any("finetuned" in training.read_description(one) for one in folders):
         options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
                                     "features")
     requests = {one: _request(layout, settings, dataset, one) for one in folders}
@@ -74,14 +74,14 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
 
 def _request(layout: Layout, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
     """What the scores of a head depend on."""
-    described, score = training.describe(folder), settings.score
+    described, score = training.read_description(folder), settings.score
     store = layout.features(dataset, described["feature"])
     return training.scores(folder, layout.manifest(dataset), store, score.split, score.batch_size)
 
 
 def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
            device: str) -> None:
-    described = training.describe(folder)
+    described = training.read_description(folder)
     source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]), files)
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))

@@ -107,10 +107,10 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {told}"))
 
 
-def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, training.Source]:
+def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, training.ImageSource]:
     """A head by name, and what it was trained on: features, or the image files."""
     folder = layout.head(manifest.dataset, name)
-    described = training.describe(folder)
+    described = training.read_description(folder)
     source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]))
     return training.load_head(folder, manifest, source), source
 
@@ -128,7 +128,7 @@ def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
     return training.embed_captions(trained.model, texts, trained.text, 32)
 
 
-def _embed_image(trained: training.Head, source: training.Source, path: Path) -> np.ndarray:
+def _embed_image(trained: training.Head, source: training.ImageSource, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
     try:
         image = images.decode(path)

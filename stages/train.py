@@ -86,12 +86,12 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in machine.items() if value is not None})
     manifest_file, store = layout.manifest(dataset), layout.features(dataset, feature)
-    asked = {out or layout.head(dataset, system(called, feature, text, seed)): training.Request(
+    asked = {out or layout.head(dataset, system(called, feature, text, seed)): training.TrainingRequest(
         manifest_file, store, (dataset, feature, text, called, seed), recipe, how)
         for called, recipe in chosen.items() for seed in seeds}
     done = {folder for folder, request in asked.items() if request.is_done(folder)}
     for folder in done:
-        click.echo(f"{folder}: nothing to do, {training.said(folder)}")
+        click.echo(f"{folder}: nothing to do, {training.summary(folder)}")
     if len(done) == len(asked):
         return
     options.choose_products(settings)
@@ -102,8 +102,8 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
             if folder not in done:
                 *_, called, seed = request.head
                 source = _source(layout, settings, manifest, feature, images, finetuned[called])
-                _train(request, training.Job(manifest, source, feature, text, called, request.recipe, how, seed, folder,
-                                             if_changed, together))
+                _train(request, training.TrainingJob(manifest, source, feature, text, called, request.recipe, how, seed,
+                                                     folder, if_changed, together))
     except InputError:
         if together.rank == 0:
             raise
@@ -135,7 +135,7 @@ def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 
 
-def _train(request: training.Request, job: training.Job) -> None:
+def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None:
     first, asked_for = job.processes.rank == 0, request.as_json()
     with Progress(job.folder.name, "step", shown=first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
@@ -151,4 +151,4 @@ def _train(request: training.Request, job: training.Job) -> None:
         training.train(job, on_step, on_epoch, on_start)
     if first:
         request.finished(job.folder, asked_for)
-        click.echo(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.said(job.folder)}")
+        click.echo(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}")

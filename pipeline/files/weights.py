@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import torch
 
 UNTRAINED = "untrained"
+RELEASED = "vse_infty's release"
+"""The weights of a feature network that came with a head of VSE∞'s released code."""
 
 
 class Checkpoint(BaseModel):

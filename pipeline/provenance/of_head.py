@@ -39,7 +39,7 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
     for name in sorted(recorded, key=lambda name: (name == "head.json", name)):
         yield Step(folder / name, "SHA-256", recorded[name], _sha256(folder / name))
     try:
-        said = training.describe(folder)
+        said = training.read_description(folder)
     except InputError:  # the step above says that it is not there, or another one
         return
     for what, known in (("manifest", made_from["manifest"]), ("store", member["store"])):
@@ -95,7 +95,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
     what = "embedded again"
     try:
         scores = SimilarityStore.open(store)
-        source = training.source_of(training.describe(folder), manifest, features)
+        source = training.source_of(training.read_description(folder), manifest, features)
         head = training.load_head(folder, manifest, source)
         whole = training.usable(source, manifest.split(scores.made_from["split"]))
         ids = np.intersect1d(whole.image_ids, scores.image_ids)

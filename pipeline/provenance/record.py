@@ -17,10 +17,10 @@ from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.training import checkpoint
 
 if TYPE_CHECKING:
-    from pipeline.training import Head, Source
+    from pipeline.training import Head, ImageSource
 
 
-def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: Source, rows: np.ndarray
+def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: ImageSource, rows: np.ndarray
               ) -> dict[str, Any]:
     """Compose the record that is written beside a head's scores or vectors.
 
@@ -50,7 +50,7 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
                      "settings": said["recipe_settings"] | said["training"]}]}
 
 
-def _networks(head: Head, source: Source) -> dict[str, Any]:
+def _networks(head: Head, source: ImageSource) -> dict[str, Any]:
     """As the head says; of an older one that says nothing, what can still be told."""
     if "networks" in head.description:
         recorded: dict[str, Any] = head.description["networks"]

@@ -66,7 +66,7 @@ def trace(result: Result, places: Places, effort: Effort, image: int | None = No
     for member in made_from["members"]:
         folder = places.head(made_from["dataset"], member["head"])
         yield from of_head.steps(folder, member, made_from)
-        head = training.describe(folder) if (folder / "head.json").exists() else {}
+        head = training.read_description(folder) if (folder / "head.json").exists() else {}
         path = places.features(made_from["dataset"], _feature(member, head, made_from))
         if effort.embed:
             yield of_head.embedded_again(folder, places.similarity(made_from["dataset"], member["head"]), manifest,

@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.files.weights import UNTRAINED
 from pipeline.provenance.head_record import HeadRecord
-from pipeline.training.checkpoint import describe
+from pipeline.training.checkpoint import read_description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +166,7 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
 def _read(folder: Path) -> TrainedHead:
     import pandas as pd
 
-    description, file = describe(folder), folder / "history.csv"
+    description, file = read_description(folder), folder / "history.csv"
     try:
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []
         head = TrainedHead(folder, description, tuple(rows))  # type: ignore[arg-type]

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.files.weights import UNTRAINED, checkpoints
+from pipeline.files.weights import RELEASED, UNTRAINED, checkpoints
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.measured import MeasuredSystem
-from pipeline.training.names import RELEASED
 
 OTHER = "other"
 STAND_IN = "†"

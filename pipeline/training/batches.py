@@ -1,6 +1,7 @@
-"""Training batches from a feature store, never the whole of it in memory.
+"""Training batches, read from a feature store as they are needed.
 
-What a batch holds depends on (seed, epoch, step) alone, so that a run cut short and resumed goes on as it would have.
+The content of a batch depends on (seed, epoch, step) alone, so a run that is interrupted and resumed sees the same
+ones.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
-from pipeline.training.source import Photographs, Source
+from pipeline.training.source import ImageSource, Photographs
 
 AHEAD = 2  # batches read while one is trained on
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch, or a process's or a piece's share of it: b of its B pairs.
+    """A batch of B pairs, or the share b of it that a process or a piece has.
 
-    items float16 [b, N, D] and counts [b]; tokens int64 [b, T] and lengths [b]; image_ids int64 [B], the whole batch's.
-    Or pixels as items, and kept int64 [b, N'], which of the items that come of them stay.
+    Attributes:
+        items: Float16 [b, N, D]; with a backbone prepared pixels [b, S, S, 3].
+        counts: Int64 [b].
+        tokens: Int64 [b, T].
+        lengths: Int64 [b].
+        image_ids: Int64 [B], of the whole batch.
+        kept: With a backbone, int64 [b, N'], the indices of the items that are pooled.
     """
 
     items: torch.Tensor
@@ -39,17 +45,35 @@ class Batch:
     kept: torch.Tensor | None = None
 
     def same_image(self) -> torch.Tensor:
-        """bool [B, B]: image of the row and caption of the column are of one image, the diagonal included."""
+        """Compare the pairs' images.
+
+        Returns:
+            Bool [B, B], True where the row's image and the column's caption belong to one image, the diagonal included.
+        """
         return self.image_ids[:, None] == self.image_ids[None, :]
 
     def split(self, pieces: int) -> list[Batch]:
-        """Its pairs in order, in at most so many pieces of equal size but for the last."""
+        """Divide the pairs in order.
+
+        Args:
+            pieces: The most pieces; all have the same size but the last.
+
+        Returns:
+            The pieces.
+        """
         own = self._own()
         parts = zip(*(tensor.chunk(pieces) for tensor in own.values()), strict=True)
         return [replace(self, **dict(zip(own, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> Batch:
-        """With everything but image_ids there."""
+        """Move everything but `image_ids` to a device.
+
+        Args:
+            device: A torch device.
+
+        Returns:
+            The batch there.
+        """
         return replace(self, **{name: own.to(device, non_blocking=True) for name, own in self._own().items()})
 
     def _own(self) -> dict[str, torch.Tensor]:
@@ -58,7 +82,14 @@ class Batch:
 
 
 def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token numbers as int64 [B, T], padded with 0, and lengths [B]."""
+    """Pad captions to the same length.
+
+    Args:
+        captions: B captions as numbers.
+
+    Returns:
+        Int64 [B, T], padded with 0, and lengths [B].
+    """
     lengths = np.array([len(caption) for caption in captions])
     tokens = np.zeros((len(captions), lengths.max()), dtype=np.int64)
     tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(captions)
@@ -66,16 +97,25 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TrainingBatches:
-    """Every caption with its image once an epoch, shuffled, the last incomplete batch left out.
+    """Every caption with its image once an epoch, in random order. The last incomplete batch is left out.
 
-    drop_items, drop_tokens: shares of size and caption augmentation (VSE∞ section 3.4). share: (rank, count) of
-    the processes that each hold an equal part of every batch; together they see what one process would. keep_first: an
-    image's first item is never left out: the class token, where that alone makes its vector.
+    Args:
+        source: The images.
+        split: The pairs.
+        text: Converts captions to numbers.
+        batch_size: B.
+        seed: Of all draws.
+        drop_items: Share of items left out (size augmentation, VSE∞ section 3.4).
+        drop_tokens: Share of words changed (caption augmentation).
+        share: (Rank, count) of the processes that each hold an equal part of every batch; together they see what one
+            process would see.
+        keep_first: Whether an image's first item, the class token, is never left out.
 
-    Raises InputError where a batch cannot be shared equally.
+    Raises:
+        InputError: If a batch cannot be divided equally.
     """
 
-    def __init__(self, source: Source, split: Split, text: Text, batch_size: int, seed: int,
+    def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
                  keep_first: bool = False) -> None:
         self.source, self.split, self.text = source, split, text
@@ -91,7 +131,14 @@ class TrainingBatches:
         return len(self.split.captions) // self.batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch, read ahead in a thread."""
+        """Read the batches of an epoch, ahead of their use, in a thread.
+
+        Args:
+            number: The epoch, from 0.
+
+        Returns:
+            An iterator of batches.
+        """
         order = np.random.default_rng((self.seed, number)).permutation(len(self.split.captions))
         return _ahead(self._batch(number, step, order[step * self.batch_size:(step + 1) * self.batch_size])
                       for step in range(len(self)))
@@ -109,7 +156,7 @@ class TrainingBatches:
         kept = None
         if isinstance(self.source, Photographs):
             items = self.source.augmented(rows, crops[self.own])
-            order, counts = stay(np.full(len(rows), left_out.shape[1]), left_out[self.own])
+            order, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
             kept = torch.from_numpy(order)
         else:
             items, counts = drop(*self.source.read(rows), left_out[self.own])
@@ -118,11 +165,15 @@ class TrainingBatches:
                      torch.from_numpy(self.split.image_ids[images]), kept)
 
 
-def stay(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which slots stay in size augmentation: those that hold an item and are not left out; at least the first.
+def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Select the slots that size augmentation keeps: those that hold an item and are not left out; at least the first.
 
-    counts [B], left_out bool [B, N]. Returns int64 [B, N'], the slots that stay, in their order, and then others; and
-    how many stay [B], the greatest N'.
+    Args:
+        counts: Int64 [B].
+        left_out: Bool [B, N].
+
+    Returns:
+        Int64 [B, N'], the kept slots in order and then others; and the number of kept slots [B], the greatest N'.
     """
     keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
     keep[~keep.any(axis=1), 0] = True
@@ -133,10 +184,15 @@ def stay(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def drop(items: np.ndarray, counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Leave out some of each image's items (size augmentation).
 
-    items [B, N, D], counts [B], left_out bool [B, N]. Returns those that `stay`, [B, N', D], padding zero, and their
-    counts.
+    Args:
+        items: [B, N, D].
+        counts: Int64 [B].
+        left_out: Bool [B, N].
+
+    Returns:
+        The kept items [B, N', D], padding zero, and their counts.
     """
-    order, kept = stay(counts, left_out)
+    order, kept = kept_slots(counts, left_out)
     out = items[np.arange(len(items))[:, None], order]
     out[np.arange(order.shape[1]) >= kept[:, None]] = 0
     return out, kept

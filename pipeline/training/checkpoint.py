@@ -1,4 +1,4 @@
-"""What a head leaves on disk, each file whole or not at all, and none of it a pickle.
+"""A head's files. Each is written completely or not at all, and none is a pickle.
 
     HEAD/
       head.json           what the head is: feature, settings, seed, and digests of all it was made from; and, never
@@ -39,9 +39,12 @@ FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "he
 
 @dataclass
 class State:
-    """Where training stands.
+    """How far training has come.
 
-    history: a row for each finished epoch. stuck: as `divergence.Watch` has it. scaler: as `Precision` has it.
+    Attributes:
+        history: A row for each finished epoch.
+        stuck: As in `divergence.Watch`.
+        scaler: As in `optimizer.Precision`.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -50,19 +53,25 @@ class State:
 
     @property
     def epochs(self) -> int:
+        """The number of finished epochs."""
         return len(self.history)
 
     @property
     def best(self) -> int:
-        """The epoch (0-based) with the highest RSUM on val, the earliest of equals; -1 before the first."""
+        """The epoch (from 0) with the highest RSUM on val, the earliest of equals; −1 before the first."""
         return max(range(len(self.history)), key=lambda e: (self.history[e]["rsum"], -e), default=-1)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write tensors and JSON metadata as one safetensors file; it replaces an older one in one step.
+    """Write tensors and JSON metadata as one safetensors file, which replaces an older one in one step.
+
+    Args:
+        path: The file.
+        tensors: Name -> tensor.
+        metadata: JSON values.
 
     Raises:
-        OSError: where it cannot be written; the older file stays.
+        OSError: If it cannot be written; the older file stays.
     """
     from safetensors.torch import save_file
 
@@ -78,13 +87,33 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises InputError for a missing or damaged file."""
+    """Read what `save_tensors` wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The tensors and the metadata.
+
+    Raises:
+        InputError: If the file is missing or damaged.
+    """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
 
 
 def state(folder: Path) -> State:
-    """Where the training of a folder's head stands; its tensors are not read. Raises InputError for a damaged file."""
+    """Read how far the training of a head has come, without its tensors.
+
+    Args:
+        folder: The head's folder.
+
+    Returns:
+        The state; that of a new head if nothing is finished.
+
+    Raises:
+        InputError: If the file is damaged.
+    """
     if not (folder / "last.safetensors").exists():
         return State()
     with _opened(folder / "last.safetensors", "numpy") as file:
@@ -108,7 +137,14 @@ def _metadata(file: Any) -> dict[str, Any]:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    """An optimizer's state as named tensors: `optimizer.PARAMETER.FIELD`."""
+    """Collect an optimizer's state.
+
+    Args:
+        optimizer: The optimizer.
+
+    Returns:
+        `optimizer.PARAMETER.FIELD` -> tensor.
+    """
     import torch
 
     state = optimizer.state_dict()["state"]
@@ -117,8 +153,15 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Put back what `optimizer_tensors` took, in memory as the weights are. Raises KeyError where a weight's state
-    lacks some of its fields."""
+    """Restore what `optimizer_tensors` collected, with the memory layout of the weights.
+
+    Args:
+        optimizer: The optimizer.
+        tensors: Its state.
+
+    Raises:
+        KeyError: If the state of a weight lacks some of its fields.
+    """
     import torch
 
     state: dict[int, Tensors] = {}
@@ -139,7 +182,14 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 
 def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, reached: State) -> None:
-    """Keep what an epoch made: best before last, so that, cut between the two, the epoch makes the same best again."""
+    """Save a finished epoch: best before last, so that a run interrupted between the two makes the same best again.
+
+    Args:
+        folder: The head's folder.
+        model: The network.
+        optimizer: Its optimizer.
+        reached: The state after the epoch.
+    """
     weights = model.state_dict()
     if reached.best == reached.epochs - 1:
         save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
@@ -149,7 +199,19 @@ def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
 
 
 def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> State:
-    """Put back what the last finished epoch left, if any. Raises InputError where it is not all there."""
+    """Restore the last finished epoch, if there is one.
+
+    Args:
+        folder: The head's folder.
+        model: The network, which is filled.
+        optimizer: Its optimizer, which is filled.
+
+    Returns:
+        The state.
+
+    Raises:
+        InputError: If the file is incomplete.
+    """
     if not (folder / "last.safetensors").exists():
         return State()
     tensors, _ = load_tensors(folder / "last.safetensors")
@@ -164,7 +226,12 @@ def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimiz
 
 
 def write_history(folder: Path, reached: State) -> None:
-    """history.csv: what DVC plots, over `epochs`, those trained so far."""
+    """Write history.csv, which DVC plots over `epochs`, the number of trained epochs.
+
+    Args:
+        folder: The head's folder.
+        reached: The state.
+    """
     rows = [{"epochs": int(row["epoch"]) + 1, **row} for row in reached.history]
     write_text(folder / "history.csv", "\n".join([*_csv(rows), ""]))
 
@@ -177,9 +244,14 @@ def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """steps.csv: the rows of earlier epochs, and then this epoch's. `steps` are those trained so far.
+    """Write steps.csv: the rows of earlier epochs, then this epoch's.
 
-    Rows with other columns, of a version before this one, are left out.
+    Rows with other columns, of earlier versions, are left out.
+
+    Args:
+        folder: The head's folder.
+        epoch: The epoch, from 0.
+        logs: The log of each step.
     """
     header, *rows = _csv([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
                           for step, log in enumerate(logs)])
@@ -192,15 +264,31 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each of the head's files that are there, by their names below its folder, but for best.safetensors:
-    that digest is the head's `checkpoint`, by which it is known."""
+    """Digest the head's files except best.safetensors, whose digest is the head's `checkpoint`.
+
+    Args:
+        folder: The head's folder.
+
+    Returns:
+        Path below the folder -> SHA-256.
+    """
     files = [file for file in (*(folder / name for name in FILES), *sorted((folder / "text").rglob("*")))
              if file.is_file() and file.name != "best.safetensors"]
     return {file.relative_to(folder).as_posix(): found for file, found in zip(files, of_files(files), strict=True)}
 
 
-def describe(folder: Path) -> dict[str, Any]:
-    """head.json. Raises InputError where the folder holds no head."""
+def read_description(folder: Path) -> dict[str, Any]:
+    """Read head.json.
+
+    Args:
+        folder: The head's folder.
+
+    Returns:
+        Its content.
+
+    Raises:
+        InputError: If the folder holds no head.
+    """
     try:
         tree = json.loads((folder / "head.json").read_text(encoding="utf-8"))
         if not isinstance(tree, dict):

@@ -1,4 +1,4 @@
-"""A head from weights that were trained elsewhere."""
+"""Make a head from published weights."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from pipeline.files.lock import exclusive
 from pipeline.heads.two_tower import TwoTower
 from pipeline.settings import Training, first_fault
 from pipeline.training import checkpoint
-from pipeline.training.job import Job
 from pipeline.training.released import Released
 from pipeline.training.source import Photographs
+from pipeline.training.training_job import TrainingJob
 
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
 """The released code's options -> our settings."""
 
 
-def convert(job: Job, released: Released, vocabulary: Path | None) -> None:
-    """Write the head's folder, as if it had been trained here, but for its origin. Nothing is trained.
+def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> None:
+    """Write a head's folder as training does, with the origin of its weights. Nothing is trained.
 
-    job: whose settings are taken where the checkpoint does not say. vocabulary: SCAN's JSON, for a BiGRU.
+    Args:
+        job: The head; its settings are used where the checkpoint has none.
+        released: The published weights.
+        vocabulary: SCAN's JSON, for a BiGRU; None for BERT.
 
-    Raises InputError where the store's features are of another width, the words of another number, weights do not fit,
-    an option that it was trained with is none, or the folder holds another head and if_changed is "refuse".
+    Raises:
+        InputError: If the store's features have another width, the words another number, or weights do not fit, if an
+            option of the checkpoint is invalid, or if the folder holds another head that is not to be replaced.
     """
     backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
     if released.width != job.source.layout.dimension:

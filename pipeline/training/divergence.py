@@ -1,4 +1,4 @@
-"""Notice that training has gone wrong while it runs: a loss that is no number, or a model that tells nothing apart."""
+"""Detect failed training early: a loss that is not finite, or a model that cannot tell pairs apart."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ LONG = 400
 """For so many steps a loss stands at its collapsed value before that is called stuck: weak features take their time."""
 OVERFLOWS = 50
 """Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one."""
-ALIKE = 1e-4
+LEAST_SPREAD = 1e-4
 """Similarities are all equal where the greatest is no more than this above the least."""
-APART = 0.002
+LEAST_SEPARATION = 0.002
 """Pairs are not told apart where their mean similarity is no more than this above that of all others. Three times the
 noise of chance over a window; features of an untrained network give 0.014 over Flickr8k's first epoch."""
-NEAR = 0.05
+NEAR_COLLAPSE = 0.05
 """A loss is at its collapsed value where it differs by no more than this share of it."""
 
 
 class Diverged(InputError):
-    """Training has gone wrong: the message says what happened and what to try."""
+    """Training has failed. The message says what happened and what to try."""
 
 
 class Watch:
-    """Sees every step's log, and raises Diverged in one line.
+    """Checks the log of every step.
 
-    steps: of an epoch. stuck: how many windows running the loss has been at its collapsed value; a resumed run goes on
-    from the number it had.
+    Args:
+        objective: Gives the loss of a collapsed model.
+        batch: B.
+        steps: Steps of an epoch.
+        stuck: How many windows in a row the loss has been at its collapsed value, when a run is resumed.
     """
 
     def __init__(self, objective: Objective, batch: int, steps: int, stuck: int = 0) -> None:
@@ -42,11 +45,20 @@ class Watch:
         self._overflows = 0
 
     def start_epoch(self) -> None:
-        """A window does not reach over epochs, so that a run that is cut and resumed sees the same ones."""
+        """Begin a new window. Windows end with their epoch, so that a resumed run has the same ones."""
         self._seen = []
 
     def see(self, log: Mapping[str, float], where: str, precision: str) -> None:
-        """log: of a step, as `TrainingStep` returns it. where: for the message. Raises Diverged."""
+        """Check a step.
+
+        Args:
+            log: The step's log, as `TrainingStep` returns it.
+            where: Names the step in messages.
+            precision: fp32, bf16 or fp16.
+
+        Raises:
+            Diverged: If training has failed.
+        """
         half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
         checked = ("loss", "similarity") if precision == "fp16" else ("loss", "similarity", "gradient")
         for name in checked:
@@ -63,12 +75,12 @@ class Watch:
     def _judge(self, where: str) -> None:
         loss, similarity, separation, spread = (sum(log[name] for log in self._seen) / self.window
                                                 for name in ("loss", "similarity", "separation", "spread"))
-        if spread < ALIKE:
+        if spread < LEAST_SPREAD:
             raise Diverged(f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
                            "a lower learning_rate or another pooling, and see that the features are not all alike")
         collapsed = self._collapsed(similarity)
-        near = abs(loss - collapsed) <= NEAR * abs(collapsed)
-        self.stuck = self.stuck + 1 if near and separation < APART else 0
+        near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
+        self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
         if self.stuck * self.window >= LONG:
             raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stood at {loss:.4g}, its value "
                            f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "

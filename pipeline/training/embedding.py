@@ -12,19 +12,40 @@ from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
-from pipeline.training.source import Source
+from pipeline.training.source import ImageSource
 
 
-def embed(model: TwoTower, source: Source, split: Split, text: Text,
+def embed(model: TwoTower, source: ImageSource, split: Split, text: Text,
           batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors of the split's images [I, d] and captions [C, d], float32, in the split's order."""
+    """Embed a split.
+
+    Args:
+        model: The head's network.
+        source: The images.
+        split: Images and captions.
+        text: Converts captions to numbers.
+        batch_size: Images or captions at once.
+
+    Returns:
+        Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
+    """
     return (embed_images(model, source, split.store_rows, batch_size),
             embed_captions(model, split.captions, text, batch_size))
 
 
 @torch.inference_mode()
-def embed_images(model: TwoTower, source: Source, rows: np.ndarray, batch_size: int) -> np.ndarray:
-    """Unit vectors [I, d], float32, of the images in these rows of the source, int64 [I]."""
+def embed_images(model: TwoTower, source: ImageSource, rows: np.ndarray, batch_size: int) -> np.ndarray:
+    """Embed images.
+
+    Args:
+        model: The head's network.
+        source: The images.
+        rows: Int64 [I], rows of the source.
+        batch_size: Images at once.
+
+    Returns:
+        Unit vectors, float32 [I, d].
+    """
     model.eval()
     device = next(model.parameters()).device
     images = []
@@ -37,16 +58,26 @@ def embed_images(model: TwoTower, source: Source, rows: np.ndarray, batch_size: 
 
 
 @torch.inference_mode()
-def embed_captions(model: TwoTower, told: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
-    """Unit vectors [C, d], float32, of captions as they stand in a manifest."""
+def embed_captions(model: TwoTower, captions: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
+    """Embed captions.
+
+    Args:
+        model: The head's network.
+        captions: C captions, as in a manifest.
+        text: Converts them to numbers.
+        batch_size: Captions at once.
+
+    Returns:
+        Unit vectors, float32 [C, d].
+    """
     model.eval()
     device = next(model.parameters()).device
-    captions = encode(text, told)
+    numbers = encode(text, captions)
     # Captions of like length go together: less padding. Their order is put back below.
-    order = sorted(range(len(captions)), key=lambda caption: len(captions[caption]))
+    order = sorted(range(len(numbers)), key=lambda caption: len(numbers[caption]))
     vectors = []
     for start in range(0, len(order), batch_size):
-        tokens, lengths = pad([captions[caption] for caption in order[start:start + batch_size]])
+        tokens, lengths = pad([numbers[caption] for caption in order[start:start + batch_size]])
         vectors.append(model.embed_captions(tokens.to(device), lengths.to(device)))
     found = torch.cat(vectors)
     found[order] = found.clone()

@@ -16,12 +16,19 @@ from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.source import Photographs, Source
+from pipeline.training.source import ImageSource, Photographs
 
 
 @dataclass(frozen=True)
 class Head:
-    """The best epoch's network of a trained head. checkpoint: SHA-256 of its file."""
+    """The best epoch's network of a trained head.
+
+    Attributes:
+        model: The network.
+        text: Converts captions to numbers.
+        description: The content of head.json.
+        checkpoint: SHA-256 of the network's file.
+    """
 
     model: TwoTower
     text: Text
@@ -29,12 +36,22 @@ class Head:
     checkpoint: str
 
 
-def load(folder: Path, manifest: Manifest, source: Source, device: str = "cpu") -> Head:
-    """Open a head with the manifest and source it was trained on; on any device, wherever it was trained.
+def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "cpu") -> Head:
+    """Open a head with the manifest and source that it was trained on.
 
-    Raises InputError where it is not finished, or was trained on another manifest or source.
+    Args:
+        folder: The head's folder.
+        manifest: Its manifest.
+        source: Its images.
+        device: A torch device; it need not be the one that the head was trained on.
+
+    Returns:
+        The head.
+
+    Raises:
+        InputError: If it is not finished, or was trained on another manifest or source.
     """
-    description = checkpoint.describe(folder)
+    description = checkpoint.read_description(folder)
     if ("finetuned" in description) != isinstance(source, Photographs):
         raise InputError(f"{folder}: was trained with a network of its own, from files, and not from stored features; "
                          "score it with `pipeline score`")
@@ -63,7 +80,18 @@ def load(folder: Path, manifest: Manifest, source: Source, device: str = "cpu") 
 
 
 def to_device(model: TwoTower, device: str) -> TwoTower:
-    """The model there. Raises InputError where this machine has no such device, or it computes nothing."""
+    """Move a model to a device.
+
+    Args:
+        model: The model.
+        device: A torch device.
+
+    Returns:
+        The model there.
+
+    Raises:
+        InputError: If this machine has no such device.
+    """
     try:
         if torch.device(device).type == "meta":
             raise ValueError

@@ -1,8 +1,8 @@
 """Train one head: epochs over a store, selection on val, a checkpoint after every epoch.
 
-The same seed gives the same head, bit for bit, also when cut and resumed: what an epoch does depends on the checkpoint
-before it, the seed and its number. That holds for one kind of CPU, one number of threads, one version of torch and one
-choice of products (`pipeline.compute`): sums are added in another order otherwise. head.json says which they were.
+The same seed gives the same head, bit for bit, also after an interruption: an epoch depends on the checkpoint before
+it, the seed and its number. This holds for one kind of CPU, one number of threads, one version of torch and one choice
+of products (`pipeline.compute`); with others, sums are added in another order. head.json records which they were.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
 from pipeline.training.embedding import embed
 from pipeline.training.head import to_device
-from pipeline.training.job import Job
 from pipeline.training.optimizer import Precision
-from pipeline.training.source import Photographs, Source
+from pipeline.training.source import ImageSource, Photographs
 from pipeline.training.step import TrainingStep
+from pipeline.training.training_job import TrainingJob
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
@@ -37,20 +37,26 @@ UNSHOWN = ("similarity", "spread", "gradient")
 """Of a step's log, what mostly tells whether it diverges: in steps.csv alone."""
 
 
-def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
+def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
           on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None) -> checkpoint.State:
-    """Train to the last epoch, from the last checkpoint if there is one; a finished head is left as it is.
+    """Train to the last epoch, from the last checkpoint if there is one. A finished head is left unchanged.
 
-    on_start is given how many steps are done, and of how many; on_step an epoch, a step of it and its log; on_epoch a
-    row of the history.
+    Of several processes the first one writes files and selects on val; the others wait for it. Before the first step
+    all bytes that will be read are compared with the store's ledger.
 
-    Of several processes the first writes files and selects on val, and the others wait for it.
+    Args:
+        job: The head.
+        on_step: Called with an epoch, a step of it and the step's log.
+        on_epoch: Called with a row of the history.
+        on_start: Called with the number of finished steps and of all steps.
 
-    Before the first step every byte that will be read is compared with what the store's ledger says.
+    Returns:
+        The state after the last epoch.
 
-    Raises InputError where the folder holds another head (if_changed="redo" replaces it) or another run trains it, the
-    recipe pools a class token that images lack, this CPU has no fast half precision and is to use it, the features'
-    bytes are not those that were written, or training diverges.
+    Raises:
+        InputError: If the folder holds another head that is not to be replaced, or another run trains it; if the recipe
+            pools a class token that images lack; if this CPU is slower with the half precision asked for; if the
+            features' bytes have changed; or if training diverges.
     """
     memory.keep_freed()
     keep_first = job.pools_class_token
@@ -68,7 +74,7 @@ def train(job: Job, on_step: OnStep = lambda epoch, step, log: None,
                 job.put_back()
 
 
-def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_step: OnStep, on_epoch: OnEpoch,
+def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: bool, on_step: OnStep, on_epoch: OnEpoch,
            on_start: OnStart) -> checkpoint.State:
     first = job.processes.rank == 0
     job.processes.wait()
@@ -105,15 +111,26 @@ def _train(job: Job, split: Split, val: Split, text: Text, keep_first: bool, on_
     return state
 
 
-def usable(source: Source, split: Split) -> Split:
-    """The split without the images that failed in extraction: they are never trained or ranked as zeros."""
+def usable(source: ImageSource, split: Split) -> Split:
+    """Leave out images that failed in extraction, so that they are never trained or ranked as zeros.
+
+    Args:
+        source: The images.
+        split: The split.
+
+    Returns:
+        The split without them.
+
+    Raises:
+        InputError: If every image failed.
+    """
     left = split.only(source.done[split.store_rows])
     if not len(left.image_ids):
         raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")
     return left
 
 
-def _resume(job: Job, text: Text) -> tuple[TrainingStep, checkpoint.State]:
+def _resume(job: TrainingJob, text: Text) -> tuple[TrainingStep, checkpoint.State]:
     torch.manual_seed(job.seed)
     backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
     model = TwoTower(job.feature, job.source.layout.dimension, text, job.recipe, job.training, backbone)
@@ -127,7 +144,7 @@ def _resume(job: Job, text: Text) -> tuple[TrainingStep, checkpoint.State]:
     return step, state
 
 
-def _epoch(job: Job, step: TrainingStep, batches: TrainingBatches, watch: Watch, epoch: int,
+def _epoch(job: TrainingJob, step: TrainingStep, batches: TrainingBatches, watch: Watch, epoch: int,
            on_step: OnStep) -> list[dict[str, float]]:
     """The log of each step."""
     step.model.train()

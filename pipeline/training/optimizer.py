@@ -1,4 +1,4 @@
-"""How weights move: optimizer, the schedule of its rate, and the precision of forward and backward passes."""
+"""Optimizer, learning rate schedule, and the precision of forward and backward passes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ DECAY = 0.1
 
 
 def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
-    """The recipe's optimizer over all weights of the model, those of pretrained parts with multipliers of their own."""
-    multipliers = {"text": recipe.text_multiplier, "backbone": of_backbone(model, recipe)}
+    """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts.
+
+    Args:
+        model: The network.
+        recipe: The recipe.
+
+    Returns:
+        The optimizer.
+    """
+    multipliers = {"text": recipe.text_multiplier, "backbone": backbone_multiplier(model, recipe)}
     parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
@@ -26,33 +34,60 @@ def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
                 lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
 
 
-def of_backbone(model: TwoTower, recipe: Recipe) -> float:
-    """The multiplier of the network that makes the features: of the first key that its name holds, else of "other"."""
+def backbone_multiplier(model: TwoTower, recipe: Recipe) -> float:
+    """Look up the learning rate multiplier of the feature network.
+
+    Args:
+        model: The network.
+        recipe: Its multipliers: part of a network's name -> multiplier.
+
+    Returns:
+        The multiplier of the first key that occurs in the network's name, else of "other".
+    """
     name = model.backbone.name if model.backbone is not None else ""
     found = (value for key, value in recipe.backbone_multipliers.items() if key in name)
     return next(found, recipe.backbone_multipliers["other"])
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Learn at this rate from now on, pretrained parts at their multiple of it."""
+    """Set the learning rate; pretrained parts learn at their multiple of it.
+
+    Args:
+        optimizer: The optimizer.
+        rate: The learning rate.
+    """
     for group in optimizer.param_groups:
         group["lr"] = rate * group["multiplier"]
 
 
 def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, steps: int) -> float:
-    """The rate of a step (0-based) of an epoch (0-based) of `steps`.
+    """Compute the learning rate of a step.
 
-    x 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1); rising linearly over the epoch
-    `warmup_epoch`, to the full rate at its last step (VSE∞ A.1).
+    It is multiplied by 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over the epoch
+    `warmup_epoch` to the full rate at its last step (VSE∞ A.1).
+
+    Args:
+        recipe: The base rate and warm-up.
+        training: The decay.
+        epoch: The epoch, from 0.
+        step: The step, from 0.
+        steps: Steps of an epoch.
+
+    Returns:
+        The learning rate.
     """
     rate = recipe.learning_rate * (DECAY if epoch >= training.decay_epoch else 1.0)
     return rate * (step + 1) / steps if epoch == recipe.warmup_epoch else rate
 
 
 class Precision:
-    """fp32 throughout, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients survive.
+    """Float32 throughout, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept.
 
-    Weights, similarities and the objective are float32 in any case.
+    Weights, similarities and the objective are always float32.
+
+    Args:
+        name: fp32, bf16 or fp16.
+        device: A torch device.
     """
 
     def __init__(self, name: str, device: str) -> None:
@@ -61,17 +96,36 @@ class Precision:
         self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """For forward passes."""
+        """Open the context of a forward pass.
+
+        Returns:
+            A context manager.
+        """
         return torch.autocast(self.device, PRECISIONS[self.name], enabled=self.name != "fp32")
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """The loss to take gradients of."""
+        """Scale the loss for the backward pass.
+
+        Args:
+            loss: A scalar.
+
+        Returns:
+            The scaled loss.
+        """
         return self.scaler.scale(loss)
 
     def move(self, model: nn.Module, optimizer: torch.optim.Optimizer, clip: float) -> float:
-        """Clip the gradients' norm and take the optimizer's step. Returns the norm before clipping.
+        """Clip the gradients' norm and take the optimizer's step.
 
-        With fp16 a step whose gradients overflow is left out, and the next loss scaled less.
+        With fp16 a step whose gradients overflow is left out.
+
+        Args:
+            model: The network.
+            optimizer: Its optimizer.
+            clip: The largest norm.
+
+        Returns:
+            The norm before clipping.
         """
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
@@ -80,10 +134,18 @@ class Precision:
         return float(norm)
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run goes on with: JSON."""
+        """Collect what a resumed run needs.
+
+        Returns:
+            JSON values.
+        """
         return self.scaler.state_dict()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what `state` gave."""
+        """Restore what `state` collected.
+
+        Args:
+            state: JSON values.
+        """
         if state:
             self.scaler.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""One process, or several that share a batch: on several GPUs, or on a CPU to try it."""
+"""One process, or several that share a batch: on several GPUs, or on a CPU for trials."""
 
 from __future__ import annotations
 
@@ -14,33 +14,53 @@ from pipeline.errors import InputError
 
 
 class Processes(Protocol):
-    """count: how many there are. rank: which one this is, from 0; the first writes files and talks.
+    """The processes that train together. All must call the same methods in the same order.
 
-    All must call the same methods in the same order.
+    Attributes:
+        count: How many there are.
+        rank: This one's number, from 0; the first writes files and messages.
     """
 
     count: int
     rank: int
 
     def device(self, name: str) -> str:
-        """This process's own device: its GPU where `name` is cuda."""
+        """Choose this process's device.
+
+        Args:
+            name: The device in the settings.
+
+        Returns:
+            This process's GPU for cuda, else the same name.
+        """
         ...
 
     def gather(self, part: Tensor) -> Tensor:
-        """The parts of all, in order of rank: from [B / count, ...] to [B, ...]. Passes no gradient."""
+        """Concatenate the parts of all processes in order of rank. Passes no gradient.
+
+        Args:
+            part: [B / count, ...].
+
+        Returns:
+            [B, ...].
+        """
         ...
 
     def add_up(self, parts: Iterable[Tensor]) -> None:
-        """Replace each tensor in place by its sum over the processes."""
+        """Replace each tensor in place by its sum over the processes.
+
+        Args:
+            parts: The tensors.
+        """
         ...
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait until all processes are here."""
         ...
 
 
-class Alone:
-    """This process and no other."""
+class SingleProcess(Processes):
+    """This process alone."""
 
     count, rank = 1, 0
 
@@ -57,8 +77,12 @@ class Alone:
         pass
 
 
-class Several:
-    """The processes of a Lightning Fabric that was launched: NCCL on GPUs, gloo on a CPU."""
+class SeveralProcesses(Processes):
+    """The processes of a launched Lightning Fabric: NCCL on GPUs, gloo on a CPU.
+
+    Args:
+        fabric: The Fabric.
+    """
 
     def __init__(self, fabric: Any) -> None:
         self.fabric = fabric
@@ -92,14 +116,22 @@ def _all_are_here() -> Iterator[None]:
 
 
 def launch(count: int, device: str) -> Processes:
-    """This process as the first of `count` on this machine: starts the others, each with this one's command line.
+    """Start the other processes on this machine, each with this one's command line; this one is the first.
 
     Under torchrun or SLURM, which start all of them, it joins those.
 
-    Raises InputError where there are fewer GPUs, or Lightning Fabric is not installed.
+    Args:
+        count: How many.
+        device: The device in the settings.
+
+    Returns:
+        The processes.
+
+    Raises:
+        InputError: If there are fewer GPUs, or Lightning Fabric is not installed.
     """
     if count == 1:
-        return Alone()
+        return SingleProcess()
     try:
         kind = torch.device(device)
     except RuntimeError:
@@ -116,4 +148,4 @@ def launch(count: int, device: str) -> Processes:
         products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
     fabric = Fabric(accelerator=kind.type, devices=count, strategy="ddp")
     fabric.launch()
-    return Several(fabric)
+    return SeveralProcesses(fabric)

@@ -39,10 +39,15 @@ UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbon
 
 @dataclass(frozen=True)
 class Released:
-    """images, captions: the state dicts. epoch: finished ones. rsum: on val, in percent, as its code counted; None
-    where the file does not say.
+    """A checkpoint of the released code.
 
-    options: what it was trained with, as far as the file says.
+    Attributes:
+        path: Its file.
+        images: The state dict of the image encoder.
+        captions: The state dict of the caption encoder.
+        epoch: Finished epochs.
+        rsum: RSUM on val in percent, as that code computes it; None if the file has none.
+        options: The options it was trained with, as far as the file has them.
     """
 
     path: Path
@@ -54,12 +59,12 @@ class Released:
 
     @property
     def text(self) -> str:
-        """Which kind of text encoder it has."""
+        """Its kind of text encoder."""
         return "bert" if any(name.startswith("bert.") for name in self.captions) else "bigru"
 
     @property
     def feature(self) -> str:
-        """Which feature it is for: a grid head has its CNN with it."""
+        """Its feature: a grid head contains its CNN."""
         return "grid" if any(name.startswith("backbone.") for name in self.images) else "region"
 
     @property
@@ -74,7 +79,7 @@ class Released:
 
     @property
     def word_dimension(self) -> int | None:
-        """Of the word embeddings; None for BERT."""
+        """Width of the word embeddings; None for BERT."""
         return self.captions["embed.weight"].shape[1] if "embed.weight" in self.captions else None
 
     @property
@@ -83,9 +88,16 @@ class Released:
         return self.images["image_encoder.fc.weight" if self.feature == "grid" else "fc.weight"]
 
     def state(self, vocabulary: Path | None) -> dict[str, Tensor]:
-        """The state dict of our head. vocabulary: SCAN's JSON with the words of a BiGRU.
+        """Convert the state dicts to that of our head.
 
-        Raises InputError for names that are not known, or a vocabulary of another size.
+        Args:
+            vocabulary: SCAN's JSON with the words of a BiGRU; None for BERT.
+
+        Returns:
+            Name -> tensor.
+
+        Raises:
+            InputError: For unknown names, or a vocabulary of another size.
         """
         captions = dict(self.captions)
         if self.text == "bigru":
@@ -110,7 +122,7 @@ _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
 
 
 def _gru(captions: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Their GRU of two directions as two of one: `rnn.weight_hh_l0_reverse` is ours `rearward.weight_hh_l0`."""
+    """Split their bidirectional GRU into two GRUs: `rnn.weight_hh_l0_reverse` is our `rearward.weight_hh_l0`."""
     return {(f"rearward.{name.removeprefix('rnn.').removesuffix('_reverse')}" if name.endswith("_reverse")
              else f"onward.{name.removeprefix('rnn.')}") if name.startswith("rnn.") else name: value
             for name, value in captions.items()}
@@ -129,7 +141,17 @@ def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str])
 
 
 def read(path: Path) -> Released:
-    """A checkpoint of the released code; nothing in it is run. Raises InputError where it is not one."""
+    """Read a checkpoint of the released code. Nothing in it is executed.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        InputError: If it is not such a file.
+    """
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):  # of plain values, as all that weights_only admits
             tree = torch.load(path, map_location="cpu", weights_only=True)

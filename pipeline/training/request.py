@@ -1,4 +1,4 @@
-"""What a head is asked for, told without loading its network, its text or torch."""
+"""The request for a head, which can be compared with a finished one without loading its network, its text or torch."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainingRequest:
     """A head by its settings.
 
-    Args:
-        manifest: its file.
-        store: the features.
-        head: the dataset, feature, text, recipe and seed by name.
-        recipe: its settings.
-        training: its settings.
+    Attributes:
+        manifest: The manifest's file.
+        store: The features.
+        head: Names of data set, feature, text and recipe, and the seed.
+        recipe: The recipe.
+        training: The sizes.
     """
 
     manifest: Path
@@ -43,7 +43,11 @@ class Request:
     training: Training
 
     def as_json(self) -> dict[str, Any] | None:
-        """All that the head depends on; None where only loading tells: a BERT, or a network trained from the images."""
+        """Collect all that the head depends on.
+
+        Returns:
+            JSON values; None if it is only known after loading: for BERT, or a network trained from the images.
+        """
         if self.head[2] != "bigru" or self.recipe.finetune or not self.manifest.is_file() or not self.store.exists():
             return None
         words = self.training.vocabulary
@@ -55,7 +59,14 @@ class Request:
                 "vocabulary": words and sha256(Path(words))}
 
     def is_done(self, folder: Path) -> bool:
-        """Whether a folder holds the finished head, trained for the same request by the same code."""
+        """Compare the request with a finished head.
+
+        Args:
+            folder: The head's folder.
+
+        Returns:
+            Whether it holds the finished head, trained for the same request by the same code.
+        """
         if not all((folder / name).exists() for name in (asked.FILE, *KEPT)):
             return False
         request = self.as_json()
@@ -63,13 +74,28 @@ class Request:
             and not code.changed(folder, made_by(self.head[2], self.recipe))
 
     def finished(self, folder: Path, asked_for: dict[str, Any] | None) -> None:
-        """Record that a folder holds what was asked for: `as_json`, before the training began."""
+        """Record that a folder holds what was asked for.
+
+        Args:
+            folder: The head's folder.
+            asked_for: The result of `as_json` before the training began.
+        """
         if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
             asked.write(folder, asked_for, ["head.json", "text/vocabulary.json"])
 
 
 def features(store: Path) -> dict[str, Any]:
-    """What a head depends on of a feature store, read without zarr. Raises StoreError where it is none."""
+    """Collect what a head depends on of a feature store, without zarr.
+
+    Args:
+        store: The store.
+
+    Returns:
+        JSON values.
+
+    Raises:
+        StoreError: If it is not a store.
+    """
     layout, fingerprint = read_header(store)
     entries = ledger.entries(store, layout)
     failed = [row for entry in entries for row in entry.failed]
@@ -79,8 +105,19 @@ def features(store: Path) -> dict[str, Any]:
 
 
 def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: int) -> dict[str, Any] | None:
-    """What a head's scores depend on; None where only loading the head tells, or it is not there."""
-    described = checkpoint.describe(folder)
+    """Collect what a head's scores depend on.
+
+    Args:
+        folder: The head's folder.
+        manifest: The manifest's file.
+        store: The features.
+        split: The split.
+        batch_size: Images or captions at once.
+
+    Returns:
+        JSON values; None if it is only known after loading the head, or the head is missing.
+    """
+    described = checkpoint.read_description(folder)
     try:
         if "finetuned" in described:
             return None
@@ -96,13 +133,28 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
 
 
 def made_by(text: str, recipe: Recipe) -> dict[str, str]:
-    """The modules that make a recipe's heads, with their digests."""
+    """Digest the code that makes a recipe's heads.
+
+    Args:
+        text: A key of `TEXTS`.
+        recipe: The recipe.
+
+    Returns:
+        Module -> digest.
+    """
     poolings = [POOLINGS.module(side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     objective = OBJECTIVES.module(recipe.objective.name)
     return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, objective], ROOMS)
 
 
-def said(folder: Path) -> str:
-    """A finished head in words."""
+def summary(folder: Path) -> str:
+    """Summarise a finished head.
+
+    Args:
+        folder: Its folder.
+
+    Returns:
+        Best epoch, number of epochs and RSUM on val.
+    """
     state = checkpoint.state(folder)
     return f"best epoch {state.best} of {state.epochs}, val RSUM {state.history[state.best]['rsum']:.1f}"

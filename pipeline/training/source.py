@@ -1,4 +1,4 @@
-"""Where a head's images come from: stored features, or the photographs themselves."""
+"""The images of a head: stored features, or the photographs themselves."""
 
 from __future__ import annotations
 
@@ -15,63 +15,92 @@ from PIL import Image
 from pipeline.errors import InputError
 from pipeline.files import images, weights
 from pipeline.files.digest import digest, of_files
+from pipeline.files.weights import RELEASED
 from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, provenance
 from pipeline.text import Text
-from pipeline.training.names import RELEASED
 
 LEAST_CROP = 0.6
 """A crop in training keeps at least this share of either side (VSE∞'s released code)."""
 
 
 class Sizes(Protocol):
-    """items: the most that an image has (N). dimension: D."""
+    """The sizes of an image source."""
 
     @property
-    def items(self) -> int: ...
+    def items(self) -> int:
+        """N, the most items of an image."""
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """D."""
 
 
-class Source(Protocol):
-    """Images by their row in the manifest.
-
-    path: for messages. identity: what a head that was trained on it depends on. layout: its sizes. done: bool [I],
-    False where an image has no features.
-    """
+class ImageSource(Protocol):
+    """Images by their row in the manifest."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """Where they lie, for messages."""
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> str:
+        """Digest of all that a head trained on them depends on."""
 
     @property
-    def layout(self) -> Sizes: ...
+    def layout(self) -> Sizes:
+        """Their sizes."""
 
     @property
-    def done(self) -> np.ndarray: ...
+    def done(self) -> np.ndarray:
+        """Bool [I], False where an image has no features."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `TwoTower.embed_images` takes of the images `rows` [B], and counts [B] int64."""
+        """Read images for `TwoTower.embed_images`.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            Items [B, N, D] or pixels [B, S, S, 3], and counts int64 [B].
+        """
         ...
 
     def content(self, rows: np.ndarray) -> str:
-        """SHA-256 over the bytes that `read` rests on for the images `rows` [B], as they were written."""
+        """Digest the bytes that `read` rests on.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            SHA-256 of the bytes as they were written.
+        """
         ...
 
     def check(self, rows: np.ndarray) -> None:
-        """Raises InputError where these bytes are not as they were written."""
+        """Check that these bytes are as they were written.
+
+        Args:
+            rows: Int64 [B].
+
+        Raises:
+            InputError: If they are not.
+        """
         ...
 
 
 class Photographs:
-    """Pixels as an engine prepares them, for a head whose network is trained with it.
+    """Pixels as an engine prepares them, for a head whose feature network is trained with it.
 
-    manifest: whose files, in `folder`. name, options: of the engine. Raises InputError for an engine that cannot be
-    trained, or whose weights are missing.
+    Args:
+        manifest: The images.
+        folder: Where their files lie.
+        name: The engine.
+        options: The engine's settings.
+
+    Raises:
+        InputError: For an engine that cannot be trained, or whose weights are missing.
     """
 
     def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
@@ -87,25 +116,46 @@ class Photographs:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over the engine, its settings and the weights that it starts from."""
+        """SHA-256 over the engine, its settings and its first weights."""
         return digest({"engine": self.name, "settings": dict(self.engine.settings), "weights": self.engine.weights})
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What a result says of the features it rests on."""
+        """What made the features, for results that rest on them."""
         return {"recipe": f"{self.engine.reported_as}-finetuned", "engine": self.name, "weights": self.engine.weights,
                 "trained": self.engine.trained}
 
     def backbone(self) -> Backbone:
-        """The engine's network, to be trained."""
+        """Take the engine's network, to be trained.
+
+        Returns:
+            The backbone.
+        """
         return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Prepared pixels [B, S, S, 3] and counts [B]: every image has all items."""
+        """Read and prepare images. Every image has all items.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            Pixels [B, S, S, 3] and counts int64 [B].
+        """
         return self._prepared(rows, None), np.full(len(rows), self.layout.items)
 
     def content(self, rows: np.ndarray) -> str:
-        """SHA-256 over the bytes of these images' files. Raises InputError where one is not there."""
+        """Digest the images' files.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            SHA-256 of their bytes.
+
+        Raises:
+            InputError: If one is missing.
+        """
         files = [self.path / self._files[row] for row in rows]
         try:
             return digest(list(of_files(files)))
@@ -114,10 +164,22 @@ class Photographs:
                              ) from None
 
     def check(self, rows: np.ndarray) -> None:
-        """Nothing: the files are read as they are, and `content` tells what they were."""
+        """Do nothing: the files are read as they are, and `content` records what they were.
+
+        Args:
+            rows: Not used.
+        """
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        """The same pixels after a random crop and flip, by `draws` [B, 4], each uniform in 0..1 (`crop_and_flip`)."""
+        """Read and prepare images after a random crop and flip.
+
+        Args:
+            rows: Int64 [B].
+            draws: [B, 4], uniform in 0..1, see `crop_and_flip`.
+
+        Returns:
+            Pixels [B, S, S, 3].
+        """
         return self._prepared(rows, draws)
 
     def _prepared(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
@@ -134,9 +196,14 @@ class Photographs:
 
 
 def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
-    """A crop of 0.6 to 1 of both sides at a random place, flipped half the time (VSE∞'s released code).
+    """Crop 0.6 to 1 of both sides at a random position, and flip half the time (VSE∞'s released code).
 
-    draws: four in 0..1: the crop's share, its place along the width and the height, and whether it is flipped.
+    Args:
+        image: RGB.
+        draws: Four values in 0..1: the crop's share, its position along width and height, and whether it is flipped.
+
+    Returns:
+        The crop.
     """
     share = LEAST_CROP + (1 - LEAST_CROP) * draws[0]
     width, height = (max(1, int(side * share)) for side in image.size)
@@ -146,28 +213,48 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
     return cropped.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draws[3] < 0.5 else cropped
 
 
-def described(source: Source) -> dict[str, Any]:
-    """What a result says of the features it rests on."""
+def described(source: ImageSource) -> dict[str, Any]:
+    """Summarise what made the features, for results that rest on them.
+
+    Args:
+        source: The images.
+
+    Returns:
+        JSON values.
+    """
     if isinstance(source, Photographs):
         return source.provenance
     assert isinstance(source, FeatureStore)
     return provenance(source)
 
 
-def has_class_token(source: Source) -> bool:
-    """Whether the first item of every image is a vision transformer's class token."""
+def has_class_token(source: ImageSource) -> bool:
+    """Look for a vision transformer's class token.
+
+    Args:
+        source: The images.
+
+    Returns:
+        Whether the first item of every image is one.
+    """
     if isinstance(source, Photographs):
         return bool(source.engine.settings.get("cls"))
     assert isinstance(source, FeatureStore)
     return bool(source.fingerprint.get("settings", {}).get("cls"))
 
 
-def networks(source: Source, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """The networks behind a head's two sides, by their names: what tells the papers' from stand-ins.
+def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Name the networks behind a head's two sides, which distinguishes the papers' networks from others.
 
-    `image`: the engine; the network, where the engine has a choice; the `weights` by their name in
-    manifests/weights.yaml, or "untrained", or else their file's name as `file`. Of imported features the engine alone
-    is known. `text`: see `Text.checkpoint`. origin: of a head that was converted; its own network came with it.
+    Args:
+        source: The images.
+        text: The kind of text.
+        origin: The origin of a converted head, whose own network came with it; None otherwise.
+
+    Returns:
+        image: the engine; the network, if the engine has a choice; the `weights` by their name in
+        manifests/weights.yaml, or "untrained", or else their file's name as `file`. For imported features the engine
+        alone is known. text: see `Text.checkpoint`.
     """
     if isinstance(source, Photographs):
         engine, settings = source.name, dict(source.engine.settings)
@@ -183,10 +270,20 @@ def networks(source: Source, text: Text, origin: Mapping[str, Any] | None = None
 
 
 def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None
-            ) -> Source:
-    """What a trained head embeds images from: the store at `features`, or, where it has its own network, the files.
+            ) -> ImageSource:
+    """Open the images of a trained head: the feature store, or the image files if the head has its own feature network.
 
-    Raises InputError where that is not there, or not of the manifest's images.
+    Args:
+        description: The content of head.json.
+        manifest: The images.
+        features: The feature store.
+        images_folder: Where the image files lie; None for the manifest's folder.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: If it is missing, or does not belong to the manifest's images.
     """
     if "finetuned" not in description:
         return FeatureStore(features).require(manifest)

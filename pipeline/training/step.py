@@ -1,4 +1,4 @@
-"""One update of the weights from one batch, whose other pairs are all negatives, wherever they are embedded."""
+"""One update of the weights from one batch. All its other pairs are negatives, whichever process embeds them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,24 @@ Sides = tuple[Tensor, Tensor]
 
 @dataclass
 class TrainingStep:
-    """A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, but for rounding.
+    """A training step.
 
-    As in GradCache (Gao et al. 2021), the pieces are embedded without a graph; the objective and its gradient come from
-    all embeddings at once; and each piece is embedded once more, with the same draws of dropout, to carry that gradient
-    on. BatchNorm has the whole batch's moments, and gradients flow through them.
+    A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding.
+
+
+    As in GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the objective and its gradient are
+    computed from all embeddings together; then each piece is embedded again, with the same random draws, to propagate
+    that gradient. BatchNorm uses the whole batch's moments, and gradients flow through them.
+
+    Attributes:
+        model: The network.
+        objective: The loss.
+        optimizer: Its optimizer.
+        precision: The precision of forward and backward passes.
+        processes: The processes that share a batch.
+        pieces: Into how many pieces each process divides its share, to save memory.
+        same_image_negatives: Whether other captions of a pair's image count as negatives.
+        gradient_clip: The largest norm of the gradients.
     """
 
     model: TwoTower
@@ -46,8 +59,12 @@ class TrainingStep:
     def gradients(self, batch: Batch) -> dict[str, float]:
         """Add the batch's gradients to the weights.
 
-        Returns the loss, the objective's log, and of the similarities: "similarity", their mean; "separation", the mean
-        over pairs less that over all others; "spread", the greatest less the least.
+        Args:
+            batch: This process's share.
+
+        Returns:
+            loss; the objective's log; and of the similarities: "similarity", their mean; "separation", the mean over
+            positive pairs less that over all others; "spread", the greatest less the least.
         """
         device = next(self.model.parameters()).device
         pieces = [piece.to(device) for piece in batch.split(self.pieces)]

@@ -114,8 +114,8 @@ def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
-    return training.Job(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"), TRAINING, 0,
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
+    return training.TrainingJob(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"), TRAINING, 0,
                         tmp_path / "head")
 
 
@@ -129,7 +129,7 @@ class Tiny(BertText):
         return cls(text.tokenizer, text.config, None, text.weights)
 
 
-def test_a_head_trains_resumes_and_embeds_with_it(job: training.Job, scenes: Manifest, store: FeatureStore,
+def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
                                                   monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bert, "BertText", Tiny)
     longer = replace(job, training=job.training.model_copy(update={"epochs": 2}))

@@ -16,6 +16,6 @@ SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", SMALL)
 
 
 @pytest.fixture
-def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
-    return training.Job(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
+    return training.TrainingJob(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
                         SETTINGS.training_of("sample"), 0, tmp_path / "head")

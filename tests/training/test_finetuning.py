@@ -43,8 +43,8 @@ def photographs(scenes: Manifest, feature: str = "grid") -> Photographs:
 
 
 @pytest.fixture
-def job(scenes: Manifest, tmp_path: Path) -> training.Job:
-    return training.Job(scenes, photographs(scenes), "grid", "bigru", "vse_infty_finetuned", RECIPE,
+def job(scenes: Manifest, tmp_path: Path) -> training.TrainingJob:
+    return training.TrainingJob(scenes, photographs(scenes), "grid", "bigru", "vse_infty_finetuned", RECIPE,
                         SETTINGS.training_of("sample"), 0, tmp_path / "head")
 
 
@@ -53,7 +53,8 @@ def network(folder: Path) -> dict[str, torch.Tensor]:
     return {name: value for name, value in tensors.items() if name.startswith("model.backbone.")}
 
 
-def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(job: training.Job, scenes: Manifest) -> None:
+def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
+        job: training.TrainingJob, scenes: Manifest) -> None:
     before = photographs(scenes).backbone().state_dict()
     once = replace(job, training=job.training.model_copy(update={"epochs": 1}), folder=job.folder / "once")
     training.train(replace(once, source=photographs(scenes)))
@@ -69,7 +70,7 @@ def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(job: traini
     assert any("running_mean" in name for name in set(frozen) - changed)
 
 
-def test_cut_and_resumed_it_is_bit_identical(job: training.Job, scenes: Manifest, tmp_path: Path) -> None:
+def test_cut_and_resumed_it_is_bit_identical(job: training.TrainingJob, scenes: Manifest, tmp_path: Path) -> None:
     """Cut before the network's first step, and after: its weights are channels last, and so are their moments."""
     longer = replace(job, training=job.training.model_copy(update={"epochs": 3}))
     training.train(longer)
@@ -112,7 +113,7 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
                                nn.functional.normalize(torch.cat(by_hand), dim=-1), atol=1e-5, rtol=1e-4)
 
 
-def test_a_class_token_is_never_left_out(job: training.Job, scenes: Manifest) -> None:
+def test_a_class_token_is_never_left_out(job: training.TrainingJob, scenes: Manifest) -> None:
     """What a recipe leaves out of the other items changes nothing where that alone is pooled."""
     once = job.training.model_copy(update={"epochs": 1, "batch_size": 40})
     losses = []
@@ -201,7 +202,8 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     assert [float(nearest[1]), int(nearest[2])] == [1.0, asked["image_id"]]
 
 
-def test_what_cannot_be_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused(
+        job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="fine-tuning is for grid and patch"):
         Photographs(scenes, scenes.images_folder, "pyramid", {"network": "test_efficientnet", "weights": "untrained",
                                                               "image_size": 128})

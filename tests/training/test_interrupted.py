@@ -25,13 +25,14 @@ class Stopped(Exception):
 
 
 @pytest.fixture
-def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
     """A head whose objective draws how many negatives it takes at each step."""
-    return training.Job(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
+    return training.TrainingJob(scenes, store, "region", "bigru", "vse2ad", SETTINGS.recipe("vse2ad"),
                         SETTINGS.training_of("sample"), 0, tmp_path / "head")
 
 
-def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(job: training.Job, tmp_path: Path) -> None:
+def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
+        job: training.TrainingJob, tmp_path: Path) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
 
@@ -45,7 +46,7 @@ def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(job: trai
     assert tree(job.folder) == tree(whole.folder)
 
 
-def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.Job, tmp_path: Path,
+def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.TrainingJob, tmp_path: Path,
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
@@ -69,7 +70,7 @@ def test_the_best_network_is_kept_before_the_epoch_counts_as_done(job: training.
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_head_that_is_replaced_stays_until_the_new_one_has_an_epoch(
-        job: training.Job, monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
+        job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
     training.train(job)
     before = tree(job.folder)
     other = replace(job, seed=1, if_changed="redo")
@@ -79,7 +80,7 @@ def test_a_head_that_is_replaced_stays_until_the_new_one_has_an_epoch(
 
     with monkeypatch.context() as patched:
         if killed:  # nothing is tidied up; the next run does it
-            patched.setattr(training.Job, "put_back", lambda self: None)
+            patched.setattr(training.TrainingJob, "put_back", lambda self: None)
         with pytest.raises(Stopped):
             training.train(other, on_step=stop)
     if killed:

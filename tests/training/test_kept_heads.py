@@ -17,7 +17,7 @@ from pipeline.store import FeatureStore, StoreError, ledger
 from pipeline.training import checkpoint
 
 
-def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job) -> None:
+def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:
     training.train(job)
     before = tree(job.folder)
     assert training.train(job).epochs == 3
@@ -30,7 +30,8 @@ def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Job)
     assert json.loads((job.folder / "head.json").read_text())["recipe_settings"]["learning_rate"] == 0.001
 
 
-def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+def test_where_it_was_trained_is_no_part_of_a_head(
+        job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     training.train(replace(job, training=job.training.model_copy(update={"pieces": 2})))
     before = tree(job.folder)
     elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
@@ -51,19 +52,19 @@ def test_where_it_was_trained_is_no_part_of_a_head(job: training.Job, scenes: Ma
         training.launch(2, "nowhere")
 
 
-def test_seeds_differ(job: training.Job, tmp_path: Path) -> None:
+def test_seeds_differ(job: training.TrainingJob, tmp_path: Path) -> None:
     training.train(job)
     training.train(replace(job, seed=1, folder=tmp_path / "other"))
     assert (job.folder / "best.safetensors").read_bytes() != (tmp_path / "other" / "best.safetensors").read_bytes()
 
 
-def test_divergence_is_said(job: training.Job) -> None:
+def test_divergence_is_said(job: training.TrainingJob) -> None:
     wild = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 1e38, "gradient_clip": 1e38}))
     with pytest.raises(InputError, match=r"nan|NaN|finite"):
         training.train(wild)
 
 
-def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     with pytest.raises(InputError, match="no head there"):
         training.load_head(job.folder, scenes, store)
     training.train(job)
@@ -82,7 +83,7 @@ def test_heads_that_do_not_belong_are_refused(job: training.Job, scenes: Manifes
 
 
 @pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
-def test_training_is_not_thrown_away_unasked(job: training.Job, lost: str) -> None:
+def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: str) -> None:
     training.train(job)
     (job.folder / lost).unlink()
     before = tree(job.folder)
@@ -92,7 +93,7 @@ def test_training_is_not_thrown_away_unasked(job: training.Job, lost: str) -> No
 
 
 @pytest.mark.parametrize("lost", ["best.safetensors", "head.json", "text", "text/vocabulary.json"])
-def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifest, store: FeatureStore,
+def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
                                               lost: str) -> None:
     training.train(job)
     before = tree(job.folder)
@@ -103,7 +104,7 @@ def test_what_is_lost_of_a_head_is_made_again(job: training.Job, scenes: Manifes
     assert tree(job.folder) == before
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(job: training.Job) -> None:
+def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -> None:
     training.train(job)
     tensors, metadata = checkpoint.load_tensors(job.folder / "last.safetensors")
     metadata["history"] = metadata["history"][:1]
@@ -118,7 +119,7 @@ class Cut(Exception):
     """Stands for a killed process."""
 
 
-def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+def test_an_unfinished_head_is_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
         if epoch == 2:
             raise Cut
@@ -130,13 +131,13 @@ def test_an_unfinished_head_is_refused(job: training.Job, scenes: Manifest, stor
 
 
 @pytest.fixture
-def copied(job: training.Job, tmp_path: Path) -> training.Job:
+def copied(job: training.TrainingJob, tmp_path: Path) -> training.TrainingJob:
     """The job with a store of its own, whose bytes may be changed."""
     shutil.copytree(job.source.path, tmp_path / "region.zarr")
     return replace(job, source=FeatureStore(tmp_path / "region.zarr"))
 
 
-def change(job: training.Job, array: str, told: bool = False) -> Path:
+def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
     """Change a bit of an array of the first shard, and `told`, what the ledger says of it."""
     dimensions = len(job.source.layout.arrays()[array][0]) + 1  # type: ignore[attr-defined]
     file = ledger.shard_file(job.source.path, array, 0, dimensions)
@@ -151,7 +152,7 @@ def change(job: training.Job, array: str, told: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("array", ["features", "counts"])
-def test_features_whose_bytes_changed_are_not_trained_on(copied: training.Job, array: str) -> None:
+def test_features_whose_bytes_changed_are_not_trained_on(copied: training.TrainingJob, array: str) -> None:
     file = change(copied, array)
     with pytest.raises(StoreError, match="its bytes are not those that were written") as error:
         training.train(copied)
@@ -159,7 +160,7 @@ def test_features_whose_bytes_changed_are_not_trained_on(copied: training.Job, a
     assert not (copied.folder / "last.safetensors").exists()
 
 
-def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.Job) -> None:
+def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.TrainingJob) -> None:
     training.train(copied)
     change(copied, "features", told=True)
     now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
@@ -171,7 +172,7 @@ def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.
     assert (now.folder / "best.safetensors").read_bytes() != best
 
 
-def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: training.Job) -> None:
+def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: training.TrainingJob) -> None:
     training.train(copied)
     said = json.loads((copied.folder / "head.json").read_text())
     del said["content"]

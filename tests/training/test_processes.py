@@ -21,7 +21,7 @@ from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training.batches import Batch, TrainingBatches
-from pipeline.training.processes import Several, launch
+from pipeline.training.processes import SeveralProcesses, launch
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def half(rank: int) -> Batch:
 def in_each(fabric: Any, folder: Path) -> None:
     """What each process does: the gradients and statistics of its share, for each way to embed and draw."""
     torch.set_num_threads(1)
-    processes = Several(fabric)
+    processes = SeveralProcesses(fabric)
     for pieces in (1, 2):
         for objective in ("triplet", "random_k"):
             one = step("region", objective, pieces)

@@ -118,13 +118,14 @@ def vocabulary(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Job:
-    return training.Job(scenes, store, "region", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
+    return training.TrainingJob(scenes, store, "region", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
                         SETTINGS.training_of("sample"), 0, tmp_path / "head")
 
 
-def test_embeddings_are_those_of_their_formulas(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
-                                                scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_embeddings_are_those_of_their_formulas(
+        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, scenes: Manifest, store:
+        FeatureStore, tmp_path: Path) -> None:
     images, captions = theirs
     assert store.layout.dimension == WIDTH
     file = saved(tmp_path / "model_best.pth", images, captions)
@@ -183,7 +184,7 @@ def test_a_grid_head_has_its_network_with_it(theirs: tuple[Images, Captions], vo
         "module.backbone.resnet.fc.weight", "module.image_encoder.fc.weight"]
     network = {"network": "resnet18", "weights": "untrained", "image_size": 64, "grid": 2}
     source = Photographs(scenes, scenes.images_folder, "grid", network)
-    job = training.Job(scenes, source, "grid", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
+    job = training.TrainingJob(scenes, source, "grid", "bigru", "vse_infty_released", SETTINGS.recipe("vse_infty"),
                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
     training.convert(job, released.read(file), vocabulary)
     split = scenes.split("test")
@@ -214,8 +215,8 @@ def test_a_grid_heads_names_are_those_of_our_butd_network(theirs: tuple[Images, 
     assert found == {f"backbone.network.{name}" for name in names}
 
 
-def test_what_does_not_belong_together_is_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
-                                                  tmp_path: Path) -> None:
+def test_what_does_not_belong_together_is_refused(
+        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
     file = saved(tmp_path / "m.pth", *theirs)
     theirs[0].other = nn.Linear(2, 2)
     with pytest.raises(InputError, match=r"other\.weight has no place"):
@@ -233,7 +234,7 @@ def test_what_does_not_belong_together_is_refused(theirs: tuple[Images, Captions
     assert not job.folder.exists()
 
 
-def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
+def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob,
                                    tmp_path: Path) -> None:
     training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs)), vocabulary)
     torch.nn.init.zeros_(theirs[0].fc.weight)
@@ -243,8 +244,8 @@ def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: 
     training.convert(replace(job, if_changed="redo"), other, vocabulary)
 
 
-def test_what_the_file_does_not_say_is_left_out(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
-                                                tmp_path: Path) -> None:
+def test_what_the_file_does_not_say_is_left_out(
+        theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
     read = released.read(saved(tmp_path / "m.pth", *theirs, best_rsum=float("nan"), opt=argparse.Namespace()))
     training.convert(job, read, vocabulary)
     described = (job.folder / "head.json").read_text()
@@ -269,7 +270,7 @@ def test_weights_that_are_none_are_refused(theirs: tuple[Images, Captions], tmp_
         released.read(file)
 
 
-def test_options_that_are_none_are_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.Job,
+def test_options_that_are_none_are_refused(theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob,
                                            tmp_path: Path) -> None:
     odd = argparse.Namespace(batch_size="abc", num_epochs=-4, lr_update=None)
     with pytest.raises(InputError, match=r"its options: batch_size: .* got 'abc'"):

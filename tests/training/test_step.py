@@ -18,7 +18,7 @@ from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import Precision
-from pipeline.training.processes import Alone
+from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
@@ -42,7 +42,7 @@ def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, p
     recipe = SETTINGS.recipe("vse_infty")
     model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
     return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe), Precision(precision, "cpu"),
-                        Alone(), pieces, same_image_negatives=False, gradient_clip=2.0)
+                        SingleProcess(), pieces, same_image_negatives=False, gradient_clip=2.0)
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from pipeline.store import FeatureStore
 from pipeline.training import checkpoint
 
 
-def test_training_learns_and_selects_on_val(job: training.Job, scenes: Manifest, store: FeatureStore) -> None:
+def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     state = training.train(job)
     assert state.history[-1]["loss"] < state.history[0]["loss"]
     history = pd.read_csv(job.folder / "history.csv")
@@ -60,7 +60,7 @@ class Cut(Exception):
 
 
 @pytest.mark.parametrize("moment", [(0, 3), (1, 0), (1, 4), (2, 2)])
-def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.Job, tmp_path: Path,
+def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.TrainingJob, tmp_path: Path,
                                                       moment: tuple[int, int]) -> None:
     whole = replace(job, folder=tmp_path / "whole")
     training.train(whole)
@@ -75,7 +75,7 @@ def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.Job, tmp_pat
     assert tree(job.folder) == tree(whole.folder)
 
 
-def test_head_json_says_which_machines_trained_it(job: training.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_json_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
         if (epoch, step) == (1, 2):
             raise Cut
@@ -100,7 +100,7 @@ def test_head_json_says_which_machines_trained_it(job: training.Job, monkeypatch
 
 
 @pytest.mark.parametrize("kind", ["default", "onednn"])
-def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.Job, kind: products.Kind,
+def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.TrainingJob, kind: products.Kind,
                                                                tmp_path: Path) -> None:
     products.use(kind)
     again = replace(job, folder=tmp_path / "again")
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_head_whatever_multiplies(job: training.Job
 
 
 def test_half_precision_that_is_slow_here_is_refused_before_anything_is_written(
-        job: training.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+        job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
     short = replace(job, training=job.training.model_copy(update={"precision": "bf16"}))
     monkeypatch.setattr(half, "slowdown", lambda precision: 499.0)
     with pytest.raises(InputError, match="precision bf16: this CPU multiplies 499 times slower"):

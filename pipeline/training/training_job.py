@@ -1,4 +1,4 @@
-"""One head to train, and its folder."""
+"""A head to train, and its folder."""
 
 from __future__ import annotations
 
@@ -25,27 +25,39 @@ from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.processes import Alone, Processes
+from pipeline.training.processes import Processes, SingleProcess
 from pipeline.training.request import made_by
-from pipeline.training.source import Photographs, Source, described, has_class_token, networks
+from pipeline.training.source import ImageSource, Photographs, described, has_class_token, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
 KEPT = (*checkpoint.FILES, code.FILE, asked.FILE, "text")
-ASIDE = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
+NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
 their digest tells."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """One head to train: what from, how, and where it goes.
+class TrainingJob:
+    """A head to train: from what, how, and where its files go.
 
-    origin: of a head that was not trained here, what is known of it.
+    Attributes:
+        manifest: Images and captions.
+        source: The images' features, or their files.
+        feature: A name in `FEATURES`.
+        text: A key of `TEXTS`.
+        recipe_name: The recipe's name.
+        recipe: The recipe.
+        training: The sizes.
+        seed: Of all draws.
+        folder: Where its files go.
+        if_changed: Whether another head in the folder is refused or replaced.
+        processes: The processes that share a batch.
+        origin: The origin of a head that was not trained here.
     """
 
     manifest: Manifest
-    source: Source
+    source: ImageSource
     feature: str
     text: str
     recipe_name: str
@@ -54,46 +66,63 @@ class Job:
     seed: int
     folder: Path
     if_changed: str = "refuse"
-    processes: Processes = field(default_factory=Alone)
+    processes: Processes = field(default_factory=SingleProcess)
     origin: Mapping[str, Any] | None = None
 
     def description(self, words: Text) -> dict[str, Any]:
-        """head.json: all that the head depends on."""
+        """Compose head.json: all that the head depends on.
+
+        Args:
+            words: Its kind of text.
+
+        Returns:
+            JSON values.
+        """
         more: dict[str, Any] = {} if self.origin is None else {"origin": dict(self.origin)}
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
-                "training": self.training.model_dump(exclude=ASIDE), "seed": self.seed,
+                "training": self.training.model_dump(exclude=NOT_COMPARED), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
                 "vocabulary": words.digest, "width": self.source.layout.dimension}
 
     def differs(self, words: Text) -> list[str]:
-        """In what the head that the folder holds is another one; nothing where it holds none."""
+        """Compare the head in the folder with this one.
+
+        Args:
+            words: Its kind of text.
+
+        Returns:
+            The keys of head.json that differ; [] if the folder holds no head.
+        """
         if not (self.folder / "head.json").exists():
             return []
-        there, description = checkpoint.describe(self.folder), self.description(words)
+        there, description = checkpoint.read_description(self.folder), self.description(words)
         differs = [key for key in description if there.get(key) != description[key]]
         # Heads from before this was recorded do not say it.
         return differs or ["the bytes of its features"] * (there.get("content", self.content) != self.content)
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The images that training reads, those of train and val that have features: rows int64."""
+        """Rows of the images that training reads: those of train and val with features, int64."""
         read = self.manifest.images["split"].isin(("train", "val")).to_numpy()
         return np.flatnonzero(read & self.source.done)
 
     @cached_property
     def content(self) -> str | None:
-        """Digest of the bytes that it is trained on. None of a head that was trained elsewhere, or that reads the
-        photographs: they are read in its first epoch, and no earlier for a digest's sake."""
+        """Digest of the feature bytes that it is trained on.
+
+        None for a head that was trained elsewhere, or that reads photographs: these are read in its first epoch, and
+        not earlier for a digest alone.
+        """
         if self.origin is not None or isinstance(self.source, Photographs):
             return None
         return self.source.content(self.rows)
 
     @property
     def _lost(self) -> list[str]:
-        """What is not there of a head that has trained for an epoch or more: it was when that epoch was kept."""
+        """Missing files of a head that has finished an epoch."""
         needed = ("best.safetensors", "head.json") if (self.folder / "last.safetensors").exists() else ()
         return [file for file in needed if not (self.folder / file).exists()]
 
@@ -110,7 +139,11 @@ class Job:
 
     @property
     def pools_class_token(self) -> bool:
-        """Whether an image's vector is its class token. Raises InputError where images have none."""
+        """Whether an image's vector is its class token.
+
+        Raises:
+            InputError: If it is, and the features have none.
+        """
         if self.recipe.image_pooling.name != "cls":
             return False
         if not has_class_token(self.source):
@@ -120,8 +153,15 @@ class Job:
         return True
 
     def check(self, words: Text) -> None:
-        """Raises InputError where the recipe's parts cannot be built, or the folder holds another head, or one that has
-        lost something which only training makes again, and it is not to be replaced."""
+        """Check that the recipe's parts can be built, and that the folder can take this head.
+
+        Args:
+            words: Its kind of text.
+
+        Raises:
+            InputError: If they cannot, or if the folder holds another head, or one with missing files, that is not to
+                be replaced.
+        """
         with torch.device("meta"):  # takes no memory and draws nothing
             for side in (self.recipe.image_pooling, self.recipe.text_pooling):
                 pooling.build(side.name, self.training.dimension, **side.options)
@@ -138,13 +178,23 @@ class Job:
                              "to train anew")
 
     def finished(self, words: Text) -> bool:
-        """Whether the folder holds this head, trained to its last epoch."""
+        """Look for the finished head.
+
+        Args:
+            words: Its kind of text.
+
+        Returns:
+            Whether the folder holds this head, trained to its last epoch.
+        """
         return not self.differs(words) and checkpoint.state(self.folder).epochs >= self.training.epochs
 
     def claim(self, words: Text) -> None:
-        """Make the folder this head's, in place of another one that it holds.
+        """Prepare the folder for this head, in place of another one that it holds.
 
-        Words that are lost are written again. Where the best network is lost, or what the head was, all starts anew.
+        Missing words are written again. If the best network or head.json is missing, training starts anew.
+
+        Args:
+            words: Its kind of text.
         """
         if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
             self._set_aside()
@@ -159,12 +209,12 @@ class Job:
         making.rename(self.folder / "text")
         if not (self.folder / "last.safetensors").exists():
             code.write(self.folder, self.code)
-        aside = {"aside": self.training.model_dump(include=ASIDE), "content": self.content,
+        aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self.content,
                  "networks": networks(self.source, words, self.origin), "made_with": [machine.record()]}
         self._write(self.description(words) | aside)
 
     def _set_aside(self) -> None:
-        """Keep the head that is replaced until the new one has a finished epoch; see `put_back`."""
+        """Keep the replaced head until the new one has a finished epoch; see `put_back`."""
         kept = self.folder / REPLACED
         kept.mkdir()
         for name in KEPT:  # the last epoch first: without it the head counts as set aside
@@ -172,7 +222,7 @@ class Job:
                 (self.folder / name).rename(kept / name)
 
     def put_back(self) -> None:
-        """Give the folder back the head that was being replaced, unless the new one has a finished epoch."""
+        """Restore the head that was being replaced, unless the new one has a finished epoch."""
         kept = self.folder / REPLACED
         if not kept.is_dir():
             return
@@ -184,12 +234,12 @@ class Job:
         self.drop_replaced()
 
     def drop_replaced(self) -> None:
-        """Delete the head that was replaced: the new one is whole."""
+        """Delete the head that was replaced."""
         shutil.rmtree(self.folder / REPLACED, ignore_errors=True)
 
     def _go_on(self) -> None:
-        """Record the machine of a head that is not finished, where it is another than before."""
-        there, now = checkpoint.describe(self.folder), machine.record()
+        """Record this machine in the head.json of an unfinished head, if it is another one than before."""
+        there, now = checkpoint.read_description(self.folder), machine.record()
         before = there.get("made_with", [])
         unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
         if unfinished and before[-1:] != [now]:
