@@ -17,6 +17,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
 
     from pipeline import extraction
+    from pipeline.extraction import needs
     from pipeline.extractors import Runtime
     from pipeline.files import asked
     from pipeline.manifest import Manifest
@@ -62,6 +63,8 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     if not dry_run and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
+    if scheduler is None:  # a cluster's machines have packages and files of their own
+        _refuse_lacking(settings, dataset, feature, request)
     options.choose_products(settings)
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)
@@ -94,6 +97,13 @@ def _request(layout: Layout, settings: Settings, dataset: str, store: Path, feat
     return extraction.ExtractionRequest(layout.manifest(dataset), store, name, own_options,
                               Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
                               extract.model_dump(include={"shard_images", "compressor", "dtype"}))
+
+
+def _refuse_lacking(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest) -> None:
+    """Say in one message what this feature, and the run's others with it, need that is not here."""
+    if lacking := [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]:
+        others = [other for other in settings.run.features if other != feature]
+        needs.refuse(lacking + needs.missing(settings, dataset, others), dataset)
 
 
 def _extract(settings: Settings, changes: dict[str, Any]) -> Extract:

@@ -30,6 +30,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Engine -> the options that make it of its class, where they are not the class's own; settings may change them."""
 
+DETECTRON2 = ("detectron2", "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'")
+PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
+"""Engine -> the package that it needs besides ours, and how to install that."""
+
 
 def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
     """An engine's settings, whole and checked.
@@ -76,6 +80,6 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     return ENGINES[engine](checked, runtime.checked())
 
 
-__all__ = ["ENGINES", "PRESETS", "Extractor", "Items", "Runtime", "build", "check_options"]
+__all__ = ["ENGINES", "PACKAGES", "PRESETS", "Extractor", "Items", "Runtime", "build", "check_options"]
 
 lazy.offer(__name__)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 UNTRAINED = "untrained"
 RELEASED = "vse_infty's release"
 """The weights of a feature network that came with a head of VSE∞'s released code."""
+HUB_SECONDS = 5.0
+"""How long the Hugging Face hub is waited for."""
 
 
 class Checkpoint(BaseModel):
@@ -93,6 +95,36 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     if known.sha256 and sha256(path) != known.sha256:
         raise InputError(f"weights {name!r}: {path} has another sha256 than {known.sha256}; get it again: {known.get}")
     return path, known
+
+
+def require(name: str) -> None:
+    """Check that a checkpoint is here, or can be downloaded now, without loading it.
+
+    Args:
+        name: A name in manifests/weights.yaml, or a file.
+
+    Raises:
+        InputError: If it is not. The message says how to get it.
+    """
+    known = checkpoints().get(name)
+    if known is None or not known.timm:
+        locate(name)
+    elif not _on_hub(f"timm/{known.timm}"):
+        raise missing(name, known)
+
+
+def _on_hub(repository: str) -> bool:
+    """Whether a file of weights is in the Hugging Face cache, or the hub answers that it has one."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+
+    files = ("model.safetensors", "pytorch_model.bin")
+    if any(isinstance(try_to_load_from_cache(repository, file), str) for file in files):
+        return True
+    try:
+        get_hf_file_metadata(hf_hub_url(repository, files[0]), timeout=HUB_SECONDS)
+    except Exception:  # offline, refused, or not there: the libraries below raise what they like
+        return False
+    return True
 
 
 def missing(name: str, known: Checkpoint) -> InputError:

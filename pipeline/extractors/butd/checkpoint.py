@@ -10,13 +10,12 @@ import numpy as np
 import torch
 
 from pipeline.errors import InputError
+from pipeline.extractors import DETECTRON2
 from pipeline.extractors.butd import caffe_order
 from pipeline.files import restricted_pickle, weights
 
 if TYPE_CHECKING:
     from pipeline.extractors.butd.network import FasterRCNN
-
-INSTALL = "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'"
 
 
 def load(name: str) -> FasterRCNN:
@@ -35,7 +34,7 @@ def load(name: str) -> FasterRCNN:
         from pipeline.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
     except ImportError as error:
         raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
-                         f"run: {INSTALL}") from None
+                         f"run: {DETECTRON2[1]}") from None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = FasterRCNN()
