@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro setup test browser-test lint bench
+.PHONY: repro setup test browser-test lint bench docs
 
 repro: setup
 	dvc repro
@@ -40,3 +40,7 @@ lint: setup
 
 bench: setup
 	python -m benchmarks
+
+# The documentation as a site, in site/.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

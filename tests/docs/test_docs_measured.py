@@ -12,7 +12,7 @@ from scipy import stats
 from pipeline.retrieval import holm
 
 SEEDS = 3
-PAGE = (Path(__file__).parents[1] / "docs" / "measured.md").read_text(encoding="utf-8").replace("−", "-")
+PAGE = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8").replace("−", "-")
 
 
 def tables() -> list[list[list[str]]]:

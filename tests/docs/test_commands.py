@@ -1,0 +1,44 @@
+"""Commands in README and docs: each exists, and so does each option, choice and setting that is given to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import pytest
+from pages import PAGES, ROOT, commands
+
+from pipeline import settings
+from stages import cli
+
+
+def test_commands_are_found() -> None:
+    assert sum(len(list(commands(page))) for page in PAGES) > 60
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_on_a_page_can_be_typed(page: Path) -> None:
+    for name, *arguments in commands(page):
+        if name.isupper() or name.startswith("-"):
+            continue  # `pipeline COMMAND --help` names none
+        check(name, arguments)
+
+
+def check(name: str, arguments: list[str]) -> None:
+    """Parse a command line as the command does, and read its settings, without running it."""
+    assert name in cli.COMMANDS, name
+    command = cli.cli.get_command(click.Context(cli.cli), name)
+    assert command is not None
+    context = click.Context(command, info_name=name)
+    values, _, order = command.make_parser(context).parse_args([word for word in arguments if word not in ("…", "...")])
+    given = defaultdict(list)
+    for option in order:
+        if isinstance(option, click.Option):
+            found = values[option.name]
+            given[option.name] = found if isinstance(found, list) else [found]
+            for value in given[option.name]:
+                if isinstance(option.type, click.Choice) and not value.isupper():
+                    assert value in option.type.choices, f"{name} {option.opts[0]} {value}"
+    changes = [change for change in given["changes"] if "NAME" not in change and "KEY" not in change]
+    settings.load(ROOT / "params.yaml", tuple(changes))
