@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")] + sorted((ROOT / "docs").glob("*.md"))
+AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
+PAGES = [*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:
