@@ -37,13 +37,16 @@ class Offer:
 
 @cache
 def offered(kind: str) -> dict[str, Offer]:
-    """What installed packages offer of one kind, by name; nothing is imported for it.
+    """List what installed packages offer of one kind. Nothing is imported for it.
 
     Args:
         kind: For example "poolings", for the group "vse_pipeline.poolings".
 
+    Returns:
+        Name -> offer.
+
     Raises:
-        InputError: Where two packages offer the same name.
+        InputError: If two packages offer the same name.
     """
     from importlib.metadata import entry_points
 

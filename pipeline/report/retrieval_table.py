@@ -109,8 +109,10 @@ def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], print
 
 
 def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
-    """Measured rows in the order of the paper's sections, groups and systems; those that the paper lacks come last, in
-    the order measured."""
+    """Sort measured rows by the paper's sections, groups and systems.
+
+    Rows that the paper lacks come last, in the order measured.
+    """
     ranks: dict[Hashable, int] = {}
     for row in (*printed, *measured):
         for part in _parts(row.header):

@@ -37,10 +37,13 @@ RSUM = Metric("RSUM")
 
 
 def named(name: str) -> Metric:
-    """A metric of one direction as tables print it.
+    """Look up how a metric of one direction is printed.
 
     Args:
         name: A key of `METRICS`, or a name that `pipeline.metrics` knows: `nDCG@10`.
+
+    Returns:
+        The metric.
     """
     if name in METRICS:
         return METRICS[name]

@@ -57,8 +57,10 @@ class _Teller:
         return bool(self.rng.random() < share)
 
     def thing(self, index: int, briefly: bool = False, row: bool = True) -> str:
-        """A noun phrase: "a large red and white striped ball", "three blue cubes" ("a row of" them only where
-        `row`), and "the ball" the second time."""
+        """A noun phrase: "a large red and white striped ball", and "the ball" the second time.
+
+        Several equal things are "three blue cubes", with `row` sometimes "a row of three blue cubes".
+        """
         thing, noun = self.scene.things[index], self.nouns[index]
         if index in self.named:
             return "the " + noun

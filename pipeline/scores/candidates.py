@@ -129,7 +129,17 @@ class Pool:
         return self.caption_image if self.relevance is None else self.relevance
 
     def collection(self, captions: Sequence[str] | None = None) -> Collection:
-        """Its images and captions for those who judge them. Raises InputError where ids are not known."""
+        """Collect the ids for judgements.
+
+        Args:
+            captions: The captions' text; None if it is not needed.
+
+        Returns:
+            Images and captions.
+
+        Raises:
+            InputError: If ids are unknown.
+        """
         images, ids = self.require_ids()
         return Collection(images, ids, self.caption_image, captions)
 

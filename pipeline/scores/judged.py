@@ -19,11 +19,11 @@ from pipeline.scores.candidates import Columns, Pool
 
 @dataclass(frozen=True)
 class Truth:
-    """What a user says is right.
+    """The user's choice of right answers.
 
     Attributes:
         qrels: A file of judgements; None for the captions' own images.
-        same_text: Whether captions of one text are one query, right for every image that has it.
+        same_text: Whether captions with the same text are one query, for which all their images are right.
     """
 
     qrels: Path | None = None
@@ -31,12 +31,15 @@ class Truth:
 
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
-    """A matrix or store, as `Pool.of_matrix`; with judgements it may have any number of captions an image.
+    """Open a matrix or store as `Pool.of_matrix` does; with judgements it may have any number of captions an image.
 
     Args:
         path: The matrix.
-        columns: What is said of its columns.
-        truth: What is right.
+        columns: The description of a matrix without ids.
+        truth: The right answers.
+
+    Returns:
+        The pool.
     """
     if truth.qrels is None or columns != Columns() or Pool.says_its_columns(path):
         return Pool.of_matrix(path, columns)
@@ -45,15 +48,18 @@ def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
 
 
 def judge(pool: Pool, truth: Truth, manifest: Path | None) -> Pool:
-    """The pool with what is right by `truth`.
+    """Replace a pool's right answers.
 
     Args:
-        pool: Scores. Where their ids are not known, ids are the numbers of rows and columns, from 0.
-        truth: What is right.
-        manifest: Where the captions' text stands, needed for `same_text`.
+        pool: The scores. Unknown ids are the numbers of rows and columns, from 0.
+        truth: The right answers.
+        manifest: The manifest with the captions' text, needed for `same_text`.
+
+    Returns:
+        The pool with these answers.
 
     Raises:
-        InputError: Where the judgements do not fit the pool, see `qrels.read`.
+        InputError: If the judgements do not fit the pool, see `qrels.read`.
     """
     if truth.qrels is not None:
         images, captions = pool.scores.shape
@@ -83,7 +89,15 @@ def _texts(pool: Pool, manifest: Path | None) -> list[str]:
 
 
 def told(pool: Pool, truth: Truth) -> dict[str, Any]:
-    """What results say of the relevance: nothing where it is one image a caption."""
+    """Describe the relevance for results.
+
+    Args:
+        pool: The judged pool.
+        truth: The right answers.
+
+    Returns:
+        JSON values; {} if each caption has one right image.
+    """
     if pool.relevance is None:
         return {}
     source = truth.qrels.name if truth.qrels else "equal captions"

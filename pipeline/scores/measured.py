@@ -22,14 +22,17 @@ EXTENDED = {"eccv_caption": eccv_caption}
 
 def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Recalls, ranks and RSUM, and the metrics that the settings name, with their intervals.
+    """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals.
 
     Args:
-        pool: What is measured.
-        rules: The protocol.
-        ties: How they count.
-        settings: Which metrics, how intervals are drawn, how large blocks are.
-        progress: Told the images ranked so far; twice as many for metrics that need a second pass.
+        pool: The scores.
+        rules: A protocol or its name.
+        ties: How ties are counted.
+        settings: Metrics, how intervals are drawn, and the memory to use.
+        progress: Called with the number of images ranked so far; twice as many for metrics that need a second pass.
+
+    Returns:
+        JSON values.
     """
     found = retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
     numbers = found.as_dict() | {"interval": retrieval.interval(found)}
@@ -41,13 +44,16 @@ def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
 
 
 def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
-    """The numbers by judgements beyond the captions' own, under "extended": set of pairs -> metric -> direction.
+    """Measure by other judgements than the captions' own images.
 
     Args:
-        pool: What is measured; all of it, whatever the protocol.
-        name: Of `EXTENDED`.
-        settings: How intervals are drawn, how large blocks are.
-        progress: Told the images done so far, twice as many in all for each set of pairs.
+        pool: The scores; all of them are used, whatever the protocol.
+        name: A key of `EXTENDED`.
+        settings: How intervals are drawn, and the memory to use.
+        progress: Called with the number of images done so far; each set of pairs counts every image twice.
+
+    Returns:
+        Under "extended": set of pairs -> metric -> direction.
     """
     rows, columns, relevance = EXTENDED[name](pool.collection())
     scores, found, done = retrieval.select(pool.scores, rows, columns), {}, 0

@@ -154,7 +154,6 @@ class SimilarityStore:
         Raises:
             InputError: For an ensemble, which has none.
         """
-
         return EmbeddingStore.open(self.path).embeddings()
 
 

@@ -217,8 +217,10 @@ def _folder(checkpoint: str) -> Path:
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:
-    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path; with the `sha256` of
-    its weights' file, where that is one."""
+    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its path.
+
+    With it goes the `sha256` of the weights' file, if there is only one.
+    """
     place = {"folder": folder.resolve().name} if Path(checkpoint).is_dir() else {"hub": checkpoint}
     files = list(folder.glob("model*.safetensors"))
     return place | ({"sha256": sha256(files[0])} if len(files) == 1 else {})

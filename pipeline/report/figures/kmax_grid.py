@@ -63,8 +63,10 @@ def draw(inputs: FigureInputs) -> Drawing:
 
 
 def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
-    """The largest set of heads that differ in K alone, one head for each cell and seed; sets with a head of the run are
-    preferred."""
+    """Choose the largest set of heads that differ in K alone, one head for each cell and seed.
+
+    Sets with a head of the run are preferred.
+    """
     sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
     for head in inputs.preferred_first(inputs.trained, "vse_infty"):
         k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
