@@ -1,4 +1,4 @@
-"""The visual features and the papers' ensembles of them. A new feature is one entry in `FEATURES`."""
+"""The visual features, and what ensembles of them are called. A new feature is one entry in `FEATURES`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,18 @@ FEATURES = {
     "patch": Feature("P", "Patch", projection="linear", trainable=True),
 }
 
-ENSEMBLES: dict[str, tuple[str, ...]] = {
-    "R": ("region",),
-    "RG": ("region", "grid"),
-    "RGP": ("region", "grid", "patch"),
-}
-"""Ensemble -> the features whose heads it averages (VSE+2AD section 4.3), from the smallest to the largest."""
+
+def of_ensemble(name: str) -> tuple[str, ...]:
+    """The features whose heads an ensemble averages (VSE+2AD section 4.3).
+
+    Args:
+        name: Letters of features in the order of `FEATURES`, such as "RG".
+
+    Returns:
+        For example ("region", "grid"); () where no features have these letters.
+    """
+    found = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
+    return found if letters(found) == name else ()
 
 
 def letters(features: tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from stages import progress
 # Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
 COMMANDS = {
     "init": "Write the settings and stages of a new project.",
+    "plan": "Write what each step of the run depends on besides files.",
     "sample": "Render the built-in sample corpus.",
     "manifest": "Turn annotations and a folder of images into one checked table.",
     "extract": "Extract region, grid or patch features into a store.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,22 +12,27 @@ import click
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.features import ENSEMBLES
+from pipeline.features import FEATURES, of_ensemble
 from stages import options
-from stages.layout import Layout, system
+from stages.layout import Layout, ensembles, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from pipeline.files import asked, code
     from pipeline.scores import similarity_store
     from pipeline.scores.candidates import owners, require_one_owner
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
 
+LETTERS = [feature.letter for feature in FEATURES.values()]
+CODE = ("pipeline.retrieval.fusion", "pipeline.scores.similarity_store")
+ROOMS = ("pipeline.retrieval", "pipeline.scores")
+
 
 @click.command
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH",
               help="A system's name, or a similarity store; give two or more for an ensemble of your own.")
 @click.option("--fusion", type=click.Choice(list(retrieval.FUSIONS)), default="mean", show_default=True,
@@ -41,34 +47,59 @@ if TYPE_CHECKING:
 @options.recipe
 @options.seed
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, name: str, members: tuple[str, ...], fusion: str,
+def command(layout: Layout, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
             weights: tuple[float, ...], keep_common: bool, dataset: str | None, text: str, recipe: str,
             seed: int) -> None:
-    """Fuse systems, aligned by image and caption id: R, RG or RGP by the mean as in the papers, or NAME, your own.
+    """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
+
+    NAME is of letters of features, such as RG: the mean of their heads, as in the papers. Or it is your own, with
+    members. Without NAME: all of run.ensembles.
 
     Example: pipeline ensemble RGP
 
     Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
     """
+    if name is None:
+        options.refuse("members", "fusion", "weights", "text", "recipe", "seed",
+                       why="goes with the NAME of an ensemble")
+        for recipe, letters, text, seed in ensembles(settings.run).values():
+            _mean(layout, dataset or settings.run.dataset, letters, recipe, text, seed, keep_common)
+        return
     dataset = dataset or settings.run.dataset
-    if name in ENSEMBLES:
+    if features := of_ensemble(name):
         if members or weights or fusion != "mean":
-            raise InputError(f"{name} is the papers' mean over {', '.join(ENSEMBLES[name])}; give an ensemble with "
-                             "members, weights or a fusion of its own another name, and its members with --member")
-        members = tuple(system(recipe, feature, text, seed) for feature in ENSEMBLES[name])
-        path = layout.similarity(dataset, system(recipe, name, text, seed))
+            raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
+                             "weights or a fusion of its own another name, and its members with --member")
+        _mean(layout, dataset, name, recipe, text, seed, keep_common)
     else:
         path = _own(layout, dataset, name, members)
-    stores = [SimilarityStore.open(_find(layout, dataset, member)).check() for member in members]
+        _fuse(path, name, [_find(layout, dataset, member) for member in members], fusion, weights, keep_common)
+
+
+def _mean(layout: Layout, dataset: str, name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
+    """Fuse the heads of a recipe on the features that the name's letters mean."""
+    members = [layout.similarity(dataset, system(recipe, feature, text, seed)) for feature in of_ensemble(name)]
+    _fuse(layout.similarity(dataset, system(recipe, name, text, seed)), name, members, "mean", (), keep_common)
+
+
+def _fuse(path: Path, name: str, members: Sequence[Path], fusion: str, weights: tuple[float, ...],
+          keep_common: bool) -> None:
+    """Write an ensemble, unless it is there and its members are as they were."""
+    stores = [SimilarityStore.open(member).check() for member in members]
     shares = retrieval.shares(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores],
                    "seals": [store.seal for store in stores]}}
+    request = {"made_from": made_from, "keep_common": keep_common, "code": code.of(CODE, ROOMS)}
+    if asked.is_done(path, request):
+        click.echo(f"{path}: nothing to do")
+        return
     for store in stores[1:]:
         require_one_owner(stores[0].path.stem, _owners(stores[0]), store.path.stem, _owners(store))
     parts, left_out = _parts(stores, keep_common)
     with Progress(path.stem, "image", len(parts[0].image_ids)) as bar:
         _save(path, parts, stores[0], fusion, shares, made_from | left_out, bar)
+    asked.write(path, request, asked.files(path))
     said = f", {len(left_out['left_out'])} images left out" if left_out else ""
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
 
@@ -78,9 +109,9 @@ def _own(layout: Layout, dataset: str, name: str, members: tuple[str, ...]) -> P
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
         raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
     if len(members) < 2:
-        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; the papers' "
-                         f"are {', '.join(ENSEMBLES)}")
-    options.refuse("text", "recipe", "seed", why="goes with R, RG and RGP; your own ensemble names its members")
+        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
+                         f"features is named by their letters, of {''.join(LETTERS)} in this order")
+    options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
     path = layout.similarity(dataset, name)
     if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
@@ -133,7 +164,7 @@ def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
     """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
     every = [store.made_from for store in stores]
     for store in stores[1:]:
-        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if name in ENSEMBLES else ())):
+        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
                                  f"{every[0][key]!r}; score both anew")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import InputError
-from pipeline.features import ENSEMBLES
 from stages import measuring, options
-from stages.layout import Layout, ablations, system
+from stages.layout import Layout, systems
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     options.refuse_shipped()
     measured_run = _measure_run(layout, settings, ties, extended)
     write_text(layout.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
+    _write_headline(layout.headline, results.headline(measured_run))
     if output == "json":
         click.echo(layout.metrics.read_text(encoding="utf-8"))
     else:
@@ -93,6 +94,13 @@ def _manifest_of(layout: Layout, pool: Pool, columns: Columns) -> Path | None:
     """The manifest that has the captions' text, where one is known."""
     dataset = pool.made_from.get("dataset")
     return columns.manifest or (layout.manifest(dataset) if dataset else None)
+
+
+def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None:
+    """A file for each system, which `dvc metrics show` makes a row of."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, numbers in headline.items():
+        write_text(folder / f"{name}.json", json.dumps(numbers, indent=1), durable=False)
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns, truth: Truth
@@ -135,14 +143,12 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
 
 
 def _systems(layout: Layout, run: Run) -> list[str]:
-    """The names of all heads and ensembles of the run's axes, and of its ablations as far as they are scored."""
-    visuals = [*run.features, *(name for name, features in ENSEMBLES.items() if set(features) <= set(run.features))]
-    names = [system(recipe, visual, text, seed) for recipe in run.recipes for text in run.texts for seed in run.seeds
-             for visual in visuals]
-    scored = {name: layout.similarity(run.dataset, name).exists() for name in ablations(run)}
-    if missing := [name for name in scored if not scored[name]]:
+    """The names of all heads and ensembles of the run, of its ablations as far as they are scored."""
+    missing = [name for name, (recipe, *_) in systems(run).items()
+               if recipe not in run.recipes and not layout.similarity(run.dataset, name).exists()]
+    if missing:
         click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
-    return list(dict.fromkeys([*names, *(name for name in scored if scored[name])]))
+    return [name for name in systems(run) if name not in missing]
 
 
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.features import ENSEMBLES, FEATURES
+from pipeline.features import FEATURES, of_ensemble
 from stages import options
-from stages.layout import Layout
+from stages.layout import Layout, heads
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[fi
     stores = {feature: layout.features(run.dataset, feature) for feature in FEATURES}
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
-    heads = read_heads(layout.head(run.dataset, ""), scored.names(settings, FEATURES), unreadable.append)
+    trained = read_heads(layout.head(run.dataset, ""), heads(run), unreadable.append)
     title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset).title)
-    return figures.FigureInputs(title, heads, items, timed, _gallery(layout, settings, images),
+    return figures.FigureInputs(title, trained, items, timed, _gallery(layout, settings, images),
                             list(product(run.recipes, run.texts, run.seeds))), unreadable
 
 
@@ -90,5 +90,5 @@ def _gallery(layout: Layout, settings: Settings, images: Path | None) -> Gallery
         return f"a scored system of the run ({scored.told(settings)}): run `pipeline score` and `pipeline ensemble`"
     if not (folder := scored.photographs(layout, settings, images)).is_dir():
         return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
-    widest = next(visual for visual in (*reversed(ENSEMBLES), *FEATURES) if visual in there)
+    widest = max(there, key=lambda visual: len(of_ensemble(visual)))
     return scored.galleries(layout, settings, {widest: there[widest]}, images)[widest]

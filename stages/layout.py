@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pipeline.settings import Run
+
+System: TypeAlias = tuple[str, str, str, int]
+"""A head or an ensemble: recipe, feature or letters of features, text encoder, seed."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,20 @@ class Layout:
         return self.root / ".digests.json"
 
     @property
+    def plan(self) -> Path:
+        return self.root / "results" / "plan.json"
+
+    @property
     def metrics(self) -> Path:
         return self.root / "results" / "metrics.json"
+
+    @property
+    def headline(self) -> Path:
+        return self.root / "results" / "headline"
+
+    @property
+    def curves(self) -> Path:
+        return self.root / "results" / "curves"
 
     @property
     def throughput(self) -> Path:
@@ -62,7 +78,20 @@ def system(recipe: str, feature: str, text: str, seed: int) -> str:
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 
-def ablations(run: Run) -> list[str]:
-    """The names of the heads that are trained besides the run's axes."""
-    alone = run.ablations
-    return [system(recipe, alone.feature, alone.text, seed) for recipe in alone.recipes for seed in run.seeds]
+def systems(run: Run) -> dict[str, System]:
+    """The run's heads and ensembles by name, ablations last. Ensembles of features that it leaves out are not there."""
+    visuals = [*run.features, *(name for name in run.ensembles if name not in run.left_out)]
+    axes = [(recipe, visual, text, seed)
+            for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
+    ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
+    return {system(*each): each for each in (*axes, *ablations)}
+
+
+def heads(run: Run) -> dict[str, System]:
+    """The run's heads by name."""
+    return {name: each for name, each in systems(run).items() if each[1] in run.features}
+
+
+def ensembles(run: Run) -> dict[str, System]:
+    """The run's ensembles by name."""
+    return {name: each for name, each in systems(run).items() if each[1] not in run.features}

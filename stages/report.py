@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.features import ENSEMBLES, FEATURES
+from pipeline.features import of_ensemble
 from stages import options
-from stages.layout import Layout, system
+from stages.layout import Layout, heads, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 def command(layout: Layout, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
 
-    One file that opens from disk, without network. What is not made yet is said in its place.
+    One file that opens from disk, without network. What is not made yet is said in its place. results/curves/ has the
+    run's curves, for `dvc plots show`.
 
     Example: pipeline report -S report.queries=200
     """
@@ -47,9 +49,20 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
         contents = _contents(layout, settings, images, unreadable.append, progress)
         text = page.render(contents)
     write_text(layout.report, text)
+    _keep_curves(layout, settings)
     click.echo(f"{layout.report}: {len(text.encode()) / 1e6:.1f} MB")
     for why in (*unreadable, *_not_shown(layout, settings, contents.explorer, images)):
         click.echo(f"left out: {why}")
+
+
+def _keep_curves(layout: Layout, settings: Settings) -> None:
+    """The run's curves as files, which `dvc plots show` draws: RSUM on val by epoch, negatives by step."""
+    shutil.rmtree(layout.curves, ignore_errors=True)
+    for kind, file in (("rsum", "history.csv"), ("negatives", "steps.csv")):
+        (layout.curves / kind).mkdir(parents=True)
+        for name in heads(settings.run):
+            if (written := layout.head(settings.run.dataset, name) / file).exists():
+                shutil.copyfile(written, layout.curves / kind / f"{name}.csv")
 
 
 def _not_shown(layout: Layout, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:
@@ -68,29 +81,30 @@ def _contents(layout: Layout, settings: Settings, images: Path | None, unreadabl
     dataset = settings.run.dataset
     card = manifest.dataset(dataset)
     metrics = read_json(layout.metrics, "evaluate") if layout.metrics.exists() else {}
-    ours = set(scored.names(settings, FEATURES))
-    heads = read_heads(layout.head(dataset, ""), ours, unreadable)
-    features = {feature: path for feature in FEATURES if (path := layout.features(dataset, feature)).exists()}
+    ours = heads(settings.run)
+    trained = read_heads(layout.head(dataset, ""), ours, unreadable)
+    features = {feature: path for feature in settings.run.features
+                if (path := layout.features(dataset, feature)).exists()}
     found = scored.stores(layout, settings, metrics)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
-        curves=charts.curves(sorted((head for head in heads if head.name in ours),
+        curves=charts.curves(sorted((head for head in trained if head.name in ours),
                                     key=lambda head: head.recipe not in settings.run.recipes)),
-        further_curves=charts.curves([head for head in heads if head.name not in ours]),
+        further_curves=charts.curves([head for head in trained if head.name not in ours]),
         effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
         explorer=_explorer(layout, settings, found, images, progress), run=scored.told(settings),
         failures=stores.failures(features), stores=list(features),
         provenance=_provenance(layout, settings, card, features, metrics, {
-            head.name: head.description for head in heads if head.name in ours}))
+            head.name: head.description for head in trained if head.name in ours}))
 
 
 def _ensembles(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, dict[str, Path]]:
     """The run's ensembles whose members are all scored, each of its first seed: name -> feature -> similarity store."""
     run, whole = settings.run, {}
-    for recipe, text, (name, features) in product(run.recipes, run.texts, ENSEMBLES.items()):
+    for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
-            members_ = {feature: system(recipe, feature, text, seed) for feature in features}
+            members_ = {feature: system(recipe, feature, text, seed) for feature in of_ensemble(name)}
             if set(members_.values()) <= found.keys():
                 title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
                 whole[title] = {part: found[of].path for part, of in members_.items()}
@@ -107,22 +121,22 @@ def _explorer(layout: Layout, settings: Settings, found: Mapping[str, Similarity
               progress: Callable[[str], object]) -> dict[str, Any]:
     """Ensembles, or single heads where there are none, of the run's first recipe, text encoder and seed with any."""
     there = scored.first(settings, found)
-    shown = {visual: store for visual, store in there.items() if visual in ENSEMBLES} or there
+    shown = {visual: store for visual, store in there.items() if visual in settings.run.ensembles} or there
     return explorer.gather(scored.galleries(layout, settings, shown, images), settings.report,
                            progress) if shown else {}
 
 
 def _provenance(layout: Layout, settings: Settings, card: manifest.Dataset, features: dict[str, Path],
-                metrics: dict[str, Any], heads: dict[str, Any]) -> dict[str, Any]:
+                metrics: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
     run = settings.run
     table = layout.manifest(run.dataset)
     data = card.model_dump() | ({"manifest digest": Manifest.load(table).digest} if table.exists() else {})
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
         "features": {name: settings.engine_of(run.dataset, name).model_dump() for name in run.features},
-        "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations.recipes)
+        "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations)
                     if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}
     return {"Data": data, "Settings of the run": used,
             **{f"Features: {name}": stores.made_from(path) for name, path in features.items()},
-            **{f"Head: {name}": description for name, description in heads.items()},
+            **{f"Head: {name}": description for name, description in described.items()},
             **{f"System: {name}": entry["made_from"] for name, entry in metrics.items()}}

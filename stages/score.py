@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from stages import options
-from stages.layout import Layout, system
+from stages.layout import Layout, heads, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; needed without --head.")
+              help="Which visual feature; without it and --head, all heads of the run.")
 @options.dataset
 @options.text
 @options.recipes
@@ -42,6 +41,8 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
             device: str | None) -> None:
     """Write heads' similarity matrices, embeddings and ids for the split score.split.
 
+    Example: pipeline score
+
     Example: pipeline score --feature region
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
@@ -54,7 +55,8 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
         folders = [layout.head(dataset, system(recipe, feature, text, seed))
                    for recipe in recipes for seed in seeds]
     else:
-        raise InputError("score needs --feature, or --head with a head's folder")
+        options.refuse("text", "recipes", "seeds", why="goes with --feature; all heads of the run are scored")
+        folders = [layout.head(dataset, name) for name in heads(settings.run)]
     if not any("finetuned" in training.read_description(one) for one in folders):
         options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
                                     "features")

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.features import ENSEMBLES, FEATURES
 from pipeline.manifest import Manifest
 from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from stages.layout import Layout, ablations, system
-
-
-def names(settings: Settings, visual: Iterable[str]) -> list[str]:
-    """The run's systems of these features and ensembles, and the heads of its ablations."""
-    run = settings.run
-    return [*(system(recipe, each, text, seed) for recipe, text, seed, each in product(
-        run.recipes, run.texts, run.seeds, visual)), *ablations(run)]
+from stages.layout import Layout, system, systems
 
 
 def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
@@ -31,7 +23,7 @@ def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> di
     metrics: the parsed results/metrics.json. Raises InputError where scores, heads and metrics are of different states.
     """
     dataset = settings.run.dataset
-    found = {name: SimilarityStore.open(path) for name in names(settings, (*FEATURES, *ENSEMBLES))
+    found = {name: SimilarityStore.open(path) for name in systems(settings.run)
              if (path := layout.similarity(dataset, name)).exists()}
     if found:
         record.refuse_stale(found, lambda head: layout.head(dataset, head))
@@ -45,7 +37,7 @@ def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str,
     """By ensemble or feature, ensembles first: the run's first recipe, text encoder and seed with any; {} for none."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
-        every = {visual: system(recipe, visual, text, seed) for visual in (*ENSEMBLES, *FEATURES)}
+        every = {visual: system(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
         if there := {visual: found[name] for visual, name in every.items() if name in found}:
             return there
     return {}

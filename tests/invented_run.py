@@ -18,7 +18,7 @@ from pipeline.manifest import Manifest
 from pipeline.retrieval import Member, fuse
 from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.store.layout import Layout, create
+from pipeline.store.layout import StoreLayout, create
 
 CAPTIONS = [
     "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",
@@ -89,6 +89,6 @@ def _features(root: Path, manifest: Manifest, feature: str) -> None:
     path = root / "features" / "sample" / f"{feature}.zarr"
     path.parent.mkdir(parents=True, exist_ok=True)
     ids = manifest.images["image_id"].to_numpy()
-    create(path, Layout(len(ids), 9, 4, 2), {"recipe": "butd", "images": manifest.images_digest}, ids)
+    create(path, StoreLayout(len(ids), 9, 4, 2), {"recipe": "butd", "images": manifest.images_digest}, ids)
     failed = '4,"</script>.png","not an image <b>or</b> of an unknown format"\n' if feature == "grid" else ""
     (path / "failures.csv").write_text("row,file,reason\n" + failed, encoding="utf-8")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline.extraction.estimate import Estimate, estimate
     from pipeline.extraction.extract import Executor, ExtractionOutcome, InProcess, extract
     from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task
-    from pipeline.extraction.request import ExtractionRequest
+    from pipeline.extraction.request import ExtractionRequest, made_by
 
 __all__ = [
     "EngineSpec",
@@ -34,6 +34,7 @@ __all__ = [
     "cluster",
     "estimate",
     "extract",
+    "made_by",
 ]
 
 lazy.offer(__name__)

@@ -15,6 +15,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 from pipeline.files.atomic import write_text
+from pipeline.files.digest import digest, sha256
 
 PACKAGE = Path(__file__).parents[1]
 FILE = "code.json"
@@ -26,7 +27,7 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
     """Digest modules and all that they import from these packages, directly or not.
 
     Of a package's `__init__` only functions and classes count. The rest lists what the package offers, where another
-    entry changes no result.
+    entry changes no result. Files beside it that are no Python, such as a page's style, count too.
 
     Args:
         roots: Modules, such as "pipeline.training.loop". If one belongs to another project, imports from that project's
@@ -46,6 +47,23 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
             found[module] = digest
             waiting += () if module in rooms else imports  # a room offers more than what was asked for
     return {module: digest for module, digest in sorted(found.items()) if digest}
+
+
+def data(package: str) -> str:
+    """Digest the files of a package that are no Python, in its folder and below.
+
+    Args:
+        package: Such as "manifests".
+
+    Returns:
+        SHA-256 of their names and contents.
+    """
+    folder = PACKAGE.parent.joinpath(*package.split("."))
+    return digest([[file.relative_to(folder).as_posix(), sha256(file)] for file in _data(folder.rglob("*"))])
+
+
+def _data(paths: Iterable[Path]) -> list[Path]:
+    return sorted(path for path in paths if path.is_file() and path.suffix not in (".py", ".pyc"))
 
 
 def changed(folder: Path, now: Digests) -> list[str]:
@@ -96,14 +114,16 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     tree, package = ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py"
     imports = tuple(_imports(tree, module if package else module.rpartition(".")[0]))
+    more = ""
     if package and module.partition(".")[0] == PACKAGE.name:
         tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-        if not tree.body:
+        more = "".join(sha256(each) for each in _data(file.parent.iterdir()))
+        if not tree.body and not more:
             return "", imports
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [each for each in node.body if not _is_text(each)]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+    return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16], imports
 
 
 def _file(module: str) -> Path | None:

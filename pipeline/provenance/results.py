@@ -42,6 +42,20 @@ def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: numbers for name, numbers in found.items() if name not in BESIDE}
 
 
+def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The numbers that a reader looks at first.
+
+    Args:
+        found: The content of results/metrics.json.
+
+    Returns:
+        System -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent. A protocol other than `all` ends the system's name.
+    """
+    return {name if protocol == "all" else f"{name}-{protocol}": {"RSUM": numbers["rsum"]} | {
+        f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)}
+        for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
+
+
 def digest_of(found: Mapping[str, Any]) -> str:
     """Compute the digest that an entry must have.
 

@@ -7,7 +7,6 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.settings.loading import load
     from pipeline.settings.schema import (
-        Ablations,
         Compute,
         Count,
         EngineSettings,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Ablations",
     "Compute",
     "Count",
     "EngineSettings",

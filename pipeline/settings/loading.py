@@ -67,10 +67,6 @@ def _fault(settings: Settings) -> str | None:
     for dataset, preset in settings.presets.items():
         if preset not in settings.features:
             return f"presets.{dataset}: {unknown('preset', preset, settings.features)}"
-    run, ablations = settings.run, settings.run.ablations
-    if ablations.recipes and ablations.feature not in run.features:
-        return (f"run.ablations.feature: {ablations.feature} is not among run.features, {', '.join(run.features)}; "
-                "name one of them, or give run.ablations.recipes as []")
     return None
 
 

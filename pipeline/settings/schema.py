@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from pipeline.errors import InputError, unknown
-from pipeline.features import FEATURES
+from pipeline.features import FEATURES, of_ensemble
 
 if TYPE_CHECKING:
     Feature = str
@@ -45,23 +45,34 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Ablations(Section):
-    """Recipes that are trained on one feature with one text encoder only."""
-
-    feature: Feature
-    text: Text
-    recipes: list[Name]
-
-
 class Run(Section):
-    """What `dvc repro` runs: every recipe on every feature with every text encoder and seed."""
+    """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
+
+    ablations: Recipes that are trained on the first feature with the first text encoder only.
+    """
 
     dataset: Name
     features: Annotated[list[Feature], Field(min_length=1)]
+    ensembles: list[str]
     texts: Annotated[list[Text], Field(min_length=1)]
     recipes: Annotated[list[Name], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
-    ablations: Ablations
+    ablations: list[Name]
+
+    @field_validator("ensembles")
+    @classmethod
+    def _are_of_features(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if not of_ensemble(name):
+                known = ", ".join(f"{feature.letter} ({name})" for name, feature in FEATURES.items())
+                raise ValueError(f"{name!r} is no ensemble; expected letters of {known}, in this order")
+        return names
+
+    @property
+    def left_out(self) -> dict[str, list[str]]:
+        """The ensembles that cannot be made, each with its features that the run leaves out."""
+        lacking = {name: [each for each in of_ensemble(name) if each not in self.features] for name in self.ensembles}
+        return {name: features for name, features in lacking.items() if features}
 
 
 class Sample(Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.retrieval import as_similarity
+from stages.layout import heads
 
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
@@ -139,9 +139,7 @@ def test_kmax_grid_places_heads_by_their_settings(tmp_path: Path) -> None:
 
 def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: Path) -> None:
     shipped = settings.load(Path(__file__).parents[2] / "params.yaml")
-    run, alone = shipped.run, shipped.run.ablations
-    trained = [*product(run.recipes, run.features), *product(alone.recipes, [alone.feature])]
-    for name, feature in trained:
+    for name, feature, *_ in heads(shipped.run).values():
         recipe = shipped.recipe(name).model_dump()
         place = head(tmp_path, f"{name}-{feature}", [1, 2], recipe=name, feature=feature, objective=recipe["objective"],
                      image=recipe["image_pooling"], text=recipe["text_pooling"])

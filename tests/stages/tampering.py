@@ -112,7 +112,8 @@ CHECKED: dict[str, tuple[Change, ...]] = {
 # What a trace does not look at: what was there before the manifest, what is made from results, locks.
 NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock",
                "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
-               "results/report.html", "results/throughput.json", "results/synthetic.json")
+               "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
+               "results/synthetic.json", "results/plan.json")
 
 
 def files(root: Path, pattern: str) -> list[Path]:

@@ -70,7 +70,7 @@ def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, re
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
     scores = Path("similarities", "sample")
     shutil.copytree(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
-    code, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations.recipes=[vse_infty, vse_pp]", "--json")
+    code, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json")
     results = json.loads(out)
     assert (code, list(results)[4:]) == (0, ["vse_pp-region-bigru-s0"])
     assert results["vse_pp-region-bigru-s0"] == results["vse2ad-grid-bigru-s0"]

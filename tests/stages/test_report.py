@@ -149,7 +149,7 @@ def test_curves_are_those_of_the_histories(run: Any) -> None:
 def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(run: Any, tmp_path: Path) -> None:
     for name in ("vse2ad-noadopt", "vse_pp"):
         head(tmp_path / "heads" / "sample", f"{name}-region-bigru-s0", [1, 2], recipe=name)
-    _, tree, _ = run("-S", "run.ablations.recipes=[vse2ad-noadopt]")
+    _, tree, _ = run("-S", "run.ablations=[vse2ad-noadopt]")
     found = tree.findall(".//h:section[@id='curves']//h:figcaption", NAMESPACE)
     assert [caption.text for caption in found] == ["VSE+2AD, BiGRU", "vse2ad-noadopt, BiGRU", "VSE++, BiGRU"]
 

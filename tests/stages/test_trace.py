@@ -23,7 +23,7 @@ HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
 SCORES, FUSED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE))
 METRICS = Path("results/metrics.json")
 RESULT = (METRICS, ENSEMBLE)
-RUN = ("-S", "run.features=[region]", "-S", "run.ablations.recipes=[]")
+RUN = ("-S", "run.features=[region]", "-S", "run.ablations=[]")
 
 
 @pytest.fixture(scope="session")

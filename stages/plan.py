@@ -1,0 +1,94 @@
+"""Write what each step of the run depends on besides files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stages.layout import Layout, heads, systems
+from stages.options import with_settings
+
+if TYPE_CHECKING:
+
+    from pipeline import extraction, manifest, training
+    from pipeline.files import code
+    from pipeline.files.atomic import write_text
+    from pipeline.files.digest import digest
+    from pipeline.heads.pooling import POOLINGS
+    from pipeline.settings import Settings
+
+ROOMS = ("pipeline", "stages")
+
+
+@click.command
+@with_settings
+def command(layout: Layout, settings: Settings) -> None:
+    """Write results/plan.json: for each step of the run its settings, and a digest of the code that it runs.
+
+    Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
+    of dvc.yaml depend on these values, so a changed recipe reruns its own heads alone.
+
+    Example: pipeline plan
+    """
+    for name, lacking in settings.run.left_out.items():
+        click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
+    plan = _plan(settings)
+    write_text(layout.plan, json.dumps(plan, indent=1, ensure_ascii=False))
+    click.echo(f"{layout.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
+               f"{len(plan['score']['systems']) - len(plan['train'])} ensembles")
+
+
+def _plan(settings: Settings) -> dict[str, Any]:
+    """Step -> what it depends on; of extraction by feature, of training by head."""
+    run, card = settings.run, manifest.dataset(settings.run.dataset)
+    made = {"systems": list(systems(run))}
+    shown = made | { "published": code.data("manifests")}
+    return {
+        "sample": settings.sample.model_dump() | _code("sample"),
+        "manifest": card.model_dump() | _code("manifest"),
+        "extract": {feature: _extract(settings, feature) for feature in run.features},
+        "train": {name: _train(settings, recipe, text) for name, (recipe, _, text, _) in heads(run).items()},
+        "score": settings.score.model_dump() | made | _code("score", "ensemble"),
+        "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
+        | _code("evaluate"),
+        "throughput": _throughput(settings),
+        "tables": {"tables": settings.tables, **shown} | _code("tables"),
+        "figures": {"figures": settings.figures, **shown} | _code("figures"),
+        "report": {"report": settings.report.model_dump(), **shown} | _code("report"),
+    }
+
+
+def _code(*commands: str, modules: tuple[str, ...] = ()) -> dict[str, str]:
+    """A digest of the code that commands reach; modules: which are imported by a name in a table."""
+    return {"code": _short(code.of([*(f"stages.{name}" for name in commands), *modules], ROOMS))}
+
+
+def _short(made_by: dict[str, str]) -> str:
+    return digest(made_by)[:16]
+
+
+def _extract(settings: Settings, feature: str) -> dict[str, Any]:
+    """What a store of features depends on; not where it is computed, nor by how many."""
+    engine, kept = settings.engine_of(settings.run.dataset, feature), settings.extract
+    return engine.model_dump() | kept.model_dump(exclude={"workers", "batch_size", "on_error"}) | {
+        "products": settings.compute.products, "code": _short(extraction.made_by(engine.engine))}
+
+
+def _train(settings: Settings, name: str, text: str) -> dict[str, Any]:
+    """What a head depends on; not where it is trained."""
+    recipe = settings.recipe(name)
+    how = settings.training_of(settings.run.dataset).model_dump(exclude={"device", "pieces", "processes"})
+    return {"recipe": recipe.model_dump(), "training": how, "code": _short(training.made_by(text, recipe))}
+
+
+def _throughput(settings: Settings) -> dict[str, Any]:
+    """What is timed: the poolings of all recipes, which has no part in how they are trained."""
+    sides = {name: recipe.model_dump(include={"image_pooling", "text_pooling"})
+             for name, recipe in settings.recipes.items()}
+    poolings = sorted({POOLINGS.module(side["name"]) for both in sides.values() for side in both.values()})
+    how = settings.training_of(settings.run.dataset)
+    return settings.throughput.model_dump() | {"poolings": sides, "dimension": how.dimension,
+                                               "word_dimension": how.word_dimension} | _code(
+        "throughput", modules=tuple(poolings))
