@@ -1,9 +1,10 @@
-"""Files that appear complete or not at all: written beside their final path, then renamed."""
+"""Files and folders that appear complete or not at all: written beside their final path, then renamed."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,34 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
             raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
         raise
+
+
+@contextmanager
+def creating(folder: Path) -> Iterator[Path]:
+    """Write a folder that replaces `folder` when the block ends without an error.
+
+    If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
+    killed process left is removed by the next one.
+
+    Args:
+        folder: The folder to write; missing parents are created.
+
+    Yields:
+        The path to write to, FOLDER.creating: an empty folder.
+    """
+    making, leaving = (folder.with_name(folder.name + ending) for ending in (".creating", ".removing"))
+    for rest in (making, leaving):
+        shutil.rmtree(rest, ignore_errors=True)
+    making.mkdir(parents=True)
+    try:
+        yield making
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.rename(leaving)  # at once, where deleting takes a while
+    making.rename(folder)
+    shutil.rmtree(leaving, ignore_errors=True)
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:

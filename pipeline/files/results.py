@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import creating
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
@@ -47,15 +48,11 @@ def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
     Yields:
         A copy of the folder without these files, to be filled.
     """
-    making = folder.with_name(f"{folder.name}.creating")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
-    for file in folder.glob("*"):
-        if file.is_file() and file.stem not in names:
-            shutil.copy2(file, making)
-    yield making
-    shutil.rmtree(folder, ignore_errors=True)
-    making.rename(folder)
+    with creating(folder) as making:
+        for file in folder.glob("*"):
+            if file.is_file() and file.stem not in names:
+                shutil.copy2(file, making)
+        yield making
 
 
 def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:

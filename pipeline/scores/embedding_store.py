@@ -13,7 +13,6 @@ A head's similarity store holds the same arrays beside its matrix, and can be re
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 
 from pipeline.compute import machine
 from pipeline.errors import InputError
+from pipeline.files.atomic import creating
 from pipeline.retrieval.blocks import Ids
 from pipeline.scores import contents, ids
 
@@ -143,22 +143,18 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
 
     if path.exists() and not (path / "image_embeddings").is_dir():
         raise InputError(f"{path}: is there and holds no embeddings; move it, or write elsewhere")
-    making = path.with_name(path.name + ".creating")
-    shutil.rmtree(making, ignore_errors=True)
-    making.parent.mkdir(parents=True, exist_ok=True)
-    group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
-    for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):
-        array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
-                                   filters=None, config={"write_empty_chunks": True})
-        array[:] = values
-    maps = [_map(group, making, name, (length, dimension))
-            for name, length in (("image_embeddings", len(image_ids)), ("caption_embeddings", len(caption_ids)))]
-    yield maps[0], maps[1]
-    for each in maps:
-        each.flush()
-    group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
-    shutil.rmtree(path, ignore_errors=True)
-    making.rename(path)
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
+        for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):
+            array = group.create_array(name, shape=values.shape, dtype="int64", chunks=values.shape, compressors=None,
+                                       filters=None, config={"write_empty_chunks": True})
+            array[:] = values
+        maps = [_map(group, making, name, (length, dimension))
+                for name, length in (("image_embeddings", len(image_ids)), ("caption_embeddings", len(caption_ids)))]
+        yield maps[0], maps[1]
+        for each in maps:
+            each.flush()
+        group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
 
 
 def _map(group: zarr.Group, folder: Path, name: str, shape: tuple[int, int]) -> np.memmap:

@@ -17,7 +17,6 @@ its members' matrices, and fuses them when it is read.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -28,6 +27,7 @@ import numpy as np
 
 from pipeline.compute import machine
 from pipeline.errors import InputError
+from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
 from pipeline.retrieval import FUSIONS, as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
@@ -201,25 +201,21 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
         raise InputError(f"{path}: is there and is no similarity store; move it, or write elsewhere")
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
-    making = path.with_name(path.name + ".creating")
-    shutil.rmtree(making, ignore_errors=True)
-    making.parent.mkdir(parents=True, exist_ok=True)
     attributes = {"made_with": machine.record()} | ({"fusion": dict(fusion)} if fusion else {})
-    group = zarr.create_group(making, zarr_format=3, attributes=attributes)
-    shape = (len(image_ids), len(caption_ids))
-    for number, source in enumerate(matrices):
-        if source.shape != shape:
-            raise InputError(f"{path}: a matrix of {source.shape} for {shape[0]} image and {shape[1]} caption ids")
-        _write(group, f"similarity_{number}" if number else "similarity", source,
-               lambda rows, before=number * shape[0]: progress(before + rows))  # type: ignore[misc]
-    named = {"image_ids": image_ids, "caption_ids": caption_ids, "caption_image": caption_image, **embeddings}
-    for name, values in named.items():
-        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
-                                   compressors=None, filters=None, config={"write_empty_chunks": True})
-        array[:] = values
-    group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
-    shutil.rmtree(path, ignore_errors=True)
-    making.rename(path)
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes=attributes)
+        shape = (len(image_ids), len(caption_ids))
+        for number, source in enumerate(matrices):
+            if source.shape != shape:
+                raise InputError(f"{path}: a matrix of {source.shape} for {shape[0]} image and {shape[1]} caption ids")
+            _write(group, f"similarity_{number}" if number else "similarity", source,
+                   lambda rows, before=number * shape[0]: progress(before + rows))  # type: ignore[misc]
+        named = {"image_ids": image_ids, "caption_ids": caption_ids, "caption_image": caption_image, **embeddings}
+        for name, values in named.items():
+            array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
+                                       compressors=None, filters=None, config={"write_empty_chunks": True})
+            array[:] = values
+        group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
 
 
 def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress) -> None:

@@ -31,6 +31,7 @@ import numpy as np
 
 from pipeline.compute import machine
 from pipeline.errors import InputError
+from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
 
 FORMAT = 2
@@ -124,25 +125,24 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
     if image_ids.shape != (layout.images,):
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
-    making = path.with_name(path.name + ".creating")
-    group = zarr.create_group(making, zarr_format=3, overwrite=True, attributes={
-        "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
-        "fingerprint_digest": digest([dict(fingerprint), asdict(layout)]),
-        "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions() | machine.record()})
-    for name, (shape, dtype) in layout.arrays().items():
-        whole = (layout.shard_images, *shape)
-        by_item = name not in PLAIN
-        group.create_array(
-            name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
-            shards=whole if by_item else None, filters=None, fill_value=_unused_value(dtype),
-            compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
-            config={"write_empty_chunks": True})
-    ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
-                             compressors=None, filters=None)
-    ids[:] = image_ids
-    (making / "ledger").mkdir()
-    group.attrs["arrays_digest"] = arrays_digest(making, layout)
-    making.rename(path)
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes={
+            "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
+            "fingerprint_digest": digest([dict(fingerprint), asdict(layout)]),
+            "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions() | machine.record()})
+        for name, (shape, dtype) in layout.arrays().items():
+            whole = (layout.shard_images, *shape)
+            by_item = name not in PLAIN
+            group.create_array(
+                name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
+                shards=whole if by_item else None, filters=None, fill_value=_unused_value(dtype),
+                compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+                config={"write_empty_chunks": True})
+        ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
+                                 compressors=None, filters=None)
+        ids[:] = image_ids
+        (making / "ledger").mkdir()
+        group.attrs["arrays_digest"] = arrays_digest(making, layout)
 
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:

@@ -168,8 +168,7 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ima
     """
     path = path.resolve()
     leaving = path.with_name(path.name + ".removing")
-    for rest in (path.with_name(path.name + ".creating"), leaving):
-        shutil.rmtree(rest, ignore_errors=True)
+    shutil.rmtree(leaving, ignore_errors=True)
     changed, pending = survey(path, layout, fingerprint, sizes, retry_failed)
     if changed and not _is_store(path):
         raise StoreError(f"{path}: is there and is not a feature store; it is left alone, choose another --out")

@@ -19,7 +19,7 @@ from pipeline import text as texts
 from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked, code
-from pipeline.files.atomic import write_text
+from pipeline.files.atomic import creating, write_text
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
@@ -201,12 +201,8 @@ class TrainingJob:
         if (self.folder / "head.json").exists() and self._holds(words):
             self._go_on()
             return
-        making = self.folder / "text.creating"
-        for old in (making, self.folder / "text"):
-            shutil.rmtree(old, ignore_errors=True)
-        making.mkdir(parents=True)
-        words.save(making)
-        making.rename(self.folder / "text")
+        with creating(self.folder / "text") as making:
+            words.save(making)
         if not (self.folder / "last.safetensors").exists():
             code.write(self.folder, self.code)
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self.content,

@@ -13,6 +13,7 @@ import torch
 from full_disk import no_file_larger_than
 
 from pipeline.files import atomic
+from pipeline.files.atomic import creating
 from pipeline.store import shard_file
 from pipeline.training import checkpoint
 
@@ -83,3 +84,38 @@ def test_the_bytes_are_on_disk_before_the_name_is(tmp_path: Path, monkeypatch: p
     done.clear()
     atomic.write_text(tmp_path / "file", "text", durable=False)
     assert done == ["rename to file"]
+
+
+def test_a_folder_appears_whole_and_replaces_the_earlier_one(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "store"
+    for text in ("first", "second"):
+        with creating(folder) as making:
+            assert list(making.iterdir()) == []
+            (making / text).write_text(text)
+            assert [file.name for file in folder.glob("*")] == ([] if text == "first" else ["first"])
+        assert [file.name for file in folder.iterdir()] == [text]
+    assert [entry.name for entry in folder.parent.iterdir()] == ["store"]
+
+
+def test_a_folder_stays_where_its_successor_fails(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with creating(folder) as making:
+        (making / "kept").touch()
+
+    def fail() -> None:
+        with creating(folder) as making:
+            (making / "half").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert [entry.relative_to(tmp_path).as_posix() for entry in sorted(tmp_path.rglob("*"))] == ["store", "store/kept"]
+
+
+def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path: Path) -> None:
+    for left in ("store.creating", "store.removing"):
+        (tmp_path / left).mkdir()
+        (tmp_path / left / "old").touch()
+    with creating(tmp_path / "store") as making:
+        (making / "new").touch()
+    assert sorted(entry.relative_to(tmp_path).as_posix() for entry in tmp_path.rglob("*")) == ["store", "store/new"]
