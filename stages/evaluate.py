@@ -134,7 +134,8 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
     for name, store in stores.items():
         store.check()
-        protocols = manifest.dataset(run.dataset).protocols if store.made_from["split"] == "test" else ["all"]
+        benchmark = store.made_from["split"] == "test"
+        protocols = manifest.dataset(run.dataset, layout.root).protocols if benchmark else ["all"]
         pool = Pool.of_store(store)
         beyond = _extend(pool, extended, settings.evaluate)
         found[name] = results.entry(store.made_from, how, {

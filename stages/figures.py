@@ -77,7 +77,7 @@ def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[fi
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
     trained = read_heads(layout.head(run.dataset, ""), heads(run), unreadable.append)
-    title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset).title)
+    title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset, layout.root).title)
     return figures.FigureInputs(title, trained, items, timed, _gallery(layout, settings, images),
                             list(product(run.recipes, run.texts, run.seeds))), unreadable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,21 +10,63 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline import lazy
+from pipeline.errors import InputError
+from stages.options import called
 
 if TYPE_CHECKING:
-    from pipeline.project import new
+    from pipeline import manifest
+    from pipeline.project import new, own_data
 
 
 @click.command
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path), default=Path())
-def command(folder: Path) -> None:
+@click.option("--images", type=click.Path(path_type=Path), help="Your own photographs: their folder.")
+@click.option("--captions", type=click.Path(path_type=Path),
+              help="Their captions: a .csv with columns image,caption[,split], or what else `pipeline manifest` reads.")
+@click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
+@click.option("--name", metavar="NAME", callback=called, show_default="after DIR", help="What the data set is called.")
+def command(folder: Path, images: Path | None, captions: Path | None, form: str | None, name: str | None) -> None:
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
 
-    Example: pipeline init mine
+    With --images and --captions the settings are for your own photographs: features that can be extracted here, a head
+    and a training schedule by their number. The photographs stay where they are.
+
+    Example: pipeline init trial
+
+    Example: pipeline init holidays --images photos --captions captions.csv
     """
     lazy.load(globals())
-    written = new.write(folder)
-    click.echo(f"{folder}: " + ", ".join(file.relative_to(folder).as_posix() for file in written))
+    if images is None and captions is None:
+        if form or name:
+            raise InputError("--format and --name go with --images and --captions")
+        written = new.write(folder)
+    elif images is None or captions is None:
+        raise InputError("--images and --captions go together")
+    else:
+        written = _own(folder, images, captions, form, name or _after(folder))
+    click.echo(f"{folder}: {', '.join(written)}")
     click.echo(f"Next: {'' if folder == Path() else f'cd {folder} && '}dvc repro")
     if find_spec("dvc") is None:
         click.echo("DVC is not installed: pip install 'vse-pipeline[sample]' brings it", err=True)
+
+
+def _after(folder: Path) -> str:
+    """A data set's name after a folder's."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", folder.absolute().name).strip("_") or "own"
+
+
+def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str) -> list[str]:
+    """Write a project for a user's own photographs, and say what was chosen."""
+    if name in manifest.datasets(folder):
+        raise InputError(f"there is a data set {name!r} already; choose another --name")
+    data = own_data.choose(name, images, captions, form)
+    written = new.write(folder, *own_data.files(data, images, captions, form))
+    counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
+    click.echo(f"{name}: {len(data.table.images)} images ({counts}), {len(data.table.table)} captions"
+               + ("; the captions name no splits, so these were drawn" if data.drawn else ""))
+    for feature, why in data.left_out.items():
+        click.echo(f"{feature}: left out, {why}")
+    chosen = data.training
+    click.echo(f"{', '.join(data.features)}: d = {chosen['dimension']}, {chosen['epochs']} epochs of batches of "
+               f"{chosen['batch_size']}, learning rate x 0.1 from epoch {chosen['decay_epoch']} on")
+    return written

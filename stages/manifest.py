@@ -38,12 +38,16 @@ def command(layout: Layout, settings: Settings, name: str | None, images: Path |
     """
     if images and without_images:
         raise InputError("give --images or --without-images")
-    card = manifest.dataset(name or settings.run.dataset)
+    card = manifest.dataset(name or settings.run.dataset, layout.root)
     folder = None if without_images else images or layout.root / card.images
-    table = manifest.build(card.name, folder, annotations or layout.root / card.annotations, form)
+    table = manifest.build(card.name, folder, annotations or layout.root / card.annotations,
+                           form or card.format)
     path = out or layout.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
+    if lacking := [split for split in manifest.SPLITS if split not in splits]:
+        click.echo(f"note: no images in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
+                   "val, and its scores measured on test", err=True)
     click.echo(f"{card.title}: {len(table.images)} images ({counts}), {len(table.table)} captions, "
                f"digest {table.digest[:12]} in {path}")

@@ -34,15 +34,15 @@ def command(layout: Layout, settings: Settings) -> None:
     """
     for name, lacking in settings.run.left_out.items():
         click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
-    plan = _plan(settings)
+    plan = _plan(layout, settings)
     write_text(layout.plan, json.dumps(plan, indent=1, ensure_ascii=False))
     click.echo(f"{layout.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
                f"{len(plan['score']['systems']) - len(plan['train'])} ensembles")
 
 
-def _plan(settings: Settings) -> dict[str, Any]:
+def _plan(layout: Layout, settings: Settings) -> dict[str, Any]:
     """Step -> what it depends on; of extraction by feature, of training by head."""
-    run, card = settings.run, manifest.dataset(settings.run.dataset)
+    run, card = settings.run, manifest.dataset(settings.run.dataset, layout.root)
     made = {"systems": list(systems(run))}
     shown = made | { "published": code.data("manifests")}
     return {

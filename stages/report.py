@@ -79,7 +79,7 @@ def _contents(layout: Layout, settings: Settings, images: Path | None, unreadabl
               progress: Callable[[str], object]) -> page.Contents:
     """Everything on the page, as far as it is there."""
     dataset = settings.run.dataset
-    card = manifest.dataset(dataset)
+    card = manifest.dataset(dataset, layout.root)
     metrics = read_json(layout.metrics, "evaluate") if layout.metrics.exists() else {}
     ours = heads(settings.run)
     trained = read_heads(layout.head(dataset, ""), ours, unreadable)

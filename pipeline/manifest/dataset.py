@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,7 +14,11 @@ from pipeline.settings import first_fault
 
 
 class Dataset(BaseModel):
-    """One `manifests/NAME.yaml`. `images` and `annotations` are paths below the root."""
+    """One `manifests/NAME.yaml`.
+
+    `images` and `annotations` are paths below the root. `format` is that of the annotations, a key of
+    `pipeline.manifest.build.READERS`; None for the one that recognises them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -23,25 +29,48 @@ class Dataset(BaseModel):
     images: str
     annotations: str
     protocols: list[str]
+    format: str | None = None
 
 
-def names() -> list[str]:
-    """The data sets that have a card."""
-    cards = (entry.name for entry in resources.files("manifests").iterdir() if entry.name.endswith(".yaml"))
-    return sorted(card.removesuffix(".yaml") for card in cards if card != "weights.yaml")
+def names(root: Path = Path()) -> list[str]:
+    """List the data sets that have a card.
 
+    Args:
+        root: The project's folder. Its own cards are in `manifests/` there.
 
-def load(name: str) -> Dataset:
-    """The card of data set `name`; a name without a card is a user's own folder of images with a CSV.
-
-    Raises InputError where the card cannot be read.
+    Returns:
+        Their names, sorted: the project's own and the built-in ones.
     """
-    if name not in names():
+    return sorted(_cards(root))
+
+
+def load(name: str, root: Path = Path()) -> Dataset:
+    """Read a data set's card. A name without a card is a user's own folder of images with a CSV.
+
+    Args:
+        name: The data set's name.
+        root: The project's folder. A card of its own comes before a built-in one of the same name.
+
+    Returns:
+        The card.
+
+    Raises:
+        InputError: If the card cannot be read.
+    """
+    card = _cards(root).get(name)
+    if card is None:
         return Dataset(name=name, title=name, description="your own data", licence="yours", source="yours",
                        images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
-    text = (resources.files("manifests") / f"{name}.yaml").read_text(encoding="utf-8")
     try:
-        return Dataset.model_validate({"name": name, **yaml.safe_load(text)})
-    except (ValidationError, yaml.YAMLError) as error:
+        return Dataset.model_validate({"name": name, **yaml.safe_load(card.read_text(encoding="utf-8"))})
+    except (ValidationError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
         raise InputError(f"manifests/{name}.yaml: {fault}") from None
+
+
+def _cards(root: Path) -> dict[str, Traversable]:
+    """Name -> card."""
+    built_in = list(resources.files("manifests").iterdir())
+    own = list((root / "manifests").glob("*.yaml"))
+    return {file.name.removesuffix(".yaml"): file for file in [*built_in, *own]
+            if file.name.endswith(".yaml") and file.name != "weights.yaml"}

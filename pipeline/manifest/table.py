@@ -127,7 +127,7 @@ def _missing(path: Path) -> InputError:
     from pipeline.manifest.dataset import names  # and with it pydantic, which help texts do without
 
     name = path.stem
-    known = sorted({*names(), *(other.stem for other in path.parent.glob("*.parquet"))})
+    known = sorted({*names(path.parent.parent), *(other.stem for other in path.parent.glob("*.parquet"))})
     if name in known or (path.parent / name).is_dir():
         return InputError(f"{path}: no manifest there; make it with `pipeline manifest {name}`")
     return unknown("data set", name, known)

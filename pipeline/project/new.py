@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,34 +17,38 @@ DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
 WITHOUT_GIT = "    no_scm = true\n"
 
 
-def write(folder: Path, changed: Mapping[str, str] | None = None) -> list[Path]:
+def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping[str, Path] | None = None) -> list[str]:
     """Write settings, stages and DVC's own folder, so that `dvc repro` runs there.
 
     Args:
         folder: Where; it is made if it is not there.
-        changed: Files by name that are written otherwise than they are shipped.
+        changed: Files besides, or in place of those that are shipped: path below the folder -> text.
+        links: Path below the folder -> where it leads.
 
     Returns:
-        The files that were written. Ignore files and a `.dvc` that are there stay as they are.
+        The files and links that were written. Ignore files and a `.dvc` that are there stay as they are.
 
     Raises:
-        InputError: If the folder has settings or stages already, or is a file.
+        InputError: If one of the others is there already, or the folder is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
     shipped = {name: templates.path(name).read_text(encoding="utf-8") for name in templates.SHIPPED}
-    wanted = shipped | dict(changed or {})
-    if taken := [name for name in wanted if name not in KEPT and (folder / name).exists()]:
-        raise InputError(f"{folder}: has {' and '.join(taken)} already, which stay as they are; choose another folder, "
-                         "or move them away")
+    wanted, links = shipped | dict(changed or {}), links or {}
+    if taken := [name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)]:
+        raise InputError(f"{folder}: has {' and '.join(taken)} already, which nothing overwrites; choose another "
+                         "folder, or move them away")
     if not (folder / ".dvc").exists():
         config = DVC["config"] + ("" if _in_git(folder) else WITHOUT_GIT)
         wanted |= {".dvc/config": config, ".dvc/.gitignore": DVC[".gitignore"]}
-    written = [folder / name for name in wanted if not (folder / name).exists()]
-    for file in written:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, wanted[file.relative_to(folder).as_posix()])
-    return written
+    written = [name for name in wanted if not (folder / name).exists()]
+    for name in (*written, *links):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in written:
+        write_text(folder / name, wanted[name])
+    for name, target in links.items():
+        (folder / name).symlink_to(target.absolute())
+    return [*written, *links]
 
 
 def _in_git(folder: Path) -> bool:

@@ -67,7 +67,7 @@ def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
     again = Manifest.load(tmp_path / "deep" / "m.parquet")
     assert again.digest == table.digest
     assert (again.dataset, again.images_folder) == ("mine", folder)
-    with pytest.raises(InputError, match="no manifest there"):
+    with pytest.raises(InputError, match="unknown data set 'nothing'"):
         Manifest.load(tmp_path / "nothing.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(InputError, match="not a manifest"):

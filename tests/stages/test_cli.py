@@ -177,7 +177,7 @@ def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) ->
     code, out, _ = run("evaluate", "--similarity", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
     assert (code, json.loads(out)["rsum"]) == (0, 600)
     np.save(tmp_path / "t.npy", order.T)
-    assert "rows are images, columns captions" in bad(run, "evaluate", "--similarity", "t.npy", "--manifest",
+    assert "it is transposed" in bad(run, "evaluate", "--similarity", "t.npy", "--manifest",
                                                       "m.parquet", "--params", PARAMS)
 
 

@@ -1,0 +1,207 @@
+"""Settings for a user's own photographs: what to train, and for how long, by the number of images."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from pipeline import manifest
+from pipeline.errors import InputError
+from pipeline.extraction import needs
+from pipeline.features import of_ensemble
+from pipeline.files import weights
+from pipeline.manifest import SPLITS, Manifest
+from pipeline.project import templates
+from pipeline.settings import Settings, load
+
+SHARES = {"val": 0.1, "test": 0.1}
+"""Of the images, where the captions name no splits; the rest is for training."""
+FEWEST = {"train": 8, "val": 2, "test": 2}
+"""Images that a split must have at least."""
+STEPS = 700
+"""Training steps in all, about as many as Flickr8k has in three epochs of batches of 128."""
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A data set and what is chosen for it.
+
+    Attributes:
+        table: Its images and captions, with a split for each.
+        drawn: Whether the splits were drawn here.
+        features: What is extracted.
+        left_out: Feature -> why it is not extracted.
+        training: The settings' section for it.
+    """
+
+    table: Manifest
+    drawn: bool
+    features: list[str]
+    left_out: dict[str, str]
+    training: dict[str, Any]
+
+    @property
+    def images(self) -> dict[str, int]:
+        """Split -> number of images."""
+        counts = self.table.images["split"].value_counts()
+        return {split: int(counts.get(split, 0)) for split in SPLITS}
+
+
+def choose(name: str, images: Path, captions: Path, form: str | None = None) -> OwnData:
+    """Look at a user's images and captions, and choose settings.
+
+    Args:
+        name: What the data set is called.
+        images: The folder of images.
+        captions: The captions, in a format of `pipeline.manifest.build.READERS`.
+        form: That format's name; None for the one that recognises the captions.
+
+    Returns:
+        The data set with settings.
+
+    Raises:
+        InputError: If the data set cannot be read, has too few images in a split, or no feature can be extracted.
+    """
+    table = manifest.build(name, images, captions, form)
+    drawn = set(table.images["split"]) == {"test"}  # as readers say where there are no splits
+    if drawn:
+        table = _draw_splits(table)
+    counts = table.images["split"].value_counts()
+    if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
+        raise InputError(f"{captions}: training needs at least " + ", ".join(
+            f"{fewest} images in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
+            f"{counts.get(few[0], 0)}")
+    features, left_out = _features(load(templates.path("params.yaml")), name)
+    training = load(templates.path("params.yaml")).training_of(name).model_dump()
+    train = table.table[table.table["split"] == "train"]
+    return OwnData(table, drawn, features, left_out, training | scaled(int(counts["train"]), len(train)))
+
+
+def scaled(images: int, captions: int) -> dict[str, int]:
+    """Choose how large a head is and how long it trains.
+
+    Args:
+        images: In the split train.
+        captions: Of these.
+
+    Returns:
+        Keys of the settings' section `training`.
+    """
+    batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
+    epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
+    return {"dimension": 128 if images < 1000 else 256 if images < 20000 else 512, "batch_size": batch,
+            "epochs": epochs, "decay_epoch": max(1, 2 * epochs // 3), "minimum_count": 2 if captions < 10000 else 4}
+
+
+def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
+    """Write everything that a project of this data set has.
+
+    Args:
+        data: The data set.
+        images: The folder of images.
+        captions: The captions.
+        form: Their format; None for the one that recognises them.
+
+    Returns:
+        Path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that they
+        stay where they are and DVC sees when they change.
+    """
+    name = data.table.dataset
+    folder = f"data/{name}"
+    own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"
+    card = {"title": name, "description": "your own data", "licence": "yours",
+            "source": f"images {images.absolute()}, captions {captions.absolute()}", "images": f"{folder}/images",
+            "annotations": own_captions, "protocols": ["all"]} | ({"format": form} if form and not data.drawn else {})
+    texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
+             f"manifests/{name}.yaml": yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=118)}
+    links = {f"{folder}/images": images}
+    if data.drawn:
+        return texts | {own_captions: captions_file(data)}, links
+    return texts, links | {own_captions: captions}
+
+
+def settings_file(data: OwnData) -> str:
+    """Write the shipped settings with what was chosen, its comments kept.
+
+    Args:
+        data: The data set.
+
+    Returns:
+        The text of params.yaml.
+
+    Raises:
+        AssertionError: If the shipped settings have no place for one of them.
+    """
+    text = templates.path("params.yaml").read_text(encoding="utf-8")
+    shipped = load(templates.path("params.yaml")).run.ensembles
+    ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
+    chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
+    for key, value in chosen.items():
+        written = value if isinstance(value, str) else f"[{', '.join(value)}]"
+        text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
+        if not found:
+            raise AssertionError(f"params.yaml has no run.{key}")
+    lines = "".join(f"    {key}: {yaml.safe_dump(value).splitlines()[0]}\n" for key, value in data.training.items())
+    section = f"  {data.table.dataset}:  # chosen by `pipeline init`\n{lines}"
+    return re.sub(r"(?m)^training:.*\n", lambda found: found[0] + section, text, count=1)
+
+
+def stages_file() -> str:
+    """Write the shipped stages without the sample's: a project of one's own does not render it.
+
+    Returns:
+        The text of dvc.yaml.
+    """
+    text = templates.path("dvc.yaml").read_text(encoding="utf-8")
+    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?", "", text, count=1)
+
+
+def captions_file(data: OwnData) -> str:
+    """Write captions as CSV with the splits that were drawn.
+
+    Args:
+        data: The data set.
+
+    Returns:
+        The text of captions.csv.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("image", "caption", "split"))
+    writer.writerows(data.table.table[["file", "caption", "split"]].itertuples(index=False))
+    return out.getvalue()
+
+
+def _draw_splits(table: Manifest) -> Manifest:
+    """Draw splits over images, with a fixed seed."""
+    ids = table.images["image_id"].to_numpy()
+    order = np.random.default_rng(0).permutation(ids)
+    split_of, start = dict.fromkeys(ids.tolist(), "train"), 0
+    for split, share in SHARES.items():
+        count = max(FEWEST[split], round(share * len(ids)))
+        split_of |= dict.fromkeys(order[start:start + count].tolist(), split)
+        start += count
+    rows = table.table.assign(split=table.table["image_id"].map(split_of).astype("str"))
+    return replace(table, table=rows)
+
+
+def _features(settings: Settings, name: str) -> tuple[list[str], dict[str, str]]:
+    """The features that a trained network is here for, and why the others are left out."""
+    chosen, left_out = [], {}
+    for feature, engine in settings.features[settings.preset_of(name)].items():
+        if engine.options.get("weights") == weights.UNTRAINED:
+            left_out[feature] = "its network is untrained in the preset `light`"
+        elif lacking := needs.lacks(engine.engine, engine.options):
+            left_out[feature] = "; ".join(lacking)
+        else:
+            chosen.append(feature)
+    if not chosen:
+        raise InputError("no feature can be extracted here: " + "; ".join(dict.fromkeys(left_out.values())))
+    return chosen, left_out
