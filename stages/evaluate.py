@@ -16,12 +16,16 @@ from stages.layout import Layout, systems
 from stages.progress import Progress
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from pipeline import manifest
     from pipeline.files.atomic import write_text
+    from pipeline.judgements import qrels
     from pipeline.metrics import parse_all
     from pipeline.provenance import record, results
     from pipeline.retrieval import Protocol, Ties, summary
-    from pipeline.scores import judged, measured
+    from pipeline.retrieval.relevance import as_relevance
+    from pipeline.scores import judged, measured, per_query, runs
     from pipeline.scores.candidates import Columns, Pool
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.judged import Truth
@@ -45,18 +49,28 @@ if TYPE_CHECKING:
 @click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
+@measuring.files
+@click.option("--from-run", type=click.Path(path_type=Path), metavar="FILE",
+              help="Measure a run of any system, TREC's or ranx's; what is right says --manifest or --qrels.")
 @measuring.output
 @options.with_settings_or_shipped
 def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], columns: Columns, truth: Truth, rules: Protocol | None, ties: Ties,
-            extended: str | None, names: tuple[str, ...], output: str) -> None:
-    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix.
+            extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None, output: str
+            ) -> None:
+    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
     Every recall and RSUM has a 95 % interval, for other images with their captions.
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
     settings = _with_metrics(settings, names)
+    if from_run:
+        options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "run", "top",
+                       "save_qrels", "per_query", why="goes without --from-run, which is measured as it is listed")
+        numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
+        click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
+        return
     if embeddings or distractors:
         options.choose_products(settings)
     if distractors:
@@ -65,14 +79,16 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
         pool = judged.judge(pool, truth, _manifest_of(layout, pool, columns))
-        numbers = _measure(pool, rules or "all", ties, settings.evaluate) | _extend(pool, extended, settings.evaluate)
-        numbers |= judged.told(pool, truth)
+        numbers, table = _measure(pool, rules or "all", ties, settings.evaluate, files)
+        numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
+        _write_files(pool, files, [table], settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
-    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "qrels", "same_text",
+    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "qrels", "same_text", "run", "top",
+                   "save_qrels",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
-    measured_run = _measure_run(layout, settings, ties, extended)
+    measured_run = _measure_run(layout, settings, ties, extended, files)
     write_text(layout.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
     _write_headline(layout.headline, results.headline(measured_run))
     if output == "json":
@@ -80,6 +96,21 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     else:
         click.echo(_written([(name, numbers) for name, result in measured_run.items()
                              for protocol, numbers in results.protocols(result).items()], output))
+
+
+def _write_files(pool: Pool, files: measuring.Files, tables: Sequence[Any | None], settings: Evaluate) -> None:
+    """Writes the files that were asked for, of one pool."""
+    if files.run:
+        with Progress(f"write {files.run.name}", "query", sum(pool.scores.shape)) as bar:
+            runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes,
+                       bar.reach)
+    if files.save_qrels:
+        images, captions = pool.scores.shape
+        ids = [np.arange(size) if known is None else np.asarray(known)
+               for size, known in ((images, pool.image_ids), (captions, pool.caption_ids))]
+        qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids)
+    if files.per_query:
+        per_query.write(files.per_query, [table for table in tables if table is not None])
 
 
 def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
@@ -125,12 +156,14 @@ def _written(results: summary.Results, output: str) -> str:
     return summary.to_markdown(results) if output == "markdown" else summary.to_text(results)
 
 
-def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None) -> dict[str, Any]:
+def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
+                 ) -> dict[str, Any]:
     """Every system of the run, each by its data set's protocols, with what made it."""
     run = settings.run
     stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in _systems(layout, run)}
     record.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
     found: dict[str, Any] = {}
+    tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
     for name, store in stores.items():
         store.check()
@@ -138,8 +171,15 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
         protocols = manifest.dataset(run.dataset, layout.root).protocols if benchmark else ["all"]
         pool = Pool.of_store(store)
         beyond = _extend(pool, extended, settings.evaluate)
-        found[name] = results.entry(store.made_from, how, {
-            protocol: _measure(pool, protocol, ties, settings.evaluate) | beyond for protocol in protocols})
+        by_protocol, queries = {}, []
+        for protocol in protocols:
+            numbers, table = _measure(pool, protocol, ties, settings.evaluate, files, name)
+            by_protocol[protocol] = numbers | beyond
+            queries += [] if table is None else [table]
+        found[name] = results.entry(store.made_from, how, by_protocol)
+        tables += [per_query.joined(queries)] if queries else []
+    if files.per_query:
+        per_query.write(files.per_query, tables)
     return found
 
 
@@ -152,11 +192,14 @@ def _systems(layout: Layout, run: Run) -> list[str]:
     return [name for name in systems(run) if name not in missing]
 
 
-def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate) -> dict[str, Any]:
-    """The numbers of one pool by one protocol, with their intervals."""
+def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
+             ) -> tuple[dict[str, Any], Any | None]:
+    """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
     passes = 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
     with Progress(f"rank {pool.name}", "image", passes * pool.scores.shape[0]) as bar:
-        return measured.measure(pool, rules, ties, settings, bar.reach)
+        found = measured.rank(pool, rules, ties, settings, bar.reach)
+        numbers = measured.numbers(pool, found, rules, settings, bar.reach)
+    return numbers, per_query.table(pool, found, rules, name) if files.per_query else None
 
 
 def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -46,6 +46,36 @@ def truth(command: Command) -> Command:
         if qrels and same_text:
             raise InputError("--qrels and --same-text are two sources of what is right; give one")
         command(*arguments, truth=Truth(qrels, same_text is not None), **others)
+
+    return wrapped  # type: ignore[return-value]
+
+
+class Files(NamedTuple):
+    """Files that are written beside the numbers, None for none."""
+
+    run: Path | None
+    top: int | None
+    save_qrels: Path | None
+    per_query: Path | None
+
+
+def files(command: Command) -> Command:
+    """Options that name files to write; the command takes `files`."""
+
+    @click.option("--run", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
+                  "does (.json) or as TREC.")
+    @click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes.")
+    @click.option("--save-qrels", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Also write what is right as TREC qrels, for other tools that read the run.")
+    @click.option("--per-query", type=click.Path(path_type=Path), metavar="FILE",
+                  help="Also write a row a query, with rank, ties and hits in each system (.parquet or .csv).")
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None,
+                **others: Any) -> None:
+        if top and not run:
+            raise InputError("--top says how many candidates --run writes; give --run")
+        command(*arguments, files=Files(run, top, save_qrels, per_query), **others)
 
     return wrapped  # type: ignore[return-value]
 

@@ -38,12 +38,37 @@ def load(path: Path) -> Any:
         raise InputError(f"{path}: not readable as a pickle of arrays ({type(error).__name__})") from None
 
 
+def load_npy(path: Path) -> Any:
+    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a pickle behind a header.
+
+    Args:
+        path: The file.
+
+    Returns:
+        As `load`; an array of objects as a list of them.
+
+    Raises:
+        InputError: As `load`.
+    """
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
+            return _plain(_ObjectUnpickler(file, encoding="latin1").load())
+    except pickle.UnpicklingError as error:
+        raise InputError(f"{path}: not read: {error}") from None
+    except Exception as error:  # bytes made to break the reader may raise anything
+        raise InputError(f"{path}: not readable as a pickle of arrays ({type(error).__name__})") from None
+
+
 class _DType:
     """What numpy writes for a dtype: its kind and size ("f4"), then its byte order."""
 
+    kinds = "biufc"
+
     def __init__(self, name: str, *_: Any) -> None:
         self.dtype = np.dtype(name)
-        if self.dtype.kind not in "biufc":
+        if self.dtype.kind not in self.kinds:
             raise pickle.UnpicklingError(f"it holds an array of dtype {self.dtype}, expected numbers")
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -51,13 +76,22 @@ class _DType:
             self.dtype = self.dtype.newbyteorder(state[1])
 
 
+class _ObjectDType(_DType):
+    """The same, or objects."""
+
+    kinds = "biufcO"
+
+
 class _Array:
     """What numpy writes for an array: an empty one, then its shape, dtype, order and bytes."""
 
-    array: np.ndarray
+    array: np.ndarray | list[Any]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, fortran, raw = state
+        if dtype.dtype.kind == "O":
+            self.array = list(raw)
+            return
         data = np.frombuffer(_bytes(raw), dtype.dtype)
         self.array = data.reshape(shape, order="F" if fortran else "C")
 
@@ -106,10 +140,15 @@ class _Unpickler(pickle.Unpickler):
         return NAMES[module, name]
 
 
+class _ObjectUnpickler(_Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return _ObjectDType if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
+
+
 def _plain(value: Any) -> Any:
     """`value` with the stand-ins replaced by the arrays they hold."""
     if isinstance(value, _Array):
-        return value.array
+        return _plain(value.array)
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

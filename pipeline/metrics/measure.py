@@ -96,20 +96,21 @@ def _told(progress: Callable[[int], object], before: int, images: int, queries: 
     progress(before + done * images // queries)
 
 
-def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0
-            ) -> dict[str, dict[str, Number]]:
+def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
+            directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Number]]:
     """Measures several metrics.
 
     Args:
         metrics: Which.
         folds: The pool, or its folds; the mean over folds is taken.
         resamples, seed: Of the bootstrap by which intervals of medians are found.
+        directions: Which; metrics that sum both take both in any case.
 
     Returns:
         Metric -> "i2t" and "t2i", or "both" for one that sums them -> its number.
     """
     return {str(metric): _summed(metric, folds) if metric.summed is not None else
-            {str(way): _one(metric, folds, way, resamples, seed) for way in DIRECTIONS} for metric in metrics}
+            {way: _one(metric, folds, way, resamples, seed) for way in directions} for metric in metrics}
 
 
 def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
         "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
 
 
-def _one(metric: Metric, folds: Sequence[Fold], way: Direction, resamples: int, seed: int) -> Number:
+def _one(metric: Metric, folds: Sequence[Fold], way: str, resamples: int, seed: int) -> Number:
     ranked = [getattr(fold, way) for fold in folds]
     values = [metric.values(each, fold.ties) for each, fold in zip(ranked, folds, strict=True)]
     owners = [each.drawn_with for each in ranked]

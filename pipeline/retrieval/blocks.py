@@ -65,22 +65,46 @@ def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice
             yield slice(top, min(top + rows, shape[0])), slice(left, min(left + columns, shape[1]))
 
 
-def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str]) -> None:
-    """Raises `InputError` unless `values` is a non-empty float16, float32 or float64 matrix."""
+def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str],
+                 integers: bool = False) -> None:
+    """Checks a matrix.
+
+    Args:
+        values: Expected to be a non-empty matrix of float16, float32 or float64.
+        what: It is, for the message.
+        axes: Its rows and columns, for the message.
+        integers: Whether whole numbers will do as well.
+
+    Raises:
+        InputError: For another shape or type.
+    """
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(f"{what}: expected shape [{axes[0]}, {axes[1]}], received {list(values.shape)}")
+    if integers and values.dtype.kind in "iu":
+        return
     if values.dtype.kind != "f" or values.dtype.itemsize > 8:
-        raise InputError(f"{what}: expected float16, float32 or float64, received {values.dtype}")
+        raise InputError(f"{what}: expected float16, float32 or float64{', or integers' if integers else ''}, received "
+                         f"{values.dtype}")
 
 
 def working_size(dtype: np.dtype[Any]) -> int:
-    """Bytes of one cell in a block: 8 for float64, otherwise 4."""
-    return max(4, dtype.itemsize)
+    """Bytes of one cell in a block: 8 for float64 and integers of more than 16 bits, otherwise 4."""
+    return 8 if dtype.itemsize >= (8 if dtype.kind == "f" else 4) else 4
 
 
 def as_cells(values: npt.NDArray[Any]) -> Cells:
-    """The values as float32 (float64 stays), which holds every float16 exactly; a view where nothing changes."""
-    return np.require(values, np.float64 if values.dtype.itemsize == 8 else np.float32, ["C"])
+    """The values as float32 (float64 and long integers as float64), which holds each of them exactly.
+
+    Returns:
+        A view where nothing changes.
+
+    Raises:
+        InputError: For an integer beyond 2^53, which no float64 holds.
+    """
+    is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size
+    if is_long and max(-int(values.min()), int(values.max())) > 2**53:
+        raise InputError("the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them")
+    return np.require(values, np.float64 if working_size(values.dtype) == 8 else np.float32, ["C"])
 
 
 def as_slice(index: Ids) -> Index:

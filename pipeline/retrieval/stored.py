@@ -26,12 +26,12 @@ from pipeline.retrieval.blocks import (
 
 
 class Matrix:
-    """A matrix in memory or memory-mapped: float16, float32 or float64 [I, C]."""
+    """A matrix in memory or memory-mapped: float16, float32, float64 or integers [I, C]."""
 
     equal = None
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
-        check_floats(values, "similarity matrix", ("images", "captions"))
+        check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
@@ -101,6 +101,8 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
             raise InputError(f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save")
         if start != MAGIC:
             raise InputError(f"{path}: is no .npy file: write it with numpy.save")
+        if holds_objects(path):
+            return _of_vse_infty(path)
         # To be read alone: a map that may be written to is refused where it is larger than the memory.
         return np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
@@ -108,3 +110,29 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
     except ValueError as error:  # of a dtype that needs unpickling, or fewer bytes than its header says
         raise InputError(f"{path}: is cut short or holds no plain numbers ({error}): write it with numpy.save"
                          ) from None
+
+
+def holds_objects(path: Path) -> bool:
+    """Whether a `.npy` file holds Python objects, by its header; nothing is unpickled."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        return bool(read(file)[2].hasobject)
+
+
+def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
+    """The matrix in a file of VSE∞'s evaluation: a dict with `npts`, the number of images, and `sims` [images,
+    captions].
+
+    Raises:
+        InputError: For other objects.
+    """
+    from pipeline.files.restricted_pickle import load_npy
+
+    held = load_npy(path)
+    found = held[0] if isinstance(held, list) and len(held) == 1 else None
+    sims = found.get("sims") if isinstance(found, dict) else None
+    if not isinstance(sims, np.ndarray):
+        raise InputError(f"{path}: holds Python objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix alone "
+                         "with numpy.save")
+    return sims

@@ -20,6 +20,9 @@ def to_text(results: Results) -> str:
     """Every result as a small table."""
     parts = []
     for name, numbers in results:
+        if "rsum" not in numbers:  # a run file, of which the named metrics alone are known
+            parts += [_title(name, numbers), *(f"  {line}" for line in _metrics(numbers)), ""]
+            continue
         cells = [["", *COLUMNS], *([title, *_row(numbers, way)] for way, title in DIRECTIONS.items())]
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
@@ -33,13 +36,16 @@ def to_markdown(results: Results) -> str:
     """All results in one table, two rows each."""
     lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
     for name, numbers in results:
+        if "rsum" not in numbers:
+            lines.append(f"| {_escape(_title(name, numbers))} |" + " |" * (len(COLUMNS) + 2))
+            continue
         first = True
         for way, title in DIRECTIONS.items():
             row = [_escape(_title(name, numbers)) if first else "", title, *_row(numbers, way),
                    _rsum(numbers) if first else ""]
             lines.append("| " + " | ".join(row) + " |")
             first = False
-    remarks = [f"{_escape(name)}: {line}" for name, numbers in results
+    remarks = [": ".join(filter(None, (_escape(name), line))) for name, numbers in results
                for line in (*_metrics(numbers), *_extended(numbers))]
     remarks += [_escape(each) for each in _seeds(results)]
     return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
@@ -104,7 +110,7 @@ def _spread(values: Iterable[float]) -> str:
 
 
 def _with_intervals(results: Results) -> bool:
-    return any("interval" in numbers for _, numbers in results)
+    return any("interval" in numbers or "metrics" in numbers for _, numbers in results)
 
 
 def _escape(text: str) -> str:

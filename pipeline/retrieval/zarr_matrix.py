@@ -51,7 +51,7 @@ class ZarrMatrix:
     equal = None
 
     def __init__(self, values: zarr.Array[Any]) -> None:
-        check_floats(values, "similarity matrix", ("images", "captions"))
+        check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         refuse_missing(values)
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.judgements import qrels
+from pipeline.judgements.collection import Collection
 from pipeline.judgements.eccv_caption import METRICS, eccv_caption
+from pipeline.manifest import Manifest
 from pipeline.metrics import parse_all
-from pipeline.metrics.measure import of_pool
-from pipeline.retrieval import Protocol, Ties
-from pipeline.scores.candidates import Pool
+from pipeline.metrics.measure import as_dict, of_pool
+from pipeline.metrics.measure import measure as measure_folds
+from pipeline.retrieval import Metrics, Protocol, Relevance, Ties
+from pipeline.scores import runs
+from pipeline.scores.candidates import Columns, Pool
+from pipeline.scores.judged import Truth
 from pipeline.settings import Evaluate
 
 Progress = Callable[[int], object]
@@ -34,13 +42,69 @@ def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
     Returns:
         JSON values.
     """
-    found = retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
-    numbers = found.as_dict() | {"interval": retrieval.interval(found)}
+    return numbers(pool, rank(pool, rules, ties, settings, progress), rules, settings, progress)
+
+
+def rank(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+         progress: Progress = lambda images: None) -> Metrics:
+    """The first half of `measure`: every query's best right candidate, and the recalls."""
+    return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
+
+
+def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluate,
+            progress: Progress = lambda images: None) -> dict[str, Any]:
+    """The second half of `measure`: JSON values, with intervals, and with the metrics that the settings name."""
+    measured = found.as_dict() | {"interval": retrieval.interval(found)}
     if settings.metrics:
         images = pool.scores.shape[0]
-        numbers["metrics"] = of_pool(parse_all(settings.metrics), pool.scores, pool.truth, found, rules, settings,
-                                     lambda done: progress(images + done))
-    return numbers
+        measured["metrics"] = of_pool(parse_all(settings.metrics), pool.scores, pool.truth, found, rules, settings,
+                                      lambda done: progress(images + done))
+    return measured
+
+
+def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate) -> dict[str, Any]:
+    """Measure a run file, which lists the best candidates of each query.
+
+    Args:
+        path: A run of TREC's form, or of ranx.
+        columns: The manifest and split by whose images and captions it is measured.
+        truth: Judgements; needed without a manifest.
+        ties: How equal scores count.
+        settings: Which metrics besides R@1, R@5, R@10, and how intervals are drawn.
+
+    Returns:
+        JSON values: `metrics`, and how large the pool is.
+
+    Raises:
+        InputError: Where it is not said what is right, and for files that cannot be read or do not fit together.
+    """
+    run = runs.read(path)
+    collection, relevance = _judged(run, columns, truth)
+    fold = runs.fold_of(path, run, collection, relevance, ties)
+    metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
+    listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
+    if len(listed) < 2 and (summed := [str(metric) for metric in metrics if metric.summed is not None]):
+        raise InputError(f"{path}: lists one direction alone, and {summed[0]} is of both")
+    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
+    images, captions = collection.shape
+    return {"run": path.name, "images": images, "captions": captions, "protocol": "all", "ties": ties,
+            "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found}
+
+
+def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tuple[Collection, Relevance]:
+    if truth.same_text or columns.captions_per_image is not None:
+        raise InputError("--from-run goes without --same-text and --captions-per-image: name its --manifest or --qrels")
+    if columns.manifest is None and truth.qrels is None:
+        raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
+    if columns.manifest is not None:
+        split = Manifest.load(columns.manifest).split(columns.split or "test")
+        collection = Collection(split.image_ids, split.caption_ids, split.caption_image)
+        if truth.qrels is None:
+            return collection, Relevance.of_owner(split.caption_image, len(split.image_ids))
+    else:
+        assert truth.qrels is not None
+        collection = runs.collection_of(dict(run), *qrels.ids(truth.qrels))
+    return collection, qrels.read(truth.qrels, collection)
 
 
 def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:

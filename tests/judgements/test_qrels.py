@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.judgements import qrels
+from pipeline.judgements import qrels, rows
 from pipeline.judgements.collection import Collection
 from pipeline.judgements.same_text import same_text
 from pipeline.retrieval import Relevance
@@ -65,7 +65,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("5 0 10 1 x\n", "Expected 4 columns, got 5"),
     ("image,caption\n10,5,3\n", "Expected 2 columns, got 3"),
     ("image,picture\n10,5\n", "expected TREC's four columns, or CSV with the header"),
-    ("caption:5 0 caption:6 1\n", "row 1 judges a caption for a caption"),
+    ("caption:5 0 caption:6 1\n", "row 1 has a caption for a caption"),
     ("video7 0 10 1\n", "row 1: 'video7' is no id"),
     ("5.5 0 10 1\n", "row 1: '5.5' is no id"),
     ("99999999999999999999 0 10 1\n", "is no id"),
@@ -91,7 +91,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a file of 8 MB, 300,000 rows, 16 bytes a row are kept, and sorting takes a few times as much."""
-    monkeypatch.setattr(qrels, "PIECE", 200_000)
+    monkeypatch.setattr(rows, "PIECE", 200_000)
     generator = np.random.default_rng(0)
     keys = generator.choice(1000 * 5000, 300_000, replace=False)
     path = write(tmp_path, "".join(f"caption:{key % 5000} 0 image:{key // 5000} {1 + key % 3}\n"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import zarr
 from sorting import argsort_loops, measure, random_matrix
 
 from pipeline.errors import InputError
@@ -136,7 +138,7 @@ def test_refuses_maps_that_do_not_fit(owner: list[float], message: str) -> None:
 @pytest.mark.parametrize(
     "scores",
     [
-        np.zeros((2, 3), int),
+        np.zeros((2, 3), bool),
         np.zeros(3),
         np.zeros((0, 3)),
         np.zeros((2, 3), complex),
@@ -187,3 +189,23 @@ def test_metrics_are_plain_json_values() -> None:
         "ties": "expected",
         "protocol": "all",
     }
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+def test_integers_are_ranked_as_they_are(kind: type, tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).integers(0, 100, (20, 100)).astype(kind)
+    if scores.itemsize == 8:
+        scores += np.array(2**53 - 200).astype(kind)  # neighbours that float32 does not tell apart
+    np.save(tmp_path / "s.npy", scores)
+    expected = evaluate(scores.astype(np.float64) % 1000, np.arange(100) // 5)
+    assert evaluate(tmp_path / "s.npy", np.arange(100) // 5) == expected
+    values = zarr.create_array(tmp_path / "s.zarr", data=scores, chunks=(7, 30), compressors=None)
+    assert evaluate(values, np.arange(100) // 5) == expected
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
+def test_integers_that_no_float_holds_are_refused(value: int) -> None:
+    scores = np.zeros((2, 2), np.int64)
+    scores[1, 0] = value
+    with pytest.raises(InputError, match="integers beyond"):
+        evaluate(scores, [0, 1])

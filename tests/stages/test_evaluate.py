@@ -217,3 +217,17 @@ def test_a_transposed_matrix_is_recognised(refused: Callable[..., str], scenes: 
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.caption_ids), len(split.image_ids)), np.float32))
     assert "it is transposed; save its transpose" in refused("evaluate", "--similarity", "s.npy", *arguments)
+
+
+def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+                                               ) -> None:
+    scores = rng.random((6, 30)).astype(np.float32)
+    np.save("plain.npy", scores)
+    np.save("theirs.npy", {"npts": 6, "sims": scores})
+    plain, theirs = (json.loads(pipeline("evaluate", "--similarity", f"{name}.npy", "--json")[1])
+                     for name in ("plain", "theirs"))
+    assert plain == theirs
+    for number, held in enumerate(({"scores": scores}, {"npts": 6, "sims": "none"}, [scores, 3], {"npts": Path("x")})):
+        np.save(f"other{number}.npy", np.array(held, object))
+        said = refused("evaluate", "--similarity", f"other{number}.npy")
+        assert "holds Python objects" in said or "do not trust it" in said

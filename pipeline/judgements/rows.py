@@ -1,0 +1,156 @@
+"""Files of judgements and runs as tables of text, read piece by piece, and the ids in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.judgements.collection import Side
+from pipeline.retrieval.blocks import Ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PIECE, LONGEST_LINE = 16_000_000, 100_000  # bytes
+BOM = b"\xef\xbb\xbf"
+
+
+def name_of(side: Side, number: int) -> str:
+    """An id as files of both directions write it: image:12."""
+    return f"{side}:{number}"
+
+
+def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]] | None = None
+           ) -> Iterator[tuple[pa.Table, int]]:
+    """The rows as text, piece by piece, each with the number of its first row, from 1.
+
+    Args:
+        path: A file whose columns blanks or tabs separate, or commas.
+        names: The columns where blanks separate them.
+        header: From the first line to the columns where commas do; None where a file has no commas.
+
+    Raises:
+        InputError: For a file that cannot be read, is empty, or has rows of another length.
+    """
+    columns: list[str] | None = None
+    comma, first = False, 1
+    for piece in _pieces(path):
+        if columns is None:
+            head, _, body = piece.partition(b"\n")
+            comma = header is not None and b"," in head
+            columns = header(head) if comma and header else list(names)
+            piece = body if comma else piece.removeprefix(BOM)
+        if not comma:
+            piece = re.sub(rb" ?\n ?", b"\n", re.sub(rb"[ \t\r\f\v]+", b" ", piece)).lstrip(b" ")
+        if piece.strip():
+            table = _parsed(piece, columns, "," if comma else " ", f"{path}: from row {first} on")
+            yield table, first
+            first += len(table)
+    if columns is None:
+        raise InputError(f"{path}: is empty, expected columns {' '.join(names)}")
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The file in pieces of whole lines."""
+    try:
+        with path.open("rb") as file:
+            rest = b""
+            while piece := file.read(PIECE):
+                lines, newline, rest = (rest + piece).rpartition(b"\n")
+                if newline:
+                    yield lines + newline
+                if len(rest) > LONGEST_LINE:
+                    raise InputError(f"{path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
+            if rest.strip():
+                yield rest + b"\n"
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    try:
+        return csv.read_csv(pa.BufferReader(piece), csv.ReadOptions(column_names=names),
+                            csv.ParseOptions(delimiter=delimiter, quote_char='"' if delimiter == "," else False),
+                            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))
+    except pa.ArrowInvalid as error:
+        said = ascii(str(error).splitlines()[0])[1:-1][:150]
+        raise InputError(f"{where}: {said}; expected {' '.join(names)}") from None
+
+
+def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """The ids of a column, and which of them are images: bool [n].
+
+    Args:
+        column: Text: image:12, caption:55, or plain numbers.
+        otherwise: What plain numbers are.
+        first: The number of its first row, for messages.
+        path: The file, for messages.
+    """
+    from pyarrow import compute
+
+    image, caption = (compute.starts_with(column, f"{side}:").to_numpy() for side in ("image", "caption"))
+    if image.any() or caption.any():
+        column = compute.replace_substring_regex(column, "^(image|caption):", "")
+    return numbers(column, first, path), (image | ~caption) if otherwise == "image" else image
+
+
+def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
+    """The ids of a table's queries and documents, and in which rows an image asks.
+
+    Plain numbers are captions as queries, and images as documents.
+
+    Raises:
+        InputError: Where a caption asks for a caption, or an image for an image.
+    """
+    query, asks = sides(table["query"], "caption", first, path)
+    document, answers = sides(table["document"], "image", first, path)
+    if (wrong := np.flatnonzero(asks == answers)).size:
+        kind = "an image" if asks[wrong[0]] else "a caption"
+        raise InputError(f"{path}: row {first + wrong[0]} has {kind} for {kind}; expected a caption and an image")
+    return query, document, asks
+
+
+def numbers(column: Any, first: int, path: Path) -> Ids:
+    """A column of text as int64. Raises InputError with the row of the first that is none."""
+    import pyarrow as pa
+
+    try:
+        found: Ids = column.cast(pa.int64()).to_numpy()
+        return found
+    except (pa.ArrowInvalid, ValueError):
+        row, value = next(((row, value) for row, value in enumerate(column.to_pylist())
+                           if not re.fullmatch(r"-?\d{1,18}", value or "")), (0, column[0].as_py()))
+        raise InputError(f"{path}: row {first + row}: {(value or '')[:40]!a} is no id; expected whole numbers, or "
+                         "image:12 and caption:55") from None
+
+
+def finite(table: pa.Table, name: str, first: int, path: Path) -> npt.NDArray[np.float64]:
+    """A column of text as float64. Raises InputError with the row of the first that is no finite number."""
+    import pyarrow as pa
+
+    try:
+        values: npt.NDArray[np.float64] = table[name].cast(pa.float64()).to_numpy()
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if not len(wrong):
+            return values
+        row = int(wrong[0])
+    except (pa.ArrowInvalid, ValueError):
+        row = next((row for row, value in enumerate(table[name].to_pylist()) if not _is_finite(value)), 0)
+    raise InputError(f"{path}: row {first + row}: the {name} {(table[name][row].as_py() or '')[:40]!a} is no finite "
+                     "number")
+
+
+def _is_finite(text: str | None) -> bool:
+    try:
+        return bool(np.isfinite(float(text or "")))
+    except ValueError:
+        return False

@@ -1,0 +1,78 @@
+"""A table with a row for each query: its rank, ties and hits in every system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.files.atomic import replacing
+from pipeline.retrieval import Metrics
+from pipeline.retrieval.metrics import RECALLS
+from pipeline.retrieval.protocols import protocol as find
+from pipeline.scores.candidates import Pool
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = ["protocol", "direction", "fold", "query"]
+
+
+def table(pool: Pool, found: Metrics, rules: object, name: str = "") -> pd.DataFrame:
+    """The queries of one system.
+
+    Args:
+        pool: What was measured.
+        found: What it gave.
+        rules: The protocol, or its name.
+        name: Of the system; its columns begin with it.
+
+    Returns:
+        A row a query: protocol, direction, fold, query (an id, or where ids are not known a row or column number), and
+        of the system rank (the expected one of the best right candidate), tied (wrong candidates as similar as it)
+        and R@1, R@5, R@10: the chance of a hit, 0 or 1 but for ties.
+    """
+    import pandas as pd
+
+    parts, start = [], f"{name} " if name else ""
+    cut = find(rules).parts(_owner(pool), pool.scores.shape[0])  # type: ignore[arg-type]
+    for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
+        for way, queries, places, ids in (("i2t", ranks.i2t, images, pool.image_ids),
+                                          ("t2i", ranks.t2i, captions, pool.caption_ids)):
+            numbers = places[queries.query] if ids is None else np.asarray(ids)[places[queries.query]]
+            parts.append(pd.DataFrame({
+                "protocol": found.protocol, "direction": way, "fold": fold, "query": numbers,
+                f"{start}rank": queries.ranks(found.ties), f"{start}tied": queries.equal,
+                **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _owner(pool: Pool) -> np.ndarray:
+    return pool.caption_image if pool.relevance is None else pool.relevance.owner
+
+
+def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Several protocols' tables of one system as one."""
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
+
+
+def write(path: Path, tables: list[pd.DataFrame]) -> None:
+    """Writes the systems' tables side by side, by query; Parquet where the name ends so, else CSV.
+
+    Raises:
+        InputError: Where the name ends in neither.
+    """
+    if path.suffix not in (".parquet", ".csv"):
+        raise InputError(f"--per-query {path}: expected a name that ends in .parquet or .csv")
+    whole = tables[0]
+    for other in tables[1:]:
+        whole = whole.merge(other, how="outer", on=KEYS, sort=False)
+    with replacing(path) as partial:
+        if path.suffix == ".parquet":
+            whole.to_parquet(partial, index=False)
+        else:
+            whole.to_csv(partial, index=False)

@@ -1,0 +1,103 @@
+"""Run files: what is written is measured alike by other tools and by ourselves; runs that are none are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.manifest import Manifest
+
+
+@pytest.fixture
+def matrix(scenes: Manifest, pipeline: Any, rng: np.random.Generator) -> tuple[str, ...]:
+    """A matrix of the sample's test split beside its manifest; the options that name both."""
+    scenes.save(Path("m.parquet"))
+    split = scenes.split("test")
+    own = np.zeros((len(split.image_ids), len(split.caption_ids)))
+    own[split.caption_image, np.arange(len(split.caption_ids))] = 1
+    scores = rng.permutation(own.size).reshape(own.shape) / own.size + 0.3 * own
+    np.save("s.npy", np.argsort(np.argsort(scores, axis=None)).reshape(own.shape).astype(np.float32))
+    return "--similarity", "s.npy", "--manifest", "m.parquet"
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.json"])
+def test_a_run_is_measured_alike_by_others_and_by_ourselves(pipeline: Any, matrix: tuple[str, ...], name: str) -> None:
+    metrics = [each for metric in ("nDCG@10", "MRR@10", "Recall@10") for each in ("--metric", metric)]
+    written = ("--run", name, "--top", "10", "--save-qrels", "q.txt")
+    code, out, _ = pipeline("evaluate", *matrix, *metrics, *written, "--json")
+    assert code == 0
+    expected = json.loads(out)
+    listed = (ir_measures.read_trec_run("run.txt") if name == "run.txt"
+              else {query: dict(found) for query, found in json.loads(Path(name).read_text()).items()})
+    theirs = ir_measures.iter_calc(
+        [ir_measures.parse_measure(each) for each in ("nDCG@10", "RR@10", "R@10", "Success@5")],
+        list(ir_measures.read_trec_qrels("q.txt")), list(listed) if name == "run.txt" else listed)
+    values: dict[tuple[str, str], list[float]] = {}
+    for each in theirs:
+        values.setdefault((str(each.measure), each.query_id.partition(":")[0]), []).append(each.value)
+    for ours, measure in (("nDCG@10", "nDCG@10"), ("MRR@10", "RR@10"), ("Recall@10", "R@10")):
+        for way, asking in (("i2t", "image"), ("t2i", "caption")):
+            assert 100 * np.mean(values[measure, asking]) == pytest.approx(expected["metrics"][ours][way], abs=1e-10)
+    assert 100 * np.mean(values["Success@5", "caption"]) == pytest.approx(expected["t2i"]["r5"])
+    for truth in (("--manifest", "m.parquet"), ("--qrels", "q.txt")):
+        again = json.loads(pipeline("evaluate", "--from-run", name, *truth, *metrics, "--json")[1])["metrics"]
+        for metric, found in expected["metrics"].items():
+            assert again[metric]["i2t"] == pytest.approx(found["i2t"])
+            assert again[metric]["t2i"] == pytest.approx(found["t2i"])
+        assert again["R@5"]["t2i"] == pytest.approx(expected["t2i"]["r5"])
+    assert "R@10: image → caption" in pipeline("evaluate", "--from-run", name, "--qrels", "q.txt")[1]
+
+
+def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any, matrix: tuple[str, ...]) -> None:
+    Path("q.txt").write_text("1 0 1 1\n2 0 2 1\n3 0 3 1\n")
+    Path("run.txt").write_text("1 Q0 1 1 0.5 a\n1 Q0 2 2 0.5 a\n2 Q0 1 1 0.9 a\n")
+    given = ("evaluate", "--from-run", "run.txt", "--qrels", "q.txt", "--metric", "MRR", "--json")
+    found = json.loads(pipeline(*given)[1])
+    assert found["metrics"]["R@1"]["t2i"] == pytest.approx(100 / 6)
+    assert found["metrics"]["MRR"]["t2i"] == pytest.approx(100 * 0.75 / 3)
+    assert "i2t" not in found["metrics"]["MRR"]
+    assert found["queries"] == {"t2i": 3}
+
+
+@pytest.mark.parametrize(("text", "more", "said"), [
+    ("1 Q0 1 1 high a\n", (), "row 1: the score 'high' is no finite number"),
+    ("1 Q0 1 1 0.5\n", (), "Expected 6 columns, got 5"),
+    ("1 Q0 1 1 0.5 a\n1 Q0 1 2 0.4 a\n", (), "lists image 1 twice for caption 1"),
+    ("1 Q0 1 1 0.5 a\n", ("--metric", "mean_rank"), "lists no right candidate"),
+    ("1 Q0 1 1 0.5 a\n", ("--metric", "RSUM"), "lists one direction alone, and RSUM is of both"),
+    ("1 Q0 1 1 0.5 a\n", ("--similarity", "s.npy"), "--similarity goes without --from-run"),
+    ("1 Q0 1 1 0.5 a\n", ("--top", "5"), "give --run"), ("", (), "is empty")])
+def test_runs_that_cannot_be_measured_are_refused(refused: Callable[..., str], matrix: tuple[str, ...], text: str,
+                                                  more: tuple[str, ...], said: str) -> None:
+    Path("q.txt").write_text("1 0 1 1\n2 0 2 1\n")
+    Path("run.txt").write_text(text)
+    assert said in refused("evaluate", "--from-run", "run.txt", "--qrels", "q.txt", *more)
+
+
+def test_a_run_of_other_ids_or_without_judgements_is_refused(refused: Callable[..., str], matrix: tuple[str, ...]
+                                                             ) -> None:
+    Path("run.txt").write_text("1 Q0 987654321 1 0.5 a\n")
+    assert "1 for one" in refused("evaluate", "--from-run", "run.txt", "--manifest", "m.parquet")
+    assert "name its --manifest, or --qrels" in refused("evaluate", "--from-run", "run.txt")
+    Path("run.json").write_text("[1, 2]")
+    assert "is no run of ranx" in refused("evaluate", "--from-run", "run.json", "--manifest", "m.parquet")
+
+
+@pytest.mark.parametrize("name", ["q.parquet", "q.csv"])
+def test_a_row_a_query(pipeline: Any, refused: Callable[..., str], matrix: tuple[str, ...], scenes: Manifest, name: str
+                       ) -> None:
+    numbers = json.loads(pipeline("evaluate", *matrix, "--per-query", name, "--json")[1])
+    table = pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name)
+    split = scenes.split("test")
+    assert table["query"].tolist() == [*split.image_ids, *split.caption_ids]
+    for way, part in table.groupby("direction"):
+        assert 100 * part["R@5"].mean() == pytest.approx(numbers[way]["r5"])
+        assert part["rank"].mean() == pytest.approx(numbers[way]["mean_rank"])
+    assert "expected a name that ends in .parquet or .csv" in refused("evaluate", *matrix, "--per-query", "q.xlsx")
