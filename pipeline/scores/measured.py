@@ -47,13 +47,35 @@ def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
 
 def rank(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
          progress: Progress = lambda images: None) -> Metrics:
-    """The first half of `measure`: every query's best right candidate, and the recalls."""
+    """Do the first half of `measure`: find every query's best right candidate, and the recalls.
+
+    Args:
+        pool: The scores.
+        rules: A protocol or its name.
+        ties: How ties are counted.
+        settings: The memory to use.
+        progress: Called with the number of images ranked so far.
+
+    Returns:
+        Recalls and ranks.
+    """
     return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
 
 
 def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """The second half of `measure`: JSON values, with intervals, and with the metrics that the settings name."""
+    """Do the second half of `measure`: intervals, and the metrics that the settings name.
+
+    Args:
+        pool: The scores.
+        found: What `rank` gave.
+        rules: The protocol by which it did.
+        settings: Which metrics, how intervals are drawn, and the memory to use.
+        progress: Called with the number of images done so far, after those of `rank`.
+
+    Returns:
+        JSON values.
+    """
     measured = found.as_dict() | {"interval": retrieval.interval(found)}
     if settings.metrics:
         images = pool.scores.shape[0]

@@ -54,14 +54,25 @@ def _owner(pool: Pool) -> np.ndarray:
 
 
 def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """Several protocols' tables of one system as one."""
+    """Put several protocols' tables of one system below each other.
+
+    Args:
+        tables: Of `table`.
+
+    Returns:
+        All their rows.
+    """
     import pandas as pd
 
     return pd.concat(tables, ignore_index=True)
 
 
 def write(path: Path, tables: list[pd.DataFrame]) -> None:
-    """Writes the systems' tables side by side, by query; Parquet where the name ends so, else CSV.
+    """Write the systems' tables side by side, by query.
+
+    Args:
+        path: Its name ends in .parquet or .csv.
+        tables: One for each system.
 
     Raises:
         InputError: Where the name ends in neither.

@@ -101,7 +101,13 @@ def _best(pool: Pool, way: Direction, count: int, generator: np.random.Generator
 
 
 def read(path: Path) -> dict[Direction, Run]:
-    """What a run lists, by direction; plain numbers are captions as queries and images as documents.
+    """Read a run. Plain numbers are captions as queries and images as documents.
+
+    Args:
+        path: `.json` of ranx, any other name of TREC's form.
+
+    Returns:
+        What it lists, by direction.
 
     Raises:
         InputError: For a file that is no run, ids that are no whole numbers, scores that are no finite numbers.
@@ -133,7 +139,16 @@ def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
-    """The images and captions that a run names, with some more; nobody's captions."""
+    """Make a pool of the images and captions that a run names, with some more.
+
+    Args:
+        run: What it lists.
+        images: Further image ids.
+        captions: Further caption ids.
+
+    Returns:
+        Ids in order; whose captions they are is not known.
+    """
     for way, image, caption in (("i2t", "query", "candidate"), ("t2i", "candidate", "query")):
         images = np.union1d(images, getattr(run[way], image))  # type: ignore[index]
         captions = np.union1d(captions, getattr(run[way], caption))  # type: ignore[index]
@@ -149,6 +164,9 @@ def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relev
         collection: The pool; ids of the run that it does not have are refused.
         relevance: What is right.
         ties: How equal scores count.
+
+    Returns:
+        Both directions' placements.
 
     Raises:
         InputError: For ids that the pool does not have, and a candidate that is listed twice for a query.
