@@ -1,13 +1,17 @@
-"""The schedule of the learning rate."""
+"""The schedule of the learning rate, and the optimizer's steps."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from pipeline import settings
-from pipeline.training.optimizer import learning_rate
+from pipeline.training.optimizer import build, learning_rate
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PAPER = SETTINGS.training_of("flickr30k")
@@ -23,3 +27,36 @@ def test_vse_infty_warms_up_over_its_second_epoch() -> None:
     assert [learning_rate(recipe, PAPER, 1, step, 4) for step in range(4)] == pytest.approx(
         [1.25e-4, 2.5e-4, 3.75e-4, 5e-4])
     assert [learning_rate(recipe, PAPER, epoch, 0, 4) for epoch in (0, 2, 15)] == pytest.approx([5e-4, 5e-4, 5e-5])
+
+
+class Network(nn.Linear):
+    """A network as `build` takes one: nothing of it is pretrained."""
+
+    backbone = None
+    pretrained: dict[str, nn.Module] = {}  # noqa: RUF012 (never written)
+
+
+def train(network: nn.Linear, optimizer: torch.optim.Optimizer) -> torch.Tensor:
+    for step in range(3):
+        optimizer.zero_grad()
+        network(torch.arange(4.0) - step).square().sum().backward()
+        optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    return network.weight.detach()
+
+
+@pytest.mark.parametrize(("recipe", "kind"), [("vse2ad", torch.optim.Adam), ("vse_infty", torch.optim.AdamW)])
+def test_steps_are_those_of_torch(recipe: str, kind: type[torch.optim.Adam]) -> None:
+    chosen, ours, theirs = SETTINGS.recipe(recipe), Network(4, 3), Network(4, 3)
+    theirs.load_state_dict(ours.state_dict())
+    expected = train(theirs, kind(theirs.parameters(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay,
+                                  fused=True))
+    assert torch.equal(train(ours, build(ours, chosen)), expected)  # type: ignore[arg-type]
+
+
+def test_torchs_compiler_is_not_imported() -> None:
+    script = ("import sys, test_optimizer as t; n = t.Network(4, 3); "
+              "t.train(n, t.build(n, t.SETTINGS.recipe('vse2ad'))); "
+              "sys.exit('torch._dynamo' in sys.modules)")
+    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parent, check=True,
+                   env={"PYTHONPATH": str(Path(__file__).parents[2])})
