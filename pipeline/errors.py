@@ -25,9 +25,9 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """Bad input: a name that nothing has.
 
     Args:
-        kind: what it should name, "recipe".
-        name: the name.
-        known: the names that there are.
+        kind: What it should name, "recipe".
+        name: The name.
+        known: The names that there are.
 
     Returns:
         An error that suggests the nearest of them, or lists all where none is near.

@@ -22,9 +22,9 @@ class Progress:
     """How far a command is: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet.
 
     Attributes:
-        done: units that are done.
-        total: how many there are; None where that is not known.
-        units: what is counted, in the plural.
+        done: Units that are done.
+        total: How many there are; None where that is not known.
+        units: What is counted, in the plural.
     """
 
     quiet: ClassVar[bool] = False
@@ -35,10 +35,10 @@ class Progress:
         """Begin.
 
         Args:
-            what: what is being done: "extract region".
-            unit: what is counted, in the singular: "image".
-            total: how many there are.
-            keep: whether a terminal keeps the full bar.
+            what: What is being done: "extract region".
+            unit: What is counted, in the singular: "image".
+            total: How many there are.
+            keep: Whether a terminal keeps the full bar.
             shown: False for none, as of the second and later processes of a training.
         """
         self.what, self.total, self.done, self._note = what, total, 0.0, ""
@@ -117,8 +117,8 @@ def say(text: str, err: bool = True) -> None:
     """Print a line, above the bars where there are some.
 
     Args:
-        text: the line.
-        err: to standard error, not to standard output.
+        text: The line.
+        err: To standard error, not to standard output.
     """
     bars = sys.modules.get("tqdm")
     with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():

@@ -54,7 +54,7 @@ def apply(setting: Setting = "auto") -> Products:
         setting: "auto" probes; "default" leaves products to torch.
 
     Returns:
-        what was chosen.
+        What was chosen.
     """
     chosen = probe() if setting == "auto" else Products("default")
     use(chosen.kind)

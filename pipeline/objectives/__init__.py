@@ -23,13 +23,13 @@ def build(name: str, **options: Any) -> Objective:
 
     Args:
         name: a key of `OBJECTIVES`.
-        options: the objective's own; its class documents them.
+        options: The objective's own; its class documents them.
 
     Returns:
         a module (similarity [B, B], same_image [B, B] or None) -> scalar; `Objective.forward` documents it.
 
     Raises:
-        InputError: for an unknown name or option (the message lists the known ones) or a refused value.
+        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
     """
     from pipeline.settings.lookup import build_by_name
 

@@ -18,10 +18,10 @@ class ConstantK(Objective):
         k: K.
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
-        margin: as for AdOpt.
+        margin: As for AdOpt.
 
     Raises:
-        InputError: if k is below 1, the temperature is not positive, the denominator is unknown, or
+        InputError: If k is below 1, the temperature is not positive, the denominator is unknown, or
             the margin is below 0.
     """
 

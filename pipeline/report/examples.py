@@ -35,7 +35,7 @@ class Gallery:
     Attributes:
         system: Its name.
         scores: Similarities [I images, C captions].
-        caption_image: int64 [C], the row of each caption's image.
+        caption_image: Int64 [C], the row of each caption's image.
         captions: C texts.
         files: I file names.
         open: From a row to the decoded image; raises ImageError if the file cannot be read.
@@ -95,7 +95,7 @@ class Gallery:
             query: A column (t2i) or a row (i2t) of the scores.
 
         Returns:
-            int64, rows of images (t2i) or columns of captions (i2t).
+            Int64, rows of images (t2i) or columns of captions (i2t).
         """
         if direction == "t2i":
             return self.caption_image[query:query + 1]
@@ -181,7 +181,7 @@ def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
 
     Args:
         texts: The text of every query.
-        queries: int64 [Q], positions in `texts`.
+        queries: Int64 [Q], positions in `texts`.
 
     Returns:
         The queries in order; equal texts by position.
@@ -196,11 +196,11 @@ def top_candidates(scores: Similarity | PerDirection, direction: Direction, quer
     Args:
         scores: Similarities [I, C].
         direction: t2i or i2t.
-        queries: int64 [Q], columns (t2i) or rows (i2t) of the scores.
+        queries: Int64 [Q], columns (t2i) or rows (i2t) of the scores.
         count: The number of candidates wanted.
 
     Returns:
-        int64 [Q, count], or all candidates if there are fewer; best first, ties by position.
+        Int64 [Q, count], or all candidates if there are fewer; best first, ties by position.
     """
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]

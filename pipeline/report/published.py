@@ -32,11 +32,11 @@ class Inconsistency:
         kind: `sum` (the recalls do not add up to the RSUM), `implied` (the cells that are not printed would be odd),
             `elsewhere` (another paper prints another number) or `within` (other cells of the same paper, or its
             released code, contradict it).
-        columns: the cells in doubt.
+        columns: The cells in doubt.
         printed, computed: the number as printed and the one beside it; `elsewhere` and `within`: one for each of
             `columns`, with spaces between.
-        believed: what is probably meant, and why.
-        found_by: cells of the row, so that a person finds it.
+        believed: What is probably meant, and why.
+        found_by: Cells of the row, so that a person finds it.
     """
 
     paper: str

@@ -35,13 +35,13 @@ def build(name: str, dim: int, **options: Any) -> Pooling:
     Args:
         name: a key of `POOLINGS`.
         dim: D, the dimension of the items and of the result.
-        options: the pooling's own; its class documents them.
+        options: The pooling's own; its class documents them.
 
     Returns:
         a module (items [B, N, D], counts int [B]) -> [B, D]; `Pooling.forward` documents it.
 
     Raises:
-        InputError: for an unknown name or option (the message lists the known ones) or a refused value.
+        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
     """
     from pipeline.settings.lookup import build_by_name
 

@@ -32,7 +32,7 @@ class AdPool(Pooling):
             built (Table C-2 averages over five draws: vary the seed).
 
     Raises:
-        InputError: if both levels are left out, the balance is none of these, or there is one level alone to balance.
+        InputError: If both levels are left out, the balance is none of these, or there is one level alone to balance.
     """
 
     title = "AdPool"

@@ -52,7 +52,7 @@ class Pooling(nn.Module):
             [B, D], in the items' dtype.
 
         Raises:
-            InputError: for other shapes, or a count below 1 or above N.
+            InputError: For other shapes, or a count below 1 or above N.
         """
         valid = valid_mask(items, counts)
         if items.shape[2] != self.dim:

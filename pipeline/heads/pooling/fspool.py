@@ -19,10 +19,10 @@ class FSPool(Pooling):
 
     Args:
         dim: D.
-        pieces: linear pieces of each f_j; Zhang et al. use 20.
+        pieces: Linear pieces of each f_j; Zhang et al. use 20.
 
     Raises:
-        InputError: if there is no piece.
+        InputError: If there is no piece.
     """
 
     title = "FSPool"

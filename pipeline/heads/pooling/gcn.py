@@ -19,12 +19,12 @@ class GCNPool(Pooling):
 
     Args:
         dim: D.
-        layers: graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
+        layers: Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
             GCN+AvgPool; 4 with "seq2seq" has the 23.1 million of its GCN+Seq2Seq.
         readout: "mean", or "seq2seq" (which depends on the items' order).
 
     Raises:
-        InputError: for no layers, or an unknown readout.
+        InputError: For no layers, or an unknown readout.
     """
 
     title = "GCN"

@@ -21,11 +21,11 @@ class GeMPool(Pooling):
 
     Args:
         dim: D.
-        p: where p starts; Radenović et al. use 3.
-        floor: the least value that counts.
+        p: Where p starts; Radenović et al. use 3.
+        floor: The least value that counts.
 
     Raises:
-        InputError: if p or floor is not positive.
+        InputError: If p or floor is not positive.
     """
 
     title = "GeM"

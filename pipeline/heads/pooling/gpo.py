@@ -18,15 +18,15 @@ class GPO(Pooling):
     Args:
         dim: D.
         generator: g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
-        positions: what g reads: "cos_sin" (the paper's) or "index" (Table 11).
-        per_dimension: every dimension gets its own θ (Table 12).
+        positions: What g reads: "cos_sin" (the paper's) or "index" (Table 11).
+        per_dimension: Every dimension gets its own θ (Table 12).
         data_dependent: g reads the sorted items beside the positions (Table 13).
-        width: of the positions' encoding and of g's states; the paper uses 32.
-        temperature: the scores are divided by it before the softmax; the released code, and so its
+        width: Of the positions' encoding and of g's states; the paper uses 32.
+        temperature: The scores are divided by it before the softmax; the released code, and so its
             checkpoints, use 0.1.
 
     Raises:
-        InputError: for an unknown generator or positions, a temperature that is not positive, or an
+        InputError: For an unknown generator or positions, a temperature that is not positive, or an
             interpolated generator that is to read positions or items (it reads nothing).
     """
 

@@ -17,7 +17,7 @@ class KMaxPool(Pooling):
         k: K. VSE+2AD A.1 uses 5 on regions, VSE∞ 3.1 uses 20 on grids.
 
     Raises:
-        InputError: if k is below 1.
+        InputError: If k is below 1.
     """
 
     title = "K-MaxPool"

@@ -18,7 +18,7 @@ class LIPPool(Pooling):
 
     Args:
         dim: D.
-        amplification: the greatest importance; Gao et al. use 12.
+        amplification: The greatest importance; Gao et al. use 12.
     """
 
     title = "LIP"

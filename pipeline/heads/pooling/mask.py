@@ -16,10 +16,10 @@ def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
         counts: [B], integer, each in 1..N.
 
     Returns:
-        bool [B, N] on the items' device: True where a slot holds an item.
+        Bool [B, N] on the items' device: True where a slot holds an item.
 
     Raises:
-        InputError: for other shapes or dtypes, or a count below 1 or above N.
+        InputError: For other shapes or dtypes, or a count below 1 or above N.
     """
     if items.dim() != 3 or not items.is_floating_point():
         raise InputError(f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}")

@@ -24,7 +24,7 @@ def sort_descending(items: Tensor, valid: Tensor) -> Tensor:
 
     Args:
         items: [B, N, D], floating point.
-        valid: bool [B, N], the valid slots first.
+        valid: Bool [B, N], the valid slots first.
 
     Returns:
         [B, N, D]: the valid values in descending order, then zeros.

@@ -25,7 +25,7 @@ def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
 
     Args:
         items: [B, N, D], floating point, anything finite in padding.
-        valid: bool [B, N], the valid slots first.
+        valid: Bool [B, N], the valid slots first.
         theta: [B, N], zeros in padding.
 
     Returns:
