@@ -78,7 +78,7 @@ class DaskExecutor:
         try:
             return future.result()
         except KilledWorker as error:
-            raise InputError(f"the workers of one shard died again and again (out of memory?): {error}; give fewer "
+            raise InputError(f"the workers of one shard died repeatedly (out of memory?): {error}; give fewer "
                              "--workers or a smaller --batch-size and run again to resume") from None
         except (CancelledError, CommClosedError):
             raise InputError("the dask cluster went away; run again to resume") from None

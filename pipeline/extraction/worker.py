@@ -195,8 +195,8 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
     if task.on_error == "fail":
-        raise InputError(f"{task.files[row - task.rows.start][0]}: {reason}; mend or remove the image, or let it be "
-                         "left out with --on-error skip")
+        raise InputError(f"{task.files[row - task.rows.start][0]}: {reason}; repair or remove the image, or skip it "
+                         "with --on-error skip")
     shard.fail(row, reason)
 
 
@@ -221,9 +221,9 @@ def decode(path: Path, size: int, engine: EngineSpec) -> Decoded:
         raise InputError(f"{path}: no such image, though the manifest names it; give the folder with --images, or make "
                          "the manifest anew") from None
     if size == NO_FILE:
-        raise InputError(f"{path}: the manifest was made without images; make it anew with them")
+        raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if len(content) != size:
-        raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest anew")
+        raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest again")
     try:
         image = images.decode(path, content)
         return load_engine(engine).prepare(image), image.size, ledger.checksum_of(content)

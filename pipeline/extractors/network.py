@@ -131,7 +131,7 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.M
     if ":" in name:
         raise InputError(f"network {name!r}: expected a name of timm, not an address; `timm.list_models()` names them")
     if known is not None and known.timm and known.timm != name:
-        raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; name the two alike")
+        raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; use the same name")
     try:
         if known is not None and known.timm:
             return timm.create_model(known.timm, pretrained=True, num_classes=0, **options)

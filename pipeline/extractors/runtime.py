@@ -48,7 +48,7 @@ class Runtime:
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError):
-            raise InputError(f"device {self.device!r} is not here; there is cpu"
+            raise InputError(f"device {self.device!r} is not available; there is cpu"
                              + (", cuda" if torch.cuda.is_available() else "")) from None
         if torch.device(self.device).type == "meta":
             raise InputError("device 'meta' computes nothing; there is cpu")

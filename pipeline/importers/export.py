@@ -129,7 +129,7 @@ def _is_there(files: dict[str, Path], made_from: str) -> bool:
     """Whether the export is there whole. Raises InputError where its place is taken by other files."""
     taken = [file for file in files.values() if file.exists()]
     if taken and (not files["made_from.json"].exists() or files["made_from.json"].read_bytes() != made_from.encode()):
-        raise InputError(f"{taken[0]}: is there, and not an export of this store and manifest; it is left alone, "
+        raise InputError(f"{taken[0]}: is there, and not an export of this store and manifest; "
                          "choose another --out")
     return len(taken) == len(files)
 

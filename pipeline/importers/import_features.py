@@ -76,7 +76,7 @@ def _check_whole(job: ImportJob, source: FeatureSource) -> None:
     if source.faults and (job.on_error == "fail" or not source.counts.any()):
         row, reason = min(source.faults.items())
         raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
-                         f"cannot be had, the first {job.manifest.images['file'][row]} (id "
+                         f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
                          f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
                          + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
 

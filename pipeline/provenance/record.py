@@ -108,7 +108,7 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
         for key in ("manifest", "split"):
             if store.made_from[key] != first.made_from[key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {first.path.name} "
-                                 f"{first.made_from[key]!r}; score all anew")
+                                 f"{first.made_from[key]!r}; score all again")
         if store.made_from["ensemble"] is None:
             scored |= {member["head"]: member for member in store.made_from["members"]}
     for head, member in scored.items():

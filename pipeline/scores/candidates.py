@@ -196,7 +196,8 @@ class Pool:
         """
         if cls.says_its_columns(path):
             if columns != Columns():
-                raise InputError(f"{path}: says itself which captions its columns are; leave out --manifest, --split "
+                raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
+                                 "--manifest, --split "
                                  "and --captions-per-image")
             return cls.of_store(SimilarityStore.open(path).check())
         scores = retrieval.as_similarity(path)
@@ -259,6 +260,6 @@ class Pool:
             InputError: If they are unknown.
         """
         if self.image_ids is None or self.caption_ids is None:
-            raise InputError(f"{self.name}: which images and captions it is of is not known; name its --manifest")
+            raise InputError(f"{self.name}: its images and captions are unknown; name its --manifest")
         return np.asarray(self.image_ids), np.asarray(self.caption_ids)
 

@@ -61,5 +61,5 @@ def require(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
         InputError: If an array differs.
     """
     if wrong := changed(store, made_from, leave_out):
-        raise InputError(f"{store}/{wrong[0]}: is not what was written there; run `pipeline score` or `pipeline "
+        raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
                          "ensemble` again")

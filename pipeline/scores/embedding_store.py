@@ -142,7 +142,7 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     import zarr
 
     if path.exists() and not (path / "image_embeddings").is_dir():
-        raise InputError(f"{path}: is there and holds no embeddings; move it, or write elsewhere")
+        raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
         for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):

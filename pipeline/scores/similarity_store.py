@@ -198,7 +198,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     import zarr
 
     if path.exists() and not (path / "similarity").is_dir():
-        raise InputError(f"{path}: is there and is no similarity store; move it, or write elsewhere")
+        raise InputError(f"{path}: exists and is not a similarity store; move it, or write elsewhere")
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
     attributes = {"made_with": machine.record()} | ({"fusion": dict(fusion)} if fusion else {})

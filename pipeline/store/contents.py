@@ -88,7 +88,7 @@ def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
         StoreError: If a file differs from the ledger.
     """
     for file, _, found in changed(path, rows, progress):
-        raise StoreError(f"{file}: {'its bytes are not those that were written' if found else 'is missing'}; run "
+        raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; run "
                          "`pipeline verify --repair`")
 
 

@@ -217,7 +217,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
     if attributes.get("format") != FORMAT:
-        raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract anew")
+        raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract again")
     if edited:
-        raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract anew")
+        raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
     return layout, fingerprint

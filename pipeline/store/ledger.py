@@ -72,7 +72,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise StoreError(f"{_file(store, shard)}: not readable; `pipeline verify --repair` mends it") from None
+        raise StoreError(f"{_file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
 
 
 def _by_row(tree: Mapping[str, str]) -> dict[int, str]:

@@ -29,9 +29,9 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
     except Exception as error:  # zarr raises its own and others' for metadata that is not its own
-        raise StoreError(f"{path}: zarr cannot open it ({type(error).__name__}); extract anew") from None
+        raise StoreError(f"{path}: zarr cannot open it ({type(error).__name__}); extract again") from None
     if arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
-        raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract anew")
+        raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
     for name, (shape, dtype) in layout.arrays().items():
         array = group.get(name)
         if not isinstance(array, zarr.Array) or array.shape != (layout.images, *shape) or array.dtype != dtype:
@@ -39,7 +39,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
                              f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
     ids = group.get("image_ids")
     if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
-        raise StoreError(f"{path}/image_ids: not those that were written; extract anew")
+        raise StoreError(f"{path}/image_ids: not those that were written; extract again")
     for shard in range(layout.shards):
         yield shard, list(_faults(path, layout, group, shard))
 
@@ -62,7 +62,7 @@ def _faults(path: Path, layout: StoreLayout, group: zarr.Group, shard: int) -> I
         if not file.exists():
             yield f"{name}: its file is missing"
         elif ledger.checksum(file) != entry.checksums.get(name):
-            yield f"{name}: its bytes are not those that were written"
+            yield f"{name}: its bytes have changed since they were written"
         else:
             yield from _values(name, np.asarray(group[name][rows.start:rows.stop]), entry, layout)  # type: ignore[index]
 

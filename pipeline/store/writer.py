@@ -171,9 +171,10 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ima
     shutil.rmtree(leaving, ignore_errors=True)
     changed, pending = survey(path, layout, fingerprint, sizes, retry_failed)
     if changed and not _is_store(path):
-        raise StoreError(f"{path}: is there and is not a feature store; it is left alone, choose another --out")
+        raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
     if changed and if_changed == "refuse":
-        raise StoreError(f"{path}: was made otherwise ({changed}); choose another --out, or --if-changed redo to "
+        raise StoreError(f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
+                         "redo to "
                          "replace it")
     if changed and not pending:
         path.rename(leaving)  # whole or not at all, whenever this ends

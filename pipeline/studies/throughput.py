@@ -126,7 +126,7 @@ def _require(device: str) -> None:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError):
-        raise InputError(f"throughput.device {device!r} is not here; cpu always is") from None
+        raise InputError(f"throughput.device {device!r} is not available; use cpu") from None
 
 
 def _machine(device: str) -> str:

@@ -211,9 +211,9 @@ def _folder(checkpoint: str) -> Path:
         HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
         return Path(snapshot_download(checkpoint, allow_patterns=FILES))
     except Exception as error:  # the hub's client and what it stands on raise many kinds
-        raise InputError(f"BERT checkpoint {checkpoint!r} is no folder here and cannot be had from the Hugging Face "
-                         f"hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}`, and "
-                         "set training.NAME.bert to the folder") from None
+        raise InputError(f"BERT checkpoint {checkpoint!r} is not a folder and cannot be downloaded from the Hugging "
+                         f"Face hub ({type(error).__name__}); on a machine with a network "
+                         f"`hf download {checkpoint}`, and set training.NAME.bert to the folder") from None
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:

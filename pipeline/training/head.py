@@ -97,4 +97,4 @@ def to_device(model: TwoTower, device: str) -> TwoTower:
             raise ValueError
         return model.to(device)
     except (RuntimeError, AssertionError, ValueError):
-        raise InputError(f"device {device!r} is not here; cpu always is") from None
+        raise InputError(f"device {device!r} is not available; use cpu") from None

@@ -135,7 +135,7 @@ def launch(count: int, device: str) -> Processes:
     try:
         kind = torch.device(device)
     except RuntimeError:
-        raise InputError(f"device {device!r} is not here; cpu always is") from None
+        raise InputError(f"device {device!r} is not available; use cpu") from None
     if kind.type == "cuda" and (torch.cuda.device_count() < count or kind.index is not None):
         raise InputError(f"training on {count} GPUs: expected device cuda and as many of them, got {device} and "
                          f"{torch.cuda.device_count()}; set training.NAME.processes")

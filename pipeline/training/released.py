@@ -135,7 +135,7 @@ def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str])
             continue
         place = next((old for old in places if name.startswith(f"{old}.")), None)
         if place is None:
-            raise InputError(f"{path}: {name} has no place in a head of VSE∞ as its released code trains it")
+            raise InputError(f"{path}: {name} is not a weight of a head that VSE∞'s released code trains")
         found[places[place] + name.removeprefix(place)] = value
     return found
 

@@ -169,13 +169,13 @@ class TrainingJob:
         differs = self.differs(words)
         if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / code.FILE).exists():
             warnings.warn(f"{self.folder}: was trained by other code ({code.named(self._other_code)}); --if-changed "
-                          "redo trains it anew", InputWarning, stacklevel=2)
+                          "redo trains it again", InputWarning, stacklevel=2)
         if differs and self.if_changed == "refuse":
-            raise InputError(f"{self.folder}: holds a head that was trained otherwise ({', '.join(differs)}); choose "
+            raise InputError(f"{self.folder}: holds a head trained with other settings ({', '.join(differs)}); choose "
                              "another --out, or --if-changed redo to replace it")
         if self._lost and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: has lost {' and '.join(self._lost)}; put that back, or --if-changed redo "
-                             "to train anew")
+                             "to train again")
 
     def finished(self, words: Text) -> bool:
         """Look for the finished head.

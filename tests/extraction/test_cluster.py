@@ -52,7 +52,7 @@ def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.Extraction
     with cluster.local(1) as workers:
         with pytest.raises(InputError, match="no such image"):
             extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
-        with pytest.raises(InputError, match="is not here"):
+        with pytest.raises(InputError, match="is not available"):
             extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)
 
 

@@ -114,7 +114,7 @@ def test_several_folders(job: ImportJob, tmp_path: Path) -> None:
     file = file_of(job, 2)
     (tmp_path / "more").mkdir()
     file.rename(tmp_path / "more" / file.name)
-    with pytest.raises(InputError, match="1 of 6 images cannot be had"):
+    with pytest.raises(InputError, match="1 of 6 images are missing or damaged"):
         import_features(job)
     assert import_features(replace(job, paths=(*job.paths, tmp_path / "more"))).images == 6
 

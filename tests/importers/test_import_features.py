@@ -144,7 +144,7 @@ def test_images_that_the_source_lacks(tsv: Any) -> None:
     rows = path.read_text().splitlines()
     gone = rows[4].split("\t")[0]
     path.write_text("\n".join(rows[:4] + rows[5:]))
-    with pytest.raises(InputError, match=rf"1 of 11 images cannot be had, the first val2014/{gone}.jpg .*no features"):
+    with pytest.raises(InputError, match=rf"1 of 11 .* damaged, the first val2014/{gone}.jpg .*no features"):
         import_features(tsv)
     assert not tsv.store.exists()
     done = import_features(replace(tsv, on_error="skip"))
@@ -152,7 +152,7 @@ def test_images_that_the_source_lacks(tsv: Any) -> None:
     lines = (tsv.store / "failures.csv").read_text().splitlines()
     assert [line.split(",")[1] for line in lines] == ["file", f"val2014/{gone}.jpg"]
     assert np.flatnonzero(~FeatureStore(tsv.store).done).tolist() == list(done.failed)
-    with pytest.raises(InputError, match="1 of 11 images cannot be had"):
+    with pytest.raises(InputError, match="1 of 11 images are missing or damaged"):
         import_features(tsv)
 
 

@@ -123,7 +123,7 @@ def test_a_part_of_the_splits(job: ImportJob) -> None:
         (folder / f"train_{name}").unlink()
         (folder / f"dev_{name}").rename(folder / f"val_{name}")
         (folder / f"test_{name}").write_bytes(b"not read")
-    with pytest.raises(InputError, match="6 of 12 images cannot be had"):
+    with pytest.raises(InputError, match="6 of 12 images are missing or damaged"):
         import_features(job)
     assert len(import_features(replace(job, on_error="skip")).failed) == 6
     assert set(TABLE.images["split"][FeatureStore(job.store).done]) == {"val", "test"}

@@ -111,7 +111,7 @@ def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "s.zarr").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match="is no similarity store"):
+    with pytest.raises(InputError, match="is not a similarity store"):
         save(tmp_path / "mine", numbered(4))
     assert (tmp_path / "mine" / "notes.txt").exists()
 

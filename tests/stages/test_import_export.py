@@ -65,7 +65,7 @@ def test_failures_are_told(pipeline: Cli, refused: Callable[..., str], there: li
     gone = rows[0].split("\t")[0]
     (tmp_path / "obj36.tsv").write_text("\n".join([*rows[1:], rows[0].replace(gone, "COCO_val2014_000000099999")]))
     place = ("--manifest", "data/coco.parquet", "--out", "s.zarr")
-    assert f"1 of 8 images cannot be had, the first val2014/{gone}.jpg" in refused(
+    assert f"1 of 8 images are missing or damaged, the first val2014/{gone}.jpg" in refused(
         "import", "butd-tsv", "obj36.tsv", *place)
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip")
     assert (code, out.splitlines()) == (0, [
@@ -106,7 +106,7 @@ def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreig
     (("import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"), "'hdf5' is not one of 'scan', 'butd-tsv'"),
     (("import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"), "nowhere: expected one folder with SCAN's"),
     (("import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "m.parquet: no manifest there"),
-    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: is there and is not a"),
+    (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
     (("export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
     (("export", "nowhere.zarr", "--split", "dev", "--out", "precomp"), "'dev' is not one of 'train', 'val', 'test'"),
 ])

@@ -182,7 +182,7 @@ def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
     photographs = tmp_path / "photographs"
     photographs.mkdir()
     (photographs / "a.jpg").write_bytes(b"precious")
-    with pytest.raises(StoreError, match="not a feature store; it is left alone"):
+    with pytest.raises(StoreError, match="exists and is not a feature store"):
         prepare(photographs, layout(), MADE, IDS, SIZES, if_changed="redo")
     assert (photographs / "a.jpg").read_bytes() == b"precious"
 
@@ -259,8 +259,8 @@ def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
 
 
 @pytest.mark.parametrize(("array", "shard", "said"), [
-    ("features", 1, "1: features: its bytes are not those that were written"),
-    ("boxes", 2, "2: boxes: its bytes are not"), ("counts", 0, "0: counts: its bytes are not")])
+    ("features", 1, "1: features: its bytes have changed since they were written"),
+    ("boxes", 2, "2: boxes: its bytes have changed"), ("counts", 0, "0: counts: its bytes are not")])
 def test_verify_finds_a_flipped_bit(made: Path, array: str, shard: int, said: str) -> None:
     file = ledger.shard_file(made, array, shard, 1 + len(layout().arrays()[array][0]))
     content = bytearray(file.read_bytes())

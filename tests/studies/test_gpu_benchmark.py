@@ -26,5 +26,5 @@ def test_every_comparison_is_printed_with_its_ratio(capsys: Any) -> None:
 
 
 def test_a_gpu_that_is_not_here_is_said() -> None:
-    with pytest.raises(InputError, match="device 'cuda:99' is not here"):
+    with pytest.raises(InputError, match="device 'cuda:99' is not available"):
         gpu.main("cuda:99", gpu.TINY)

@@ -164,7 +164,7 @@ def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(monkeypatch: pytest.Mo
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
     for name in ("nobody/no-such-bert", "/no/such/folder"):
-        with pytest.raises(InputError, match=f"{name}.*cannot be had.*hf download"):
+        with pytest.raises(InputError, match=f"{name}.*cannot be downloaded.*hf download"):
             BertText.learn([], TRAINING.model_copy(update={"bert": name}))
 
 

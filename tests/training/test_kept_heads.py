@@ -23,7 +23,7 @@ def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Trai
     assert training.train(job).epochs == 3
     assert tree(job.folder) == before
     other = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 0.001}))
-    with pytest.raises(InputError, match=r"trained otherwise \(recipe_settings\)"):
+    with pytest.raises(InputError, match=r"trained with other settings \(recipe_settings\)"):
         training.train(other)
     assert tree(job.folder) == before
     training.train(replace(other, if_changed="redo"))
@@ -43,12 +43,12 @@ def test_where_it_was_trained_is_no_part_of_a_head(
     (job.folder / "head.json").write_text(json.dumps(described))
     training.load_head(job.folder, scenes, store, "cpu")
     for device in ("nowhere", "meta"):
-        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+        with pytest.raises(InputError, match=f"device '{device}' is not available"):
             training.load_head(job.folder, scenes, store, device)
-        with pytest.raises(InputError, match=f"device '{device}' is not here"):
+        with pytest.raises(InputError, match=f"device '{device}' is not available"):
             training.train(replace(job, training=job.training.model_copy(update={"device": device, "epochs": 4}),
                                    folder=job.folder / device))
-    with pytest.raises(InputError, match="device 'nowhere' is not here"):
+    with pytest.raises(InputError, match="device 'nowhere' is not available"):
         training.launch(2, "nowhere")
 
 
@@ -154,7 +154,7 @@ def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
 @pytest.mark.parametrize("array", ["features", "counts"])
 def test_features_whose_bytes_changed_are_not_trained_on(copied: training.TrainingJob, array: str) -> None:
     file = change(copied, array)
-    with pytest.raises(StoreError, match="its bytes are not those that were written") as error:
+    with pytest.raises(StoreError, match="its bytes have changed since they were written") as error:
         training.train(copied)
     assert str(file) in str(error.value)
     assert not (copied.folder / "last.safetensors").exists()
@@ -165,7 +165,7 @@ def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.
     change(copied, "features", told=True)
     now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
     assert now.source.identity == copied.source.identity
-    with pytest.raises(InputError, match="trained otherwise \\(the bytes of its features\\)"):
+    with pytest.raises(InputError, match="trained with other settings \\(the bytes of its features\\)"):
         training.train(now)
     best = (now.folder / "best.safetensors").read_bytes()
     training.train(replace(now, if_changed="redo"))

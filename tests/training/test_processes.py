@@ -87,7 +87,7 @@ def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore
                              text=True, env=environment, capture_output=True, check=False, timeout=300)
     assert refused.returncode == 2
     assert "Traceback" not in refused.stderr
-    assert refused.stderr.count("trained otherwise (seed)") == 1
+    assert refused.stderr.count("trained with other settings (seed)") == 1
 
 
 def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: FeatureStore) -> None:

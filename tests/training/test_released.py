@@ -219,7 +219,7 @@ def test_what_does_not_belong_together_is_refused(
         theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
     file = saved(tmp_path / "m.pth", *theirs)
     theirs[0].other = nn.Linear(2, 2)
-    with pytest.raises(InputError, match=r"other\.weight has no place"):
+    with pytest.raises(InputError, match=r"other\.weight is not a weight"):
         released.read(saved(tmp_path / "o.pth", *theirs)).state(vocabulary)
     with pytest.raises(InputError, match="a BiGRU needs the words"):
         training.convert(job, released.read(file), None)
@@ -239,7 +239,7 @@ def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: 
     training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs)), vocabulary)
     torch.nn.init.zeros_(theirs[0].fc.weight)
     other = released.read(saved(tmp_path / "n.pth", *theirs))
-    with pytest.raises(InputError, match="trained otherwise"):
+    with pytest.raises(InputError, match="trained with other settings"):
         training.convert(job, other, vocabulary)
     training.convert(replace(job, if_changed="redo"), other, vocabulary)
 
