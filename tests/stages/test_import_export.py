@@ -28,11 +28,10 @@ def there(tmp_path: Path) -> list[foreign.Picture]:
 
 
 def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
-    code, out, err = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
-                              "--as", "butd-2-3", "--dtype", "float32")
+    code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
+                            "--as", "butd-2-3", "--dtype", "float32")
     assert code == 0
     assert out == "features/coco/region.zarr: 8 images imported, reported as butd-2-3\n"
-    assert "8/8" in err
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--as",
                             "butd-2-3", "--dtype", "float32", "--out", "features/coco/region.zarr")
     assert (code, out) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3\n")
@@ -105,7 +104,7 @@ def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreig
     (("import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"), "Missing argument 'SOURCE...'"),
     (("import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"), "'hdf5' is not one of 'scan', 'butd-tsv'"),
     (("import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"), "nowhere: expected one folder with SCAN's"),
-    (("import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "m.parquet: no manifest there"),
+    (("import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"), "unknown data set 'm'"),
     (("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"), "data: exists and is not a"),
     (("export", "nowhere.zarr", "--split", "val", "--out", "precomp"), "nowhere.zarr: no feature store there"),
     (("export", "nowhere.zarr", "--split", "dev", "--out", "precomp"), "'dev' is not one of 'train', 'val', 'test'"),
