@@ -12,7 +12,7 @@ import click
 
 from pipeline.errors import InputError
 from stages import measuring, options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @measuring.protocol
 @measuring.output
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
+def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
             rules: Protocol | None, ties: Ties, output: str) -> None:
     """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
     pair.
@@ -46,11 +46,11 @@ def command(layout: Layout, settings: Settings, systems: tuple[str, ...], datase
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     dataset = dataset or settings.run.dataset
-    paths = [_paths(layout, dataset, name) for name in systems]
-    _refuse_stale(layout, dataset, [path for group in paths for path in group])
-    for group in paths:
+    stores = [_paths(paths, dataset, name) for name in systems]
+    _refuse_stale(paths, dataset, [path for group in stores for path in group])
+    for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
-    groups = _pools(paths, columns)
+    groups = _pools(stores, columns)
     every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])
     found = _contrasts(groups, every, ties, settings)
     contrast.correct([each for pairs_of_protocol in found for each in pairs_of_protocol])
@@ -83,13 +83,13 @@ def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str
     return write(names[0], names[1], [each[0] for each in found])
 
 
-def _paths(layout: Layout, dataset: str, name: str) -> list[Path]:
+def _paths(paths: Paths, dataset: str, name: str) -> list[Path]:
     """The stores or matrices that a name, a path, or several with commas between, stand for."""
     if Path(name).exists():
         return [Path(name)]
     if "," in name:
-        return [path for part in name.split(",") for path in _paths(layout, dataset, part.strip())]
-    store = layout.similarity(dataset, name)
+        return [path for part in name.split(",") for path in _paths(paths, dataset, part.strip())]
+    store = paths.similarity(dataset, name)
     if store.exists():
         return [store]
     every = (path for path in store.parent.glob(f"{store.stem}-s*.zarr") if path.stem.split("-s")[-1].isdecimal())
@@ -100,24 +100,24 @@ def _paths(layout: Layout, dataset: str, name: str) -> list[Path]:
     return seeds
 
 
-def _refuse_stale(layout: Layout, dataset: str, paths: Sequence[Path]) -> None:
+def _refuse_stale(paths: Paths, dataset: str, found: Sequence[Path]) -> None:
     """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
-    folder = layout.similarity(dataset, "").parent
-    stores = {path.stem: SimilarityStore.open(path) for path in paths if path.parent == folder}
+    folder = paths.similarity(dataset, "").parent
+    stores = {path.stem: SimilarityStore.open(path) for path in found if path.parent == folder}
     heads = {member["head"] for store in stores.values() for member in store.made_from["members"]}
-    scored = [layout.similarity(dataset, head) for head in sorted(heads - stores.keys())]
+    scored = [paths.similarity(dataset, head) for head in sorted(heads - stores.keys())]
     stores |= {path.stem: SimilarityStore.open(path) for path in scored if path.exists()}
     if stores:
-        record.refuse_stale(stores, lambda head: layout.head(dataset, head))
+        record.refuse_stale(stores, lambda head: paths.head(dataset, head))
 
 
-def _pools(paths: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:
+def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
-    silent = [path for group in paths for path in group if not Pool.says_its_columns(path)]
+    silent = [path for group in stores for path in group if not Pool.says_its_columns(path)]
     if not silent and columns != Columns():
         raise InputError("similarity stores say themselves which captions their columns are; leave out --manifest, "
                          "--split and --captions-per-image")
-    groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in paths]
+    groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
     known = {pool.image_ids is not None for group in groups for pool in group}
     if len(known) > 1:
         raise InputError(f"{silent[0]}: has no ids, another has; say with --manifest whose images and captions "

@@ -9,7 +9,7 @@ import click
 
 from pipeline.features import FEATURES
 from stages import options
-from stages.layout import Layout, system
+from stages.paths import Paths, system
 
 if TYPE_CHECKING:
     from pipeline import training
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
               help="The head's folder.")
 @options.if_changed
 @options.with_settings
-def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str | None, vocabulary: Path | None,
+def command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | None, vocabulary: Path | None,
             images: Path | None, name: str, out: Path | None, if_changed: str) -> None:
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head.
 
@@ -45,7 +45,7 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
     released = training.read_released(checkpoint)
     if released.text == "bert":
         options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
-    manifest = Manifest.load(layout.manifest(dataset or settings.run.dataset))
+    manifest = Manifest.load(paths.manifest(dataset or settings.run.dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
         engine = settings.engine_of(manifest.dataset, released.feature)
@@ -53,8 +53,8 @@ def command(layout: Layout, settings: Settings, checkpoint: Path, dataset: str |
         source = training.Photographs(manifest, images or manifest.images_folder, engine.engine, untrained)
     else:
         options.refuse("images", why="is for grid checkpoints, which have their own network")
-        source = FeatureStore(layout.features(manifest.dataset, released.feature)).require(manifest)
-    folder = out or layout.head(manifest.dataset, system(name, released.feature, released.text, 0))
+        source = FeatureStore(paths.features(manifest.dataset, released.feature)).require(manifest)
+    folder = out or paths.head(manifest.dataset, system(name, released.feature, released.text, 0))
     job = training.TrainingJob(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),
                                settings.training_of(manifest.dataset), 0, folder, if_changed)
     training.convert(job, released, vocabulary)

@@ -11,7 +11,7 @@ import click
 from pipeline import manifest as manifests
 from pipeline.errors import InputError
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ AT_ONCE = 2048  # images embedded before their vectors are written
               help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
+def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
             out: Path | None, files: Path | None, device: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
@@ -50,20 +50,20 @@ def command(layout: Layout, settings: Settings, name: str, head: str, dataset: s
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
     """
     options.choose_products(settings)
-    trained_on = Manifest.load(layout.manifest(dataset or settings.run.dataset))
-    folder = layout.head(trained_on.dataset, head)
+    trained_on = Manifest.load(paths.manifest(dataset or settings.run.dataset))
+    folder = paths.head(trained_on.dataset, head)
     described = training.read_description(folder)
-    own = training.source_of(described, trained_on, layout.features(trained_on.dataset, described["feature"]))
+    own = training.source_of(described, trained_on, paths.features(trained_on.dataset, described["feature"]))
     trained = training.load_head(folder, trained_on, own,
                                  device or settings.training_of(trained_on.dataset).device)
-    manifest = Manifest.load(layout.manifest(name))
-    source = training.source_of(described, manifest, layout.features(name, described["feature"]), files)
+    manifest = Manifest.load(paths.manifest(name))
+    source = training.source_of(described, manifest, paths.features(name, described["feature"]), files)
     if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
         _refuse_other_features(source, own)
     parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
-    path = out or layout.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
+    path = out or paths.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
     rows = np.concatenate([part.store_rows for part in parts])
     source.check(rows)
     made_from = record.made_from(folder, trained, manifest, "+".join(part.name for part in parts), source, rows) | {

@@ -14,7 +14,7 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, of_ensemble
 from stages import options
-from stages.layout import Layout, ensembles, system
+from stages.paths import Paths, ensembles, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ ROOMS = ("pipeline.retrieval", "pipeline.scores")
 @options.recipe
 @options.seed
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
+def command(paths: Paths, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
             weights: tuple[float, ...], keep_common: bool, dataset: str | None, text: str, recipe: str,
             seed: int) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
@@ -63,23 +63,23 @@ def command(layout: Layout, settings: Settings, name: str | None, members: tuple
         options.refuse("members", "fusion", "weights", "text", "recipe", "seed",
                        why="goes with the NAME of an ensemble")
         for recipe, letters, text, seed in ensembles(settings.run).values():
-            _mean(layout, dataset or settings.run.dataset, letters, recipe, text, seed, keep_common)
+            _mean(paths, dataset or settings.run.dataset, letters, recipe, text, seed, keep_common)
         return
     dataset = dataset or settings.run.dataset
     if features := of_ensemble(name):
         if members or weights or fusion != "mean":
             raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
                              "weights or a fusion of its own another name, and its members with --member")
-        _mean(layout, dataset, name, recipe, text, seed, keep_common)
+        _mean(paths, dataset, name, recipe, text, seed, keep_common)
     else:
-        path = _own(layout, dataset, name, members)
-        _fuse(path, name, [_find(layout, dataset, member) for member in members], fusion, weights, keep_common)
+        path = _own(paths, dataset, name, members)
+        _fuse(path, name, [_find(paths, dataset, member) for member in members], fusion, weights, keep_common)
 
 
-def _mean(layout: Layout, dataset: str, name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
+def _mean(paths: Paths, dataset: str, name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean."""
-    members = [layout.similarity(dataset, system(recipe, feature, text, seed)) for feature in of_ensemble(name)]
-    _fuse(layout.similarity(dataset, system(recipe, name, text, seed)), name, members, "mean", (), keep_common)
+    members = [paths.similarity(dataset, system(recipe, feature, text, seed)) for feature in of_ensemble(name)]
+    _fuse(paths.similarity(dataset, system(recipe, name, text, seed)), name, members, "mean", (), keep_common)
 
 
 def _fuse(path: Path, name: str, members: Sequence[Path], fusion: str, weights: tuple[float, ...],
@@ -104,7 +104,7 @@ def _fuse(path: Path, name: str, members: Sequence[Path], fusion: str, weights: 
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
 
 
-def _own(layout: Layout, dataset: str, name: str, members: tuple[str, ...]) -> Path:
+def _own(paths: Paths, dataset: str, name: str, members: tuple[str, ...]) -> Path:
     """Where an ensemble of the user's own is written."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
         raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
@@ -112,7 +112,7 @@ def _own(layout: Layout, dataset: str, name: str, members: tuple[str, ...]) -> P
         raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
                          f"features is named by their letters, of {''.join(LETTERS)} in this order")
     options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
-    path = layout.similarity(dataset, name)
+    path = paths.similarity(dataset, name)
     if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
     return path
@@ -122,8 +122,8 @@ def _owners(store: SimilarityStore) -> dict[int, int]:
     return owners(store.image_ids, store.caption_ids, store.caption_image)
 
 
-def _find(layout: Layout, dataset: str, member: str) -> Path:
-    return Path(member) if Path(member).exists() else layout.similarity(dataset, member)
+def _find(paths: Paths, dataset: str, member: str) -> Path:
+    return Path(member) if Path(member).exists() else paths.similarity(dataset, member)
 
 
 def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[retrieval.Member], dict[str, Any]]:

@@ -12,7 +12,7 @@ import click
 
 from pipeline.errors import InputError
 from stages import measuring, options
-from stages.layout import Layout, systems
+from stages.paths import Paths, systems
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
               help="Measure a run of any system, TREC's or ranx's; what is right says --manifest or --qrels.")
 @measuring.output
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
+def command(paths: Paths, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], columns: Columns, truth: Truth, rules: Protocol | None, ties: Ties,
             extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None, output: str
             ) -> None:
@@ -78,7 +78,7 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        pool = judged.judge(pool, truth, _manifest_of(layout, pool, columns))
+        pool = judged.judge(pool, truth, _manifest_of(paths, pool, columns))
         numbers, table = _measure(pool, rules or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
         _write_files(pool, files, [table], settings.evaluate)
@@ -88,11 +88,11 @@ def command(layout: Layout, settings: Settings, similarity: Path | None, embeddi
                    "save_qrels",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
-    measured_run = _measure_run(layout, settings, ties, extended, files)
-    write_text(layout.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
-    _write_headline(layout.headline, results.headline(measured_run))
+    measured_run = _measure_run(paths, settings, ties, extended, files)
+    write_text(paths.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
+    _write_headline(paths.headline, results.headline(measured_run))
     if output == "json":
-        click.echo(layout.metrics.read_text(encoding="utf-8"))
+        click.echo(paths.metrics.read_text(encoding="utf-8"))
     else:
         click.echo(_written([(name, numbers) for name, result in measured_run.items()
                              for protocol, numbers in results.protocols(result).items()], output))
@@ -121,10 +121,10 @@ def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
     return settings.model_copy(update={"evaluate": settings.evaluate.model_copy(update={"metrics": metrics})})
 
 
-def _manifest_of(layout: Layout, pool: Pool, columns: Columns) -> Path | None:
+def _manifest_of(paths: Paths, pool: Pool, columns: Columns) -> Path | None:
     """The manifest that has the captions' text, where one is known."""
     dataset = pool.made_from.get("dataset")
-    return columns.manifest or (layout.manifest(dataset) if dataset else None)
+    return columns.manifest or (paths.manifest(dataset) if dataset else None)
 
 
 def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None:
@@ -156,19 +156,19 @@ def _written(results: summary.Results, output: str) -> str:
     return summary.to_markdown(results) if output == "markdown" else summary.to_text(results)
 
 
-def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
+def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
                  ) -> dict[str, Any]:
     """Every system of the run, each by its data set's protocols, with what made it."""
     run = settings.run
-    stores = {name: SimilarityStore.open(layout.similarity(run.dataset, name)) for name in _systems(layout, run)}
-    record.refuse_stale(stores, lambda head: layout.head(run.dataset, head))
+    stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name)) for name in _systems(paths, run)}
+    record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
     found: dict[str, Any] = {}
     tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
     for name, store in stores.items():
         store.check()
         benchmark = store.made_from["split"] == "test"
-        protocols = manifest.dataset(run.dataset, layout.root).protocols if benchmark else ["all"]
+        protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
         pool = Pool.of_store(store)
         beyond = _extend(pool, extended, settings.evaluate)
         by_protocol, queries = {}, []
@@ -183,10 +183,10 @@ def _measure_run(layout: Layout, settings: Settings, ties: Ties, extended: str |
     return found
 
 
-def _systems(layout: Layout, run: Run) -> list[str]:
+def _systems(paths: Paths, run: Run) -> list[str]:
     """The names of all heads and ensembles of the run, of its ablations as far as they are scored."""
     missing = [name for name, (recipe, *_) in systems(run).items()
-               if recipe not in run.recipes and not layout.similarity(run.dataset, name).exists()]
+               if recipe not in run.recipes and not paths.similarity(run.dataset, name).exists()]
     if missing:
         click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
     return [name for name in systems(run) if name not in missing]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline import manifest as manifests
-from stages.layout import Layout
 from stages.options import with_settings_or_shipped
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ NAMED = 20  # failed images that are named; all stand in the made_from.json
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
 @with_settings_or_shipped
-def command(layout: Layout, settings: Settings, store: Path, split: str, out: Path, manifest_file: Path | None) -> None:
+def command(paths: Paths, settings: Settings, store: Path, split: str, out: Path, manifest_file: Path | None) -> None:
     """Write a split of a feature store in SCAN's layout: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt.
 
     SCAN calls val `dev`, and COCO's 5K test split `testall`. Running again does nothing.
@@ -39,7 +39,7 @@ def command(layout: Layout, settings: Settings, store: Path, split: str, out: Pa
     Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
     """
     features = FeatureStore(store)
-    manifest = Manifest.load(manifest_file or layout.manifest(features.fingerprint["dataset"]))
+    manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
         done = export(features, manifest, split, out, bar.reset, bar.update)
     click.echo("\n  ".join([f"{out}/{done.name}_ims.npy: {done.images:,} images x {done.items} items x "

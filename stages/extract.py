@@ -11,7 +11,7 @@ import click
 
 from pipeline.errors import InputError
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
-def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, out: Path | None,
+def command(paths: Paths, settings: Settings, feature: str, dataset: str | None, out: Path | None,
             images: Path | None, scheduler: str | None, dry_run: bool, **changes: Any) -> None:
     """Extract region, grid or patch features into a store. Running again does nothing, or resumes.
 
@@ -58,8 +58,8 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     if scheduler is not None and changes["workers"]:
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
     dataset = dataset or settings.run.dataset
-    store = out or layout.features(dataset, feature)
-    request = _request(layout, settings, dataset, store, feature, changes)
+    store = out or paths.features(dataset, feature)
+    request = _request(paths, settings, dataset, store, feature, changes)
     if not dry_run and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
@@ -87,14 +87,14 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
                + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
 
 
-def _request(layout: Layout, settings: Settings, dataset: str, store: Path, feature: str,
+def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
              changes: dict[str, Any]) -> extraction.ExtractionRequest:
     """The settings with the command line's changes."""
     chosen = settings.engine_of(dataset, feature)
     name = changes["engine"] or chosen.engine
     own_options = chosen.options if name == chosen.engine else {}
     extract = _extract(settings, changes)
-    return extraction.ExtractionRequest(layout.manifest(dataset), store, name, own_options,
+    return extraction.ExtractionRequest(paths.manifest(dataset), store, name, own_options,
                               Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
                               extract.model_dump(include={"shard_images", "compressor", "dtype"}))
 

@@ -11,7 +11,7 @@ import click
 
 from pipeline.features import FEATURES, of_ensemble
 from stages import options
-from stages.layout import Layout, heads
+from stages.paths import Paths, heads
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pipeline.report.heads import read_heads
     from pipeline.settings import Settings
     from pipeline.store.layout import read_header
-    from stages import scored
+    from stages import scored_systems
 
 
 @click.command
 @options.images
 @options.with_settings
-def command(layout: Layout, settings: Settings, images: Path | None) -> None:
+def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
 
     A figure whose inputs are not there is left out, and said so here and in results/figures/index.md. What was drawn
@@ -37,7 +37,7 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
 
     Example: pipeline figures
     """
-    evidence, unreadable = _gather(layout, settings, images)
+    evidence, unreadable = _gather(paths, settings, images)
     drawn: dict[str, figures.Drawing] = {}
     lacking: dict[str, str] = {}
     with Progress("figures", "figure", len(settings.figures)) as bar:
@@ -47,9 +47,9 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
             except figures.MissingInputs as lack:
                 lacking[name] = str(lack)
             bar.update()
-    if drawn or not layout.figures.exists():
-        _write(layout.figures, drawn, lacking)
-    click.echo(f"{layout.figures}: {', '.join(drawn) or 'nothing new'}")
+    if drawn or not paths.figures.exists():
+        _write(paths.figures, drawn, lacking)
+    click.echo(f"{paths.figures}: {', '.join(drawn) or 'nothing new'}")
     for name, needed in lacking.items():
         click.echo(f"{name}: left out, it needs {needed}")
     for why in unreadable:
@@ -69,26 +69,27 @@ def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[
         (making / "index.md").write_text(index, encoding="utf-8")
 
 
-def _gather(layout: Layout, settings: Settings, images: Path | None) -> tuple[figures.FigureInputs, list[str]]:
+def _gather(paths: Paths, settings: Settings, images: Path | None) -> tuple[figures.FigureInputs, list[str]]:
     """Everything that figures are drawn from, as far as it is there, and why some heads were left out."""
     run = settings.run
     unreadable: list[str] = []
-    stores = {feature: layout.features(run.dataset, feature) for feature in FEATURES}
+    stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
-    timed = read_json(layout.throughput, "throughput") if layout.throughput.exists() else {}
-    trained = read_heads(layout.head(run.dataset, ""), heads(run), unreadable.append)
-    title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset, layout.root).title)
-    return figures.FigureInputs(title, trained, items, timed, _gallery(layout, settings, images),
+    timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
+    trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
+    title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
+    return figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
                             list(product(run.recipes, run.texts, run.seeds))), unreadable
 
 
-def _gallery(layout: Layout, settings: Settings, images: Path | None) -> Gallery | str:
+def _gallery(paths: Paths, settings: Settings, images: Path | None) -> Gallery | str:
     """The widest system of the run's first recipe, text encoder and seed with any, or why there is none to show."""
-    metrics = read_json(layout.metrics, "evaluate") if layout.metrics.exists() else {}
-    there = scored.first(settings, scored.stores(layout, settings, metrics))
+    metrics = read_json(paths.metrics, "evaluate") if paths.metrics.exists() else {}
+    there = scored_systems.first(settings, scored_systems.stores(paths, settings, metrics))
     if not there:
-        return f"a scored system of the run ({scored.told(settings)}): run `pipeline score` and `pipeline ensemble`"
-    if not (folder := scored.photographs(layout, settings, images)).is_dir():
+        return (f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
+                "`pipeline ensemble`")
+    if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
         return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
     widest = max(there, key=lambda visual: len(of_ensemble(visual)))
-    return scored.galleries(layout, settings, {widest: there[widest]}, images)[widest]
+    return scored_systems.galleries(paths, settings, {widest: there[widest]}, images)[widest]

@@ -11,7 +11,7 @@ from pipeline import importers
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
               help="Whether an image that the source lacks or holds damaged ends the run.")
 @options.if_changed
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
+def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
             manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
             **changes: Any) -> None:
     """Bring features that another code base made into a store. Running again does nothing, or resumes.
@@ -55,8 +55,8 @@ def command(layout: Layout, settings: Settings, form: str, sources: tuple[Path, 
         raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
     if dataset and manifest_file:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    manifest = Manifest.load(manifest_file or layout.manifest(dataset or settings.run.dataset))
-    store = out or layout.features(manifest.dataset, feature or "")
+    manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
+    store = out or paths.features(manifest.dataset, feature or "")
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
     job = ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
                     extract.dtype, extract.on_error, changes["if_changed"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
-from stages.layout import Layout
 from stages.options import with_settings_or_shipped
+from stages.paths import Paths
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
               "the image files.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
-def command(layout: Layout, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
+def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
             form: str | None, without_images: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.
 
@@ -38,11 +38,11 @@ def command(layout: Layout, settings: Settings, name: str | None, images: Path |
     """
     if images and without_images:
         raise InputError("give --images or --without-images")
-    card = manifest.dataset(name or settings.run.dataset, layout.root)
-    folder = None if without_images else images or layout.root / card.images
-    table = manifest.build(card.name, folder, annotations or layout.root / card.annotations,
+    card = manifest.dataset(name or settings.run.dataset, paths.root)
+    folder = None if without_images else images or paths.root / card.images
+    table = manifest.build(card.name, folder, annotations or paths.root / card.annotations,
                            form or card.format)
-    path = out or layout.manifest(card.name)
+    path = out or paths.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)

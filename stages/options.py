@@ -14,7 +14,7 @@ from pipeline import lazy, settings
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.text import TEXTS
-from stages.layout import Layout
+from stages.paths import Paths
 
 if TYPE_CHECKING:
     from pipeline.settings import Settings
@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --root, --params and -S; the command takes the layout and the checked settings first.
+    """Add --root, --params and -S; the command takes the paths and the checked settings first.
 
     What the command's module imports below `if TYPE_CHECKING:` is imported when it runs, and not for --help.
     """
@@ -49,7 +49,7 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
             if required:
                 refuse_shipped()
         lazy.load(command.__globals__)
-        command(Layout(root), settings.load(params, changes), **options)
+        command(Paths(root), settings.load(params, changes), **options)
 
     return wrapped
 

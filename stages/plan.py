@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stages.layout import Layout, heads, systems
 from stages.options import with_settings
+from stages.paths import Paths, heads, systems
 
 if TYPE_CHECKING:
 
@@ -24,7 +24,7 @@ ROOMS = ("pipeline", "stages")
 
 @click.command
 @with_settings
-def command(layout: Layout, settings: Settings) -> None:
+def command(paths: Paths, settings: Settings) -> None:
     """Write results/plan.json: for each step of the run its settings, and a digest of the code that it runs.
 
     Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
@@ -34,15 +34,15 @@ def command(layout: Layout, settings: Settings) -> None:
     """
     for name, lacking in settings.run.left_out.items():
         click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
-    plan = _plan(layout, settings)
-    write_text(layout.plan, json.dumps(plan, indent=1, ensure_ascii=False))
-    click.echo(f"{layout.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
+    plan = _plan(paths, settings)
+    write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
+    click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
                f"{len(plan['score']['systems']) - len(plan['train'])} ensembles")
 
 
-def _plan(layout: Layout, settings: Settings) -> dict[str, Any]:
+def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     """Step -> what it depends on; of extraction by feature, of training by head."""
-    run, card = settings.run, manifest.dataset(settings.run.dataset, layout.root)
+    run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | { "published": code.data("manifests")}
     return {

@@ -12,7 +12,7 @@ import click
 
 from pipeline.features import of_ensemble
 from stages import options
-from stages.layout import Layout, heads, system
+from stages.paths import Paths, heads, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pipeline.report.page import charts, explorer, headline, members, stores
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
-    from stages import scored
+    from stages import scored_systems
 
 
 @click.command
 @options.images
 @options.with_settings
-def command(layout: Layout, settings: Settings, images: Path | None) -> None:
+def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
 
     One file that opens from disk, without network. What is not made yet is said in its place. results/curves/ has the
@@ -46,46 +46,46 @@ def command(layout: Layout, settings: Settings, images: Path | None) -> None:
             bar.note(what)
             bar.update()
 
-        contents = _contents(layout, settings, images, unreadable.append, progress)
+        contents = _contents(paths, settings, images, unreadable.append, progress)
         text = page.render(contents)
-    write_text(layout.report, text)
-    _keep_curves(layout, settings)
-    click.echo(f"{layout.report}: {len(text.encode()) / 1e6:.1f} MB")
-    for why in (*unreadable, *_not_shown(layout, settings, contents.explorer, images)):
+    write_text(paths.report, text)
+    _keep_curves(paths, settings)
+    click.echo(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB")
+    for why in (*unreadable, *_not_shown(paths, settings, contents.explorer, images)):
         click.echo(f"left out: {why}")
 
 
-def _keep_curves(layout: Layout, settings: Settings) -> None:
+def _keep_curves(paths: Paths, settings: Settings) -> None:
     """The run's curves as files, which `dvc plots show` draws: RSUM on val by epoch, negatives by step."""
-    shutil.rmtree(layout.curves, ignore_errors=True)
+    shutil.rmtree(paths.curves, ignore_errors=True)
     for kind, file in (("rsum", "history.csv"), ("negatives", "steps.csv")):
-        (layout.curves / kind).mkdir(parents=True)
+        (paths.curves / kind).mkdir(parents=True)
         for name in heads(settings.run):
-            if (written := layout.head(settings.run.dataset, name) / file).exists():
-                shutil.copyfile(written, layout.curves / kind / f"{name}.csv")
+            if (written := paths.head(settings.run.dataset, name) / file).exists():
+                shutil.copyfile(written, paths.curves / kind / f"{name}.csv")
 
 
-def _not_shown(layout: Layout, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:
+def _not_shown(paths: Paths, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:
     """How many photographs of the explorer could not be read, and where they were looked for."""
     thumbs = [image["thumb"] for image in explored.get("images", ())]
     if None not in thumbs:
         return []
-    folder = scored.photographs(layout, settings, images)
+    folder = scored_systems.photographs(paths, settings, images)
     why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
     return [f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}"]
 
 
-def _contents(layout: Layout, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
+def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
               progress: Callable[[str], object]) -> page.Contents:
     """Everything on the page, as far as it is there."""
     dataset = settings.run.dataset
-    card = manifest.dataset(dataset, layout.root)
-    metrics = read_json(layout.metrics, "evaluate") if layout.metrics.exists() else {}
+    card = manifest.dataset(dataset, paths.root)
+    metrics = read_json(paths.metrics, "evaluate") if paths.metrics.exists() else {}
     ours = heads(settings.run)
-    trained = read_heads(layout.head(dataset, ""), ours, unreadable)
+    trained = read_heads(paths.head(dataset, ""), ours, unreadable)
     features = {feature: path for feature in settings.run.features
-                if (path := layout.features(dataset, feature)).exists()}
-    found = scored.stores(layout, settings, metrics)
+                if (path := paths.features(dataset, feature)).exists()}
+    found = scored_systems.stores(paths, settings, metrics)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
@@ -93,9 +93,9 @@ def _contents(layout: Layout, settings: Settings, images: Path | None, unreadabl
                                     key=lambda head: head.recipe not in settings.run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
         effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
-        explorer=_explorer(layout, settings, found, images, progress), run=scored.told(settings),
+        explorer=_explorer(paths, settings, found, images, progress), run=scored_systems.run_summary(settings),
         failures=stores.failures(features), stores=list(features),
-        provenance=_provenance(layout, settings, card, features, metrics, {
+        provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
 
 
@@ -117,19 +117,19 @@ def _protocol(settings: Settings, card: manifest.Dataset) -> str:
     return card.protocols[0] if settings.score.split == "test" else "all"
 
 
-def _explorer(layout: Layout, settings: Settings, found: Mapping[str, SimilarityStore], images: Path | None,
+def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore], images: Path | None,
               progress: Callable[[str], object]) -> dict[str, Any]:
     """Ensembles, or single heads where there are none, of the run's first recipe, text encoder and seed with any."""
-    there = scored.first(settings, found)
+    there = scored_systems.first(settings, found)
     shown = {visual: store for visual, store in there.items() if visual in settings.run.ensembles} or there
-    return explorer.gather(scored.galleries(layout, settings, shown, images), settings.report,
+    return explorer.gather(scored_systems.galleries(paths, settings, shown, images), settings.report,
                            progress) if shown else {}
 
 
-def _provenance(layout: Layout, settings: Settings, card: manifest.Dataset, features: dict[str, Path],
+def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],
                 metrics: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
     run = settings.run
-    table = layout.manifest(run.dataset)
+    table = paths.manifest(run.dataset)
     data = card.model_dump() | ({"manifest digest": Manifest.load(table).digest} if table.exists() else {})
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
         "features": {name: settings.engine_of(run.dataset, name).model_dump() for name in run.features},

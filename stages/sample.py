@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stages.layout import Layout
 from stages.options import with_settings_or_shipped
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @click.command
 @with_settings_or_shipped
-def command(layout: Layout, settings: Settings) -> None:
+def command(paths: Paths, settings: Settings) -> None:
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
 
     Example: pipeline sample -S sample.images=60
     """
     options = settings.sample
-    folder = layout.root / "data" / "sample"
+    folder = paths.root / "data" / "sample"
     with Progress("sample", "image", options.images) as bar:
         sample.render(folder, options.images, options.size, options.seed,
                       progress=bar.reach, processes=len(os.sched_getaffinity(0)))

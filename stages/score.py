@@ -9,7 +9,7 @@ import click
 
 from pipeline.features import FEATURES
 from stages import options
-from stages.layout import Layout, heads, system
+from stages.paths import Paths, heads, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
-def command(layout: Layout, settings: Settings, feature: str | None, dataset: str | None, text: str,
+def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, files: Path | None,
             device: str | None) -> None:
     """Write heads' similarity matrices, embeddings and ids for the split score.split.
@@ -52,45 +52,45 @@ def command(layout: Layout, settings: Settings, feature: str | None, dataset: st
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which says what the head is")
         folders = [folder]
     elif feature:
-        folders = [layout.head(dataset, system(recipe, feature, text, seed))
+        folders = [paths.head(dataset, system(recipe, feature, text, seed))
                    for recipe in recipes for seed in seeds]
     else:
         options.refuse("text", "recipes", "seeds", why="goes with --feature; all heads of the run are scored")
-        folders = [layout.head(dataset, name) for name in heads(settings.run)]
+        folders = [paths.head(dataset, name) for name in heads(settings.run)]
     if not any("finetuned" in training.read_description(one) for one in folders):
         options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
                                     "features")
-    requests = {one: _request(layout, settings, dataset, one) for one in folders}
+    requests = {one: _request(paths, settings, dataset, one) for one in folders}
     manifest = None
     for one, request in requests.items():
-        path = layout.similarity(dataset, one.name)
+        path = paths.similarity(dataset, one.name)
         if request is not None and asked.is_done(path, request):
             click.echo(f"{path}: nothing to do")
             continue
         options.choose_products(settings)
-        manifest = manifest or Manifest.load(layout.manifest(dataset))
-        _score(layout, settings, manifest, one, files, device or settings.training_of(dataset).device)
+        manifest = manifest or Manifest.load(paths.manifest(dataset))
+        _score(paths, settings, manifest, one, files, device or settings.training_of(dataset).device)
         if request is not None:
             asked.write(path, request, asked.files(path))
 
 
-def _request(layout: Layout, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
+def _request(paths: Paths, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
     """What the scores of a head depend on."""
     described, score = training.read_description(folder), settings.score
-    store = layout.features(dataset, described["feature"])
-    return training.scores(folder, layout.manifest(dataset), store, score.split, score.batch_size)
+    store = paths.features(dataset, described["feature"])
+    return training.scores(folder, paths.manifest(dataset), store, score.split, score.batch_size)
 
 
-def _score(layout: Layout, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
+def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
            device: str) -> None:
     described = training.read_description(folder)
-    source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]), files)
+    source = training.source_of(described, manifest, paths.features(manifest.dataset, described["feature"]), files)
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))
     source.check(split.store_rows)
     images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
     made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
-    path = layout.similarity(manifest.dataset, folder.name)
+    path = paths.similarity(manifest.dataset, folder.name)
     # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
     product = retrieval.Embeddings(images, captions, double=True)
     with Progress(folder.name, "image", len(images)) as bar:

@@ -11,7 +11,7 @@ import click
 
 from pipeline.errors import InputError, InputWarning
 from stages import options
-from stages.layout import Layout, system
+from stages.paths import Paths, system
 from stages.terminal import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="results/search.html", help="The page.")
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, text: str | None, image: Path | None, file: Path | None,
+def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
             find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None
             ) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
@@ -61,19 +61,19 @@ def command(layout: Layout, settings: Settings, text: str | None, image: Path | 
     find = find or ("images" if image is None else "captions")
     run = settings.run
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
-    manifest = Manifest.load(layout.manifest(dataset or run.dataset), Remembered(layout.digests))
+    manifest = Manifest.load(paths.manifest(dataset or run.dataset), Remembered(paths.digests))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    trained, source = _open(layout, manifest, name)
-    store = EmbeddingStore.open(where or layout.similarity(manifest.dataset, name))
+    trained, source = _open(paths, manifest, name)
+    store = EmbeddingStore.open(where or paths.similarity(manifest.dataset, name))
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
     queries = _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
-    shown, asked = _manifest_of(layout, store), [str(image)] if image else [f"“{each}”" for each in texts]
+    shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)), image)
                 for query, *each in zip(asked, *found, strict=True)]
-    path = out or layout.root / "results" / "search.html"
+    path = out or paths.root / "results" / "search.html"
     title = f"{find.capitalize()} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, by {name}"
     write_text(path, search_page.page(title, sections))
     for section in sections:
@@ -107,11 +107,11 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {told}"))
 
 
-def _open(layout: Layout, manifest: Manifest, name: str) -> tuple[training.Head, training.ImageSource]:
+def _open(paths: Paths, manifest: Manifest, name: str) -> tuple[training.Head, training.ImageSource]:
     """A head by name, and what it was trained on: features, or the image files."""
-    folder = layout.head(manifest.dataset, name)
+    folder = paths.head(manifest.dataset, name)
     described = training.read_description(folder)
-    source = training.source_of(described, manifest, layout.features(manifest.dataset, described["feature"]))
+    source = training.source_of(described, manifest, paths.features(manifest.dataset, described["feature"]))
     return training.load_head(folder, manifest, source), source
 
 
@@ -155,8 +155,8 @@ def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
     return torch.from_numpy(items.astype(store.layout.arrays()["features"][1]))
 
 
-def _manifest_of(layout: Layout, store: EmbeddingStore) -> Manifest:
-    manifest = Manifest.load(layout.manifest(store.made_from["dataset"]), Remembered(layout.digests))
+def _manifest_of(paths: Paths, store: EmbeddingStore) -> Manifest:
+    manifest = Manifest.load(paths.manifest(store.made_from["dataset"]), Remembered(paths.digests))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest

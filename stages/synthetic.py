@@ -9,7 +9,7 @@ import click
 
 from pipeline.studies import synthetic
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
 @click.option("--pattern", "patterns", type=click.Choice(list(synthetic.PATTERNS)), multiple=True,
               show_default="all", help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.")
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
+def command(paths: Paths, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
 
     Each of the 25 takes a minute or two on one core, and is kept in results/synthetic.json: run again to go on; with
@@ -39,14 +39,14 @@ def command(layout: Layout, settings: Settings, generators: tuple[str, ...], pat
 
     Example: pipeline synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
     """
-    done = _kept(layout, settings)
+    done = _kept(paths, settings)
     for generator in generators or GENERATORS:
         for pattern in patterns or synthetic.PATTERNS:
             if (generator, pattern) not in done:
                 done[generator, pattern] = _run(settings, generator, pattern)
-                _keep(layout, settings, list(done.values()))
+                _keep(paths, settings, list(done.values()))
     click.echo(_table(list(done.values())))
-    click.echo(str(layout.synthetic))
+    click.echo(str(paths.synthetic))
 
 
 def _run(settings: Settings, generator: str, pattern: str) -> dict[str, Any]:
@@ -60,18 +60,18 @@ def _run(settings: Settings, generator: str, pattern: str) -> dict[str, Any]:
     return synthetic.row(design, pattern, synthetic.errors(gpo, pattern, chosen))
 
 
-def _kept(layout: Layout, settings: Settings) -> dict[tuple[str, str], dict[str, Any]]:
+def _kept(paths: Paths, settings: Settings) -> dict[tuple[str, str], dict[str, Any]]:
     """What an earlier run with the same settings found, by generator and pattern."""
-    if not layout.synthetic.exists():
+    if not paths.synthetic.exists():
         return {}
-    found = read_json(layout.synthetic, "synthetic")
+    found = read_json(paths.synthetic, "synthetic")
     if found.get("settings") != settings.synthetic.model_dump():
         return {}
     return {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in found["rows"]}
 
 
-def _keep(layout: Layout, settings: Settings, rows: list[dict[str, Any]]) -> None:
-    write_text(layout.synthetic, json.dumps({"settings": settings.synthetic.model_dump(), "rows": rows}, indent=1))
+def _keep(paths: Paths, settings: Settings, rows: list[dict[str, Any]]) -> None:
+    write_text(paths.synthetic, json.dumps({"settings": settings.synthetic.model_dump(), "rows": rows}, indent=1))
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

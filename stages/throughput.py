@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stages.layout import Layout
 from stages.options import choose_products, with_settings_or_shipped
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command
 @with_settings_or_shipped
-def command(layout: Layout, settings: Settings) -> None:
+def command(paths: Paths, settings: Settings) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 
     The tables' #OIPs and the figure of retrieval times come from it. Run it on an idle machine.
@@ -36,8 +36,8 @@ def command(layout: Layout, settings: Settings) -> None:
 
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
                                       settings.throughput, on_step)
-    write_text(layout.throughput, json.dumps(measured, indent=1))
-    click.echo(f"{layout.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
+    write_text(paths.throughput, json.dumps(measured, indent=1))
+    click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     for kind, unit in (("poolings", "images pooled a second"), ("retrieval", "candidates a second")):
         (slowest, least), (fastest, most) = (of(measured[kind].items(), key=itemgetter(1)) for of in (min, max))
         click.echo(f"  {unit}: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})")

@@ -11,7 +11,7 @@ import click
 
 from pipeline.errors import InputError
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
               "none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, result: Path, name: str | None, image: int | None,
+def command(paths: Paths, settings: Settings, result: Path, name: str | None, image: int | None,
             caption: int | None, embed: int, as_json: bool) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a similarity store) back to its photographs.
 
@@ -46,14 +46,14 @@ def command(layout: Layout, settings: Settings, result: Path, name: str | None, 
     """
     if image is not None and caption is not None:
         raise InputError("--image and --caption name one thing; give one")
-    found = _read(layout, result, name)
+    found = _read(paths, result, name)
     if caption is not None:
-        image = image_of(Manifest.load(layout.manifest(found.made_from["dataset"])), caption)
+        image = image_of(Manifest.load(paths.manifest(found.made_from["dataset"])), caption)
     steps = []
     with Progress("trace", "step") as bar:
         effort = Effort(lambda store: network_of(store).weights, embed, settings.score.batch_size,
                         settings.evaluate.block_megabytes)
-        for step in trace(found, layout, effort, image):
+        for step in trace(found, paths, effort, image):
             steps.append(step)
             bar.update()
     click.echo(json.dumps([_plain(step) for step in steps], indent=1) if as_json else _text(steps))
@@ -65,7 +65,7 @@ def command(layout: Layout, settings: Settings, result: Path, name: str | None, 
                          f"{wrong[0].what} {wrong[0].verdict}")
 
 
-def _read(layout: Layout, path: Path, name: str | None) -> Result:
+def _read(paths: Paths, path: Path, name: str | None) -> Result:
     """A system of metrics.json, or a similarity store."""
     if (path / "similarity").is_dir():
         if name is not None:
@@ -76,7 +76,7 @@ def _read(layout: Layout, path: Path, name: str | None) -> Result:
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         made_from = metrics[name]["made_from"]
-        return Result(layout.similarity(made_from["dataset"], name), made_from, path, metrics[name])
+        return Result(paths.similarity(made_from["dataset"], name), made_from, path, metrics[name])
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(f"{path}: no result there; make results/metrics.json with `pipeline evaluate`") from None
     except (ValueError, KeyError, TypeError):

@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.heads import pooling
 from stages import options
-from stages.layout import Layout, system
+from stages.paths import Paths, system
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
               help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
-def command(layout: Layout, settings: Settings, feature: str, dataset: str | None, text: str,
+def command(paths: Paths, settings: Settings, feature: str, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, precision: str | None,
             device: str | None, processes: int | None, if_changed: str, name: str | None, images: Path | None,
             **varied: Any) -> None:
@@ -85,8 +85,8 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     machine = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in machine.items() if value is not None})
-    manifest_file, store = layout.manifest(dataset), layout.features(dataset, feature)
-    asked = {out or layout.head(dataset, system(called, feature, text, seed)): training.TrainingRequest(
+    manifest_file, store = paths.manifest(dataset), paths.features(dataset, feature)
+    asked = {out or paths.head(dataset, system(called, feature, text, seed)): training.TrainingRequest(
         manifest_file, store, (dataset, feature, text, called, seed), recipe, how)
         for called, recipe in chosen.items() for seed in seeds}
     done = {folder for folder, request in asked.items() if request.is_done(folder)}
@@ -95,13 +95,13 @@ def command(layout: Layout, settings: Settings, feature: str, dataset: str | Non
     if len(done) == len(asked):
         return
     options.choose_products(settings)
-    manifest = Manifest.load(layout.manifest(dataset))
+    manifest = Manifest.load(paths.manifest(dataset))
     together = training.launch(how.processes, how.device)
     try:
         for folder, request in asked.items():
             if folder not in done:
                 *_, called, seed = request.head
-                source = _source(layout, settings, manifest, feature, images, finetuned[called])
+                source = _source(paths, settings, manifest, feature, images, finetuned[called])
                 _train(request, training.TrainingJob(manifest, source, feature, text, called, request.recipe, how, seed,
                                                      folder, if_changed, together))
     except InputError:
@@ -126,11 +126,11 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Varia
     return chosen
 
 
-def _source(layout: Layout, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
+def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
             from_pixels: bool) -> FeatureStore | training.Photographs:
     """What a head is trained on; a network to train is loaded anew for each."""
     if not from_pixels:
-        return FeatureStore(layout.features(manifest.dataset, feature)).require(manifest)
+        return FeatureStore(paths.features(manifest.dataset, feature)).require(manifest)
     engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 

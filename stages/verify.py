@@ -9,7 +9,7 @@ import click
 
 from pipeline.errors import InputError
 from stages import options
-from stages.layout import Layout
+from stages.paths import Paths
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for --repair.")
 @options.with_settings_or_shipped
-def command(layout: Layout, settings: Settings, store: Path, repair: bool, forget: bool,
+def command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool,
             images: Path | None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
 
@@ -49,7 +49,7 @@ def command(layout: Layout, settings: Settings, store: Path, repair: bool, forge
     if not damaged:
         click.echo(f"{store}: {shards} shards, all as they were written")
     elif repair:
-        _repair(layout, settings, store, damaged, images)
+        _repair(paths, settings, store, damaged, images)
     elif forget:
         _forget(store, damaged)
         click.echo(f"{store}: {len(damaged)} of {shards} shards forgotten; run the command that made the store again")
@@ -58,10 +58,10 @@ def command(layout: Layout, settings: Settings, store: Path, repair: bool, forge
                          "again")
 
 
-def _repair(layout: Layout, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
+def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
     """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
     try:
-        job = _job(layout, settings, store, images)
+        job = _job(paths, settings, store, images)
         worker.describe_engine(job.engine)
     except InputError as error:
         raise InputError(f"{store}: its {len(damaged)} damaged shards cannot be made again from here ({error}); "
@@ -78,7 +78,7 @@ def _forget(store: Path, damaged: list[int]) -> None:
             ledger.erase(store, shard)
 
 
-def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
+def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
     """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
     sizes, made_from = read_header(store)
     try:
@@ -86,7 +86,7 @@ def _job(layout: Layout, settings: Settings, store: Path, images: Path | None) -
         options, precision = made_from["settings"], made_from["precision"]
     except KeyError:
         raise InputError("it was not extracted but imported") from None
-    manifest = Manifest.load(layout.manifest(dataset))
+    manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, wherever the settings would have torch compute.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
         else Runtime(settings.extract.device, precision, products=settings.compute.products)

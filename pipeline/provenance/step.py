@@ -11,7 +11,7 @@ MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "
 
 
 class Places(Protocol):
-    """Where files lie: `stages.layout.Layout`."""
+    """Where files lie: `stages.paths.Paths`."""
 
     def manifest(self, dataset: str) -> Path:
         """The manifest of a data set.

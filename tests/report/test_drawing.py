@@ -25,7 +25,7 @@ from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.retrieval import as_similarity
-from stages.layout import heads
+from stages.paths import heads
 
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:

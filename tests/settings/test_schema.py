@@ -9,7 +9,7 @@ import yaml
 
 from pipeline import settings
 from pipeline.errors import InputError
-from stages.layout import ensembles, heads, systems
+from stages.paths import ensembles, heads, systems
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 

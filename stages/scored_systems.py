@@ -14,21 +14,21 @@ from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from stages.layout import Layout, system, systems
+from stages.paths import Paths, system, systems
 
 
-def stores(layout: Layout, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
+def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
     """The run's systems that are scored, by name.
 
     metrics: the parsed results/metrics.json. Raises InputError where scores, heads and metrics are of different states.
     """
     dataset = settings.run.dataset
     found = {name: SimilarityStore.open(path) for name in systems(settings.run)
-             if (path := layout.similarity(dataset, name)).exists()}
+             if (path := paths.similarity(dataset, name)).exists()}
     if found:
-        record.refuse_stale(found, lambda head: layout.head(dataset, head))
-    older = results.refuse_edited(layout.metrics, metrics, layout.similarity)
-    if unknown := results.not_recorded(layout.metrics, older):
+        record.refuse_stale(found, lambda head: paths.head(dataset, head))
+    older = results.refuse_edited(paths.metrics, metrics, paths.similarity)
+    if unknown := results.not_recorded(paths.metrics, older):
         click.echo(unknown, err=True)
     return found
 
@@ -43,22 +43,22 @@ def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str,
     return {}
 
 
-def told(settings: Settings) -> str:
+def run_summary(settings: Settings) -> str:
     """The run in words, for a reader who misses its scores."""
     run = settings.run
     return (f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
             f"seed {', '.join(map(str, run.seeds))}")
 
 
-def photographs(layout: Layout, settings: Settings, given: Path | None) -> Path:
+def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
     """The folder of the run's photographs; it may not be there."""
-    return given or Manifest.load(layout.manifest(settings.run.dataset)).images_folder
+    return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 
-def galleries(layout: Layout, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None
+def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None
               ) -> dict[str, Gallery]:
     """The systems with their captions and photographs."""
     if not shown:
         return {}
-    manifest, folder = Manifest.load(layout.manifest(settings.run.dataset)), photographs(layout, settings, given)
+    manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)
     return {visual: Gallery.of(store.check(), manifest, folder) for visual, store in shown.items()}

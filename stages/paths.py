@@ -15,7 +15,7 @@ System: TypeAlias = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Paths:
     """root: everything that a command writes lies below it."""
 
     root: Path
