@@ -33,6 +33,18 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
     assert (fused.made_from["ensemble"], fused.made_from["seed"]) == ("RG", 0)
 
 
+def test_an_ensemble_is_left_as_it_is_until_a_member_changes(pipeline: Any) -> None:
+    for feature in ("region", "grid"):
+        score(feature)
+    run = ("ensemble", "-S", "run.features=[region, grid]")
+    assert "nothing to do" not in pipeline(*run)[1]
+    assert pipeline(*run)[1].count("nothing to do") == 2
+    score("grid", content=b"trained again")
+    again = pipeline(*run)[1].splitlines()
+    assert [("nothing to do" in line) for line in again] == [True, False]
+    assert not Path("similarities", "sample", "vse2ad-RGP-bigru-s0.zarr").exists()
+
+
 def rescaled(matrix: np.ndarray, fusion: str) -> np.ndarray:
     """Scores [queries, candidates] as a fusion averages them, one query at a time."""
     if fusion == "zscore":
