@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import click
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, of_ensemble
-from stages import options
+from stages import measuring, options
 from stages.paths import Paths, ensembles, system
 from stages.progress import Progress
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline.files import asked, code
-    from pipeline.scores import similarity_store
-    from pipeline.scores.candidates import owners, require_one_owner
+    from pipeline.scores import similarity_store, tuning
+    from pipeline.scores.candidates import Columns, owners, require_one_owner
+    from pipeline.scores.plain import open_scores
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
 
@@ -34,22 +36,27 @@ ROOMS = ("pipeline.retrieval", "pipeline.scores")
 @click.command
 @click.argument("name", required=False)
 @click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH",
-              help="A system's name, or a similarity store; give two or more for an ensemble of your own.")
+              help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
+              "for an ensemble of your own.")
 @click.option("--fusion", type=click.Choice(list(retrieval.FUSIONS)), default="mean", show_default=True,
-              help="Mean of the similarities; or for each query of their z-scores, or of 1 / (60 + rank), among its "
-              "candidates.")
+              help="Mean of the similarities; or, among each query's candidates, of z-scores, of 1 / (60 + rank) "
+              "(rank, or RRF), of scores scaled to 0 to 1 (combsum), or of these for each member's best 100, times "
+              "the number of members that list a candidate (combmnz).")
 @click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
               help="One for each member, in order.")
+@click.option("--tune-on", "on", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
+              help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.")
 @click.option("--keep-common", is_flag=True,
               help="Leave out images that a member lacks (failed for one engine, say), and say which.")
+@measuring.columns
 @options.dataset
 @options.text
 @options.recipe
 @options.seed
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
-            weights: tuple[float, ...], keep_common: bool, dataset: str | None, text: str, recipe: str,
-            seed: int) -> None:
+            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: Columns, dataset: str | None,
+            text: str, recipe: str, seed: int) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
 
     NAME is of letters of features, such as RG: the mean of their heads, as in the papers. Or it is your own, with
@@ -60,36 +67,51 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
     Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
     """
     if name is None:
-        options.refuse("members", "fusion", "weights", "text", "recipe", "seed",
+        options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",
                        why="goes with the NAME of an ensemble")
         for recipe, letters, text, seed in ensembles(settings.run).values():
             _mean(paths, dataset or settings.run.dataset, letters, recipe, text, seed, keep_common)
         return
     dataset = dataset or settings.run.dataset
     if features := of_ensemble(name):
-        if members or weights or fusion != "mean":
+        if members or weights or on or fusion != "mean":
             raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
                              "weights or a fusion of its own another name, and its members with --member")
         _mean(paths, dataset, name, recipe, text, seed, keep_common)
     else:
         path = _own(paths, dataset, name, members)
-        _fuse(path, name, [_find(paths, dataset, member) for member in members], fusion, weights, keep_common)
+        stores = [open_scores(_find(paths, dataset, member), columns) for member in members]
+        tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
+        _fuse(path, name, stores, fusion, tuned[0], keep_common, tuned[1])
 
 
 def _mean(paths: Paths, dataset: str, name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean."""
     members = [paths.similarity(dataset, system(recipe, feature, text, seed)) for feature in of_ensemble(name)]
-    _fuse(paths.similarity(dataset, system(recipe, name, text, seed)), name, members, "mean", (), keep_common)
-
-
-def _fuse(path: Path, name: str, members: Sequence[Path], fusion: str, weights: tuple[float, ...],
-          keep_common: bool) -> None:
-    """Write an ensemble, unless it is there and its members are as they were."""
     stores = [SimilarityStore.open(member).check() for member in members]
+    _fuse(paths.similarity(dataset, system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
+
+
+def _tune(stores: list[SimilarityStore], on: tuple[Path, ...], columns: Columns, fusion: str,
+          weights: tuple[float, ...], settings: Settings) -> tuple[list[float], dict[str, Any]]:
+    """The weights that are best on the split val, and what is recorded of them."""
+    if weights:
+        raise InputError("--weight and --tune-on are two sources of weights; give one")
+    scored = [open_scores(path, replace(columns, split="val")) for path in on]
+    with Progress(f"tune {fusion}", "weighting", len(list(tuning.weightings(len(scored))))) as bar:
+        found, said = tuning.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
+    click.echo(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
+               f"{said['tried']}")
+    return found, {"tuned": said}
+
+
+def _fuse(path: Path, name: str, stores: list[SimilarityStore], fusion: str, weights: Sequence[float],
+          keep_common: bool, tuned: dict[str, Any]) -> None:
+    """Write an ensemble, unless it is there and its members are as they were."""
     shares = retrieval.shares(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores],
-                   "seals": [store.seal for store in stores]}}
+                   "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common, "code": code.of(CODE, ROOMS)}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.combined import CombMNZ, CombSum
 from pipeline.retrieval.combining import WeightedSum
 from pipeline.retrieval.reciprocal import RankFusion
 from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
@@ -33,7 +34,9 @@ def fuse(
     method: "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages
     them after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 +
     rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their
-    mean rank. weights: one number from 0 up for each member, scaled to add up to 1; equal ones by default.
+    mean rank. "combsum" adds scores scaled to 0 to 1; "combmnz" does so for the best 100 of each system and
+    multiplies by the number of systems that have the candidate among them (Fox and Shaw, TREC-2, 1994).
+    weights: one number from 0 up for each member, scaled to add up to 1; equal ones by default.
 
     Members may list their images and captions in any order. Raises `InputError` if their ids differ, for ids
     that occur twice, and for unknown methods or unusable weights.
@@ -47,6 +50,8 @@ FUSIONS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDir
     "mean": WeightedSum,
     "zscore": ZScores,
     "rank": RankFusion,
+    "combsum": CombSum,
+    "combmnz": CombMNZ,
 }
 
 

@@ -57,6 +57,11 @@ class _Lines:
         inverse = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
         return Moments(self.mean, inverse)
 
+    def ranges(self) -> Moments:
+        """The least value of each line, and one over its distance to the greatest, 0 where they are equal."""
+        distance = self.greatest - self.least
+        return Moments(self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0))
+
 
 class _Worker:
     """One thread's part."""
@@ -88,6 +93,25 @@ def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
     Returns:
         The moments of the I rows, and of the C columns.
     """
+    rows, columns = _lines(source, block_bytes)
+    return rows.moments(), columns.moments()
+
+
+def ranges(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
+    """The least value of every row and every column, and one over its distance to the greatest.
+
+    Args:
+        source: As for `moments`.
+        block_bytes: As for `moments`.
+
+    Returns:
+        Those of the I rows, and of the C columns; 0 for the second where all of a line's values are equal.
+    """
+    rows, columns = _lines(source, block_bytes)
+    return rows.ranges(), columns.ranges()
+
+
+def _lines(source: Similarity, block_bytes: int) -> tuple[_Lines, _Lines]:
     # A block is there as it is, in float64, and as deviations.
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
     workers = share(blocks, lambda: _Worker(source), lambda cells: None)
@@ -95,4 +119,4 @@ def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
         first, *others = (getattr(worker, name) for worker in workers)
         for other in others:
             first.merge(slice(None), other.count, other.mean, other.squares, other.least, other.greatest)
-    return workers[0].rows.moments(), workers[0].columns.moments()
+    return workers[0].rows, workers[0].columns

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pipeline.retrieval import Embeddings, Protocol, evaluate
 from pipeline.retrieval import reciprocal as module
+from pipeline.retrieval.combined import CombMNZ, CombSum
 from pipeline.retrieval.moments import moments
 from pipeline.retrieval.reciprocal import RankFusion
 from pipeline.retrieval.standardised import ZScores
@@ -38,7 +39,14 @@ def reciprocal_ranks(scores: Tensor, offset: float = 60) -> Tensor:
     return 1 / (offset + scores.shape[-1] - (up_to + below - 1).double() / 2)
 
 
-KINDS = {"zscore": (ZScores, standardise), "rank": (RankFusion, reciprocal_ranks)}
+def scale(scores: Tensor) -> Tensor:
+    """From 0 to 1 along the last dimension; 0 where all scores are equal."""
+    scores = scores.double()
+    least, span = scores.amin(-1, keepdim=True), scores.amax(-1, keepdim=True) - scores.amin(-1, keepdim=True)
+    return torch.where(span > 0, (scores - least) / torch.where(span > 0, span, 1), 0)
+
+
+KINDS = {"zscore": (ZScores, standardise), "rank": (RankFusion, reciprocal_ranks), "combsum": (CombSum, scale)}
 
 
 def matrices(rng: np.random.Generator, shape: tuple[int, int]) -> list[np.ndarray]:
@@ -139,3 +147,25 @@ def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> 
     folds = evaluate(fusion([Matrix(each) for each in scores], [0.5, 0.5]), owner, Protocol("two", folds=2)).folds
     half = fusion([Matrix(each[20:, 40:]) for each in scores], [0.5, 0.5])
     assert folds[1].t2i == evaluate(half, owner[40:] - 20).t2i
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize("listed", [3, 20, 1000])
+def test_combmnz_counts_the_systems_that_list_a_candidate(direction: Any, listed: int, monkeypatch: pytest.MonkeyPatch,
+                                                          rng: np.random.Generator) -> None:
+    monkeypatch.setattr("pipeline.retrieval.combined.LISTED", listed)
+    every, weights = matrices(rng, (40, 60))[:3], [0.5, 0.3, 0.2]
+    fused = CombMNZ([Matrix(each) for each in every], weights).direction(direction, 20_000)
+    total, systems = np.zeros((40, 60)), np.zeros((40, 60))
+    for each, weight in zip(every, weights, strict=True):
+        for query in range(40 if direction == "i2t" else 60):
+            at = (query, slice(None)) if direction == "i2t" else (slice(None), query)
+            scores = each[at].astype(np.float64)
+            kept = scores >= np.sort(scores)[-min(listed, len(scores))]
+            least, greatest = scores[kept].min(), scores.max()
+            scaled = (scores - least) / (greatest - least) if greatest > least else np.ones(len(scores))
+            total[at] += weight * np.where(kept, scaled, 0)
+            systems[at] += kept
+    np.testing.assert_allclose(fused.block(slice(0, 40), slice(0, 60)), total * systems, rtol=1e-12)
+    pairs = rng.integers(0, 40, 30), rng.integers(0, 60, 30)
+    np.testing.assert_array_equal(fused.pairs(*pairs), fused.block(slice(0, 40), slice(0, 60))[pairs])

@@ -12,6 +12,7 @@ from retrieval.sorting import measure
 from scored import score
 
 from pipeline import retrieval
+from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import SimilarityStore
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
@@ -106,3 +107,53 @@ def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., s
     assert "one weight for each of 2 members" in refused("ensemble", "mine", *both, "--weight", "1")
     assert pipeline("ensemble", "mine", *both, "--fusion", "rank")[0] == 0
     assert "cannot be fused again" in refused("ensemble", "more", "--member", "mine", "--member", GRID)
+
+
+@pytest.fixture
+def plain(pipeline: Any, scenes: Manifest, rng: np.random.Generator) -> tuple[str, ...]:
+    """Two systems' matrices of val and test beside their manifest: the first is better, and the second is noise."""
+    scenes.save(Path("m.parquet"))
+    for split in map(scenes.split, ("val", "test")):
+        own = np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32)
+        own[split.caption_image, np.arange(len(split.caption_ids))] = 1.5
+        for name, signal in (("good", 1.0), ("noise", 0.0)):
+            np.save(f"{name}_{split.name}.npy", signal * own + rng.standard_normal(own.shape).astype(np.float32))
+    return "--member", "good_test.npy", "--member", "noise_test.npy", "--manifest", "m.parquet"
+
+
+@pytest.mark.parametrize("fusion", retrieval.FUSIONS)
+def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plain: tuple[str, ...], scenes: Manifest,
+                                                             fusion: str) -> None:
+    code, _, err = pipeline("ensemble", "ours", *plain, "--fusion", fusion)
+    assert code == 0, err
+    split = scenes.split("test")
+    members = [retrieval.Member(name, np.load(f"{name}_test.npy"), split.image_ids, split.caption_ids)
+               for name in ("good", "noise")]
+    fused = opened("ours")
+    assert fused.made_from["fusion"]["members"] == ["good_test", "noise_test"]
+    assert (fused.made_from["dataset"], fused.made_from["split"]) == (scenes.dataset, "test")
+    expected = retrieval.evaluate(retrieval.fuse(members, fusion), split.caption_image)
+    assert retrieval.evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
+    assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
+                    "m.parquet")[0] == 0
+
+
+def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], plain: tuple[str, ...]) -> None:
+    on = ("--tune-on", "good_val.npy", "--tune-on", "noise_val.npy")
+    code, out, err = pipeline("ensemble", "tuned", *plain, *on)
+    assert code == 0, err
+    assert "on val, the best of 21" in out
+    fusion = opened("tuned").made_from["fusion"]
+    assert fusion["weights"][0] > 0.6
+    assert fusion["tuned"]["on"] == ["good_val", "noise_val"]
+    pipeline("ensemble", "even", *plain)
+    tuned, even = (retrieval.evaluate(opened(name).scores, opened(name).caption_image).rsum
+                   for name in ("tuned", "even"))
+    assert tuned > even
+    assert "give one" in refused("ensemble", "ours", *plain, *on, "--weight", "1", "--weight", "2")
+    assert "expected scores of the split val for each of 2 members" in refused("ensemble", "ours", *plain, *on[:2])
+    assert "is a member itself" in refused("ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy")
+    assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
+    score("region")
+    assert "weights are chosen on val alone" in refused("ensemble", "ours", "--member", REGION, "--member", REGION,
+                                                        *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2)

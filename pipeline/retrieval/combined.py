@@ -1,0 +1,64 @@
+"""CombSUM and CombMNZ: sums of scores that are scaled to 0 to 1 among each query's candidates.
+
+Source: Fox and Shaw, TREC-2, 1994; scaling: Lee, SIGIR 1997.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.retrieval.blocks import Cells, Index
+from pipeline.retrieval.combining import PerQuery
+from pipeline.retrieval.moments import ranges
+from pipeline.retrieval.reciprocal import ReciprocalRanks
+from pipeline.retrieval.similarity import Direction, Similarity
+from pipeline.retrieval.standardised import Standardised
+
+LISTED = 100
+"""How many candidates a system lists, for CombMNZ."""
+
+
+class CombSum(PerQuery):
+    """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """See `PerDirection.direction`."""
+        by_image = name == "i2t"
+        if not hasattr(self, "ranges"):
+            self.ranges = [ranges(source, block_bytes) for source in self.sources]
+        return Standardised(self.sources, self.weights, [both[0 if by_image else 1] for both in self.ranges], by_image)
+
+
+class CombMNZ(PerQuery):
+    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
+
+    Where all systems list all candidates it orders them as CombSUM does; so each lists its best `LISTED`.
+    """
+
+    def direction(self, name: Direction, block_bytes: int) -> _Listed:
+        """See `PerDirection.direction`."""
+        return _Listed(self.sources, self.weights, name == "i2t", block_bytes)
+
+
+class _Listed(ReciprocalRanks):
+    """CombMNZ of one direction, block by block of whole queries."""
+
+    def _queries(self, which: Index) -> Cells:
+        every = slice(0, self.shape[1] if self.by_image else self.shape[0])
+        total: Cells = np.zeros(1)
+        systems: Cells = np.zeros(1)
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            block = source.block(which, every) if self.by_image else source.block(every, which).T
+            scaled, listed = _scaled(block.astype(np.float64))
+            total, systems = total + weight * scaled, systems + listed
+        return total * systems
+
+
+def _scaled(scores: Cells) -> tuple[Cells, Cells]:
+    """Scores [Q, n] scaled to 0 to 1 among those that are listed, 0 for the others; and which are listed."""
+    count = min(LISTED, scores.shape[1])
+    least = np.partition(scores, -count, axis=1)[:, -count, None]
+    greatest = scores.max(1, keepdims=True)
+    listed = scores >= least
+    span = np.where(greatest > least, greatest - least, 1)
+    return np.where(listed, np.where(greatest > least, (scores - least) / span, 1.0), 0.0), listed

@@ -1,0 +1,88 @@
+"""Weights of an ensemble, chosen on the validation split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.scores.similarity_store import SimilarityStore
+
+STEPS = {2: 20, 3: 10, 4: 6}
+"""Members -> into how many parts the whole is cut; more members: 4."""
+
+
+def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusion: str, block_megabytes: float,
+         progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
+    """Choose the weights with the largest RSUM on other scores of the same systems.
+
+    Args:
+        members: The ensemble's members.
+        on: Scores of each member, in the same order, of the split val.
+        fusion: How they are fused.
+        block_megabytes: Size of blocks in memory (10^6 bytes).
+        progress: Called with the number of weightings tried.
+
+    Returns:
+        A weight for each member, adding up to 1; of equally good ones those nearest to equal. And what is recorded: how
+        many were tried, on what, and the RSUM there.
+
+    Raises:
+        InputError: If the scores are of another split than val, of another system than the member, or of images or
+            captions that differ.
+    """
+    if len(on) != len(members):
+        raise InputError(f"--tune-on: expected scores of the split val for each of {len(members)} members, received "
+                         f"{len(on)}")
+    for member, store in zip(members, on, strict=True):
+        if store.made_from["split"] != "val":
+            raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val "
+                             "alone")
+        if store.made_from.get("file", "none") in [each.made_from.get("file") for each in members]:
+            raise InputError(f"{store.path}: is a member itself; weights are chosen on scores of val, not on "
+                             "those that they are used for")
+        if _heads(store) != _heads(member):
+            raise InputError(f"{store.path}: was not scored by the heads of {member.path.stem}")
+    parts = [retrieval.Member(store.path.stem, store.scores, store.image_ids, store.caption_ids) for store in on]
+    best, chosen, tried = -math.inf, [1.0] * len(on), 0
+    for weights in weightings(len(on)):
+        rsum = retrieval.evaluate(retrieval.fuse(parts, fusion, weights), on[0].caption_image,
+                                  block_megabytes=block_megabytes).rsum
+        tried += 1
+        progress(tried)
+        if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
+            best, chosen = rsum, weights
+    return chosen, {"tried": tried, "rsum": best, "on": [store.path.stem for store in on],
+                    "seals": [store.seal for store in on]}
+
+
+def weightings(members: int) -> Iterator[list[float]]:
+    """List the weights that are tried: all multiples of a step that add up to 1.
+
+    Args:
+        members: How many.
+
+    Yields:
+        A weight for each.
+    """
+    steps = STEPS.get(members, 4)
+    for parts in _sums(members, steps):
+        yield [part / steps for part in parts]
+
+
+def _sums(count: int, total: int) -> Iterator[list[int]]:
+    if count == 1:
+        yield [total]
+        return
+    for first in range(total + 1):
+        yield from ([first, *rest] for rest in _sums(count - 1, total - first))
+
+
+def _uneven(weights: Sequence[float]) -> float:
+    return max(weights) - min(weights)
+
+
+def _heads(store: SimilarityStore) -> list[str]:
+    return [member["checkpoint"] for member in store.made_from["members"]]
