@@ -47,7 +47,7 @@ ROOMS = ("pipeline.retrieval", "pipeline.scores")
 @click.option("--tune-on", "on", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
               help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.")
 @click.option("--keep-common", is_flag=True,
-              help="Leave out images that a member lacks (failed for one engine, say), and say which.")
+              help="Leave out images that a member lacks, because an engine failed for instance, and list them.")
 @measuring.columns
 @options.dataset
 @options.text

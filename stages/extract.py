@@ -35,7 +35,7 @@ if TYPE_CHECKING:
               help="Where the image files lie.")
 @click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
-              help="What computes: openvino is several times as fast on a CPU.")
+              help="The library that runs the network: openvino is several times as fast on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
-@click.option("--same-features", is_flag=True, help="Vouch that code which changed since the store was made makes the "
-              "same features: it is kept, as this code's.")
+@click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made gives the "
+              "same features; the store is kept.")
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings

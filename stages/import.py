@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
 @click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
-              help="The manifest, where it lies elsewhere.")
+              help="The manifest's file, if it is not in its usual place.")
 @click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
-              help="The name under which the features are reported. Tables believe it where it is a paper's, such as "
+              help="The name under which the features are reported. Tables accept a paper's name, such as "
               "butd-36-proposals, and mark any other.")
 @click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
               help="How they are stored.")
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
-              help="Whether an image that the source lacks or holds damaged ends the run.")
+              help="Whether a missing or damaged image ends the run.")
 @options.if_changed
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--captions", type=click.Path(path_type=Path),
               help="Their captions: a .csv with columns image,caption[,split], or what else `pipeline manifest` reads.")
 @click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
-@click.option("--name", metavar="NAME", callback=called, show_default="after DIR", help="What the data set is called.")
+@click.option("--name", metavar="NAME", callback=called, show_default="after DIR", help="The data set's name.")
 def command(folder: Path, images: Path | None, captions: Path | None, form: str | None, name: str | None) -> None:
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
 

@@ -23,15 +23,28 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --root, --params and -S; the command takes the paths and the checked settings first.
+    """Add --root, --params and -S to a command, which receives the paths and the checked settings as first arguments.
 
-    What the command's module imports below `if TYPE_CHECKING:` is imported when it runs, and not for --help.
+    Imports below `if TYPE_CHECKING:` of the command's module are made when it runs, and not for --help.
+
+    Args:
+        command: The function behind the command.
+
+    Returns:
+        The function with these options.
     """
     return _with_settings(command, required=True)
 
 
 def with_settings_or_shipped(command: Callable[..., None]) -> Callable[..., None]:
-    """Like `with_settings`, of a command that runs in any folder: where no settings are, it takes the shipped ones."""
+    """Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one.
+
+    Args:
+        command: The function behind the command.
+
+    Returns:
+        The function with these options.
+    """
     return _with_settings(command, required=False)
 
 
@@ -66,13 +79,21 @@ def _found(root: Path) -> Path:
 
 
 def refuse_shipped() -> None:
-    """Raise InputError where there are no settings but the shipped ones: the project's own are needed."""
+    """Check that the project has settings of its own.
+
+    Raises:
+        InputError: If only the shipped ones exist.
+    """
     if click.get_current_context().meta.get("shipped"):
         raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
 
 
 def choose_products(settings: Settings) -> None:
-    """How this process multiplies float32 matrices from now on."""
+    """Choose how this process multiplies float32 matrices from now on.
+
+    Args:
+        settings: The choice.
+    """
     from pipeline.compute import products  # and with it torch
 
     products.apply(settings.compute.products)
@@ -103,11 +124,19 @@ seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multi
 device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device",
                       help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
-                          help="What to do where something made otherwise is in the way.")
+                          help="What to do with an existing result that was made with other settings.")
 
 
 def refuse(*names: str, why: str) -> None:
-    """Raise InputError where the user gave one of these options, which would do nothing here."""
+    """Check that the user did not give options that have no effect here.
+
+    Args:
+        *names: The options.
+        why: The end of the message, after the option.
+
+    Raises:
+        InputError: If one was given.
+    """
     context = click.get_current_context()
     flags = {option.name: option.opts[-1] for option in context.command.params}
     for name in names:
@@ -116,7 +145,19 @@ def refuse(*names: str, why: str) -> None:
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """The callback of an option that names a recipe: it becomes part of a folder's name."""
+    """Check an option that names a recipe, which becomes part of a folder's name. It is the option's callback.
+
+    Args:
+        context: click's context.
+        option: The option.
+        name: Its value.
+
+    Returns:
+        The value.
+
+    Raises:
+        InputError: If it is not such a name.
+    """
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -126,6 +167,13 @@ def called(context: click.Context, option: click.Parameter, name: str | None) ->
 
 
 def changed(section: str) -> bool:
-    """Whether -S changes something in this section of the settings: "recipes.vse2ad"."""
+    """Look for changes by -S.
+
+    Args:
+        section: A section of the settings: "recipes.vse2ad".
+
+    Returns:
+        Whether -S changes something in it.
+    """
     keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
     return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)

@@ -1,4 +1,4 @@
-"""Where files lie below the root. The only place that knows."""
+"""Paths of all files below the root. No other module composes them."""
 
 from __future__ import annotations
 
@@ -16,70 +16,138 @@ System: TypeAlias = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class Paths:
-    """root: everything that a command writes lies below it."""
+    """Where files lie.
+
+    Attributes:
+        root: Everything that a command writes lies below it.
+    """
 
     root: Path
 
     def manifest(self, dataset: str) -> Path:
+        """The manifest of a data set.
+
+        Args:
+            dataset: Its name.
+
+        Returns:
+            The file.
+        """
         return self.root / "data" / f"{dataset}.parquet"
 
     def features(self, dataset: str, feature: str) -> Path:
+        """The store of a feature.
+
+        Args:
+            dataset: The data set's name.
+            feature: The feature's name.
+
+        Returns:
+            The store.
+        """
         return self.root / "features" / dataset / f"{feature}.zarr"
 
     def head(self, dataset: str, name: str) -> Path:
+        """The folder of a head.
+
+        Args:
+            dataset: The data set's name.
+            name: The head's name.
+
+        Returns:
+            The folder.
+        """
         return self.root / "heads" / dataset / name
 
     def similarity(self, dataset: str, name: str) -> Path:
+        """The similarities of a system.
+
+        Args:
+            dataset: The data set's name.
+            name: The system's name.
+
+        Returns:
+            The store.
+        """
         return self.root / "similarities" / dataset / f"{name}.zarr"
 
     @property
     def digests(self) -> Path:
+        """Remembered digests of large files."""
         return self.root / ".digests.json"
 
     @property
     def plan(self) -> Path:
+        """The resolved settings and digests that stages depend on."""
         return self.root / "results" / "plan.json"
 
     @property
     def metrics(self) -> Path:
+        """Measured numbers of all systems."""
         return self.root / "results" / "metrics.json"
 
     @property
     def headline(self) -> Path:
+        """The folder of headline numbers for `dvc metrics show`."""
         return self.root / "results" / "headline"
 
     @property
     def curves(self) -> Path:
+        """The folder of learning curves."""
         return self.root / "results" / "curves"
 
     @property
     def throughput(self) -> Path:
+        """Measured times."""
         return self.root / "results" / "throughput.json"
 
     @property
     def synthetic(self) -> Path:
+        """Errors of learned pooling patterns."""
         return self.root / "results" / "synthetic.json"
 
     @property
     def tables(self) -> Path:
+        """The folder of tables."""
         return self.root / "results" / "tables"
 
     @property
     def figures(self) -> Path:
+        """The folder of figures."""
         return self.root / "results" / "figures"
 
     @property
     def report(self) -> Path:
+        """The report page."""
         return self.root / "results" / "report.html"
 
 
 def system(recipe: str, feature: str, text: str, seed: int) -> str:
-    """The name of a head of a feature, or of an ensemble such as RG."""
+    """Name a head or an ensemble.
+
+    Args:
+        recipe: Its recipe.
+        feature: Its feature, or the letters of an ensemble such as RG.
+        text: Its text encoder.
+        seed: Its seed.
+
+    Returns:
+        The name.
+    """
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 
 def systems(run: Run) -> dict[str, System]:
-    """The run's heads and ensembles by name, ablations last. Ensembles of features that it leaves out are not there."""
+    """List the run's heads and ensembles, ablations last.
+
+    Ensembles with features that the run leaves out are not listed.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Name -> system.
+    """
     visuals = [*run.features, *(name for name in run.ensembles if name not in run.left_out)]
     axes = [(recipe, visual, text, seed)
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
@@ -88,10 +156,24 @@ def systems(run: Run) -> dict[str, System]:
 
 
 def heads(run: Run) -> dict[str, System]:
-    """The run's heads by name."""
+    """List the run's heads.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Name -> head.
+    """
     return {name: each for name, each in systems(run).items() if each[1] in run.features}
 
 
 def ensembles(run: Run) -> dict[str, System]:
-    """The run's ensembles by name."""
+    """List the run's ensembles.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Name -> ensemble.
+    """
     return {name: each for name, each in systems(run).items() if each[1] not in run.features}

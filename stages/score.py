@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.recipes
 @options.seeds
 @click.option("--head", "folder", type=click.Path(path_type=Path),
-              help="A head's folder, for one that was trained with --out. The matrix bears its name.")
+              help="A head's folder, for one that was trained with --out. The matrix gets its name.")
 @click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device

@@ -1,4 +1,4 @@
-"""What of the run is scored, all of one state of things, and the photographs that it is shown with."""
+"""The run's scored systems, checked to belong together, and the photographs that are shown with them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ from stages.paths import Paths, system, systems
 
 
 def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
-    """The run's systems that are scored, by name.
+    """Open the similarities of the run's scored systems.
 
-    metrics: the parsed results/metrics.json. Raises InputError where scores, heads and metrics are of different states.
+    Args:
+        paths: Where files lie.
+        settings: The run.
+        metrics: The content of results/metrics.json.
+
+    Returns:
+        Name -> store.
+
+    Raises:
+        InputError: If scores, heads and metrics do not belong together.
     """
     dataset = settings.run.dataset
     found = {name: SimilarityStore.open(path) for name in systems(settings.run)
@@ -34,7 +43,15 @@ def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict
 
 
 def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
-    """By ensemble or feature, ensembles first: the run's first recipe, text encoder and seed with any; {} for none."""
+    """Choose the run's first recipe, text encoder and seed with scored systems.
+
+    Args:
+        settings: The run.
+        found: Name -> store.
+
+    Returns:
+        Ensemble or feature -> store, ensembles first; {} if nothing is scored.
+    """
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
         every = {visual: system(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
@@ -44,20 +61,46 @@ def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str,
 
 
 def run_summary(settings: Settings) -> str:
-    """The run in words, for a reader who misses its scores."""
+    """Describe the run, for a message that its scores are missing.
+
+    Args:
+        settings: The run.
+
+    Returns:
+        Recipes, text encoders and seeds in words.
+    """
     run = settings.run
     return (f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
             f"seed {', '.join(map(str, run.seeds))}")
 
 
 def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
-    """The folder of the run's photographs; it may not be there."""
+    """Choose the folder of the run's photographs.
+
+    Args:
+        paths: Where files lie.
+        settings: The run.
+        given: The user's choice; None for the manifest's folder.
+
+    Returns:
+        The folder; it may not exist.
+    """
     return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 
 def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None
               ) -> dict[str, Gallery]:
-    """The systems with their captions and photographs."""
+    """Join systems with their captions and photographs.
+
+    Args:
+        paths: Where files lie.
+        settings: The run.
+        shown: Ensemble or feature -> store.
+        given: The folder of photographs; None for the manifest's.
+
+    Returns:
+        Ensemble or feature -> gallery.
+    """
     if not shown:
         return {}
     manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)

@@ -1,4 +1,4 @@
-"""What a terminal may show: text from data never moves its cursor, colours it or renames its window."""
+"""Text for a terminal: text from data cannot move its cursor, change its colours or rename its window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
 def printable(text: str) -> str:
-    """The text with all such characters spelled out: \\x1b."""
+    r"""Escape control characters, line separators and marks that reverse the direction of text.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text with these characters as escapes: \x1b.
+    """
     return "".join(_spelled(each) if unicodedata.category(each) in HIDDEN or ord(each) in TURNING else each
                    for each in text)
 

@@ -40,7 +40,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for fine-tuning.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
-              help="What a varied recipe is called: its head's folder, and in results.")
+              help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
 @click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
               help="The head's folder.")
