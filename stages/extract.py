@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
-@click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made gives the "
-              "same features; the store is kept.")
+@click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
+              "the same features; the store is kept.")
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
