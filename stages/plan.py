@@ -11,8 +11,8 @@ from stages.options import with_settings
 from stages.paths import Paths, heads, systems
 
 if TYPE_CHECKING:
-
-    from pipeline import extraction, manifest, training
+    from pipeline import extraction, manifest, plugins, training
+    from pipeline.extraction import needs
     from pipeline.files import code
     from pipeline.files.atomic import write_text
     from pipeline.files.digest import digest
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 ROOMS = ("pipeline", "stages")
+PARTS = {"manifest": ("pipeline.manifest", "readers"), "evaluate": ("pipeline.metrics", "metrics"),
+         "tables": ("pipeline.report.tables", "tables"), "figures": ("pipeline.report.figures", "figures")}
+"""Command -> the package of the parts that it finds by name, and their kind in installed packages."""
 
 
 @click.command
@@ -34,6 +37,9 @@ def command(paths: Paths, settings: Settings) -> None:
     """
     for name, lacking in settings.run.left_out.items():
         click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
+    run = settings.run
+    absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
+    needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
     plan = _plan(paths, settings)
     write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
     click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
@@ -62,7 +68,10 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
 
 def _code(*commands: str, modules: tuple[str, ...] = ()) -> dict[str, str]:
     """A digest of the code that commands reach; modules: which are imported by a name in a table."""
-    return {"code": _short(code.of([*(f"stages.{name}" for name in commands), *modules], ROOMS))}
+    named = [PARTS[name] for name in commands if name in PARTS]
+    others = [offer.place.partition(":")[0] for _, kind in named for offer in plugins.offered(kind).values()]
+    reached = code.of([*(f"stages.{name}" for name in commands), *modules, *others], ROOMS, [room for room, _ in named])
+    return {"code": _short(reached)}
 
 
 def _short(made_by: dict[str, str]) -> str:

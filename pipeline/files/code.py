@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec, resolve_name
@@ -19,11 +20,13 @@ from pipeline.files.digest import digest, sha256
 
 PACKAGE = Path(__file__).parents[1]
 FILE = "code.json"
+PLACE = re.compile(r"pipeline(\.\w+)+:\w+(\.\w+)*")
+"""How a `lazy.Table` names an object."""
 Digests = Mapping[str, str]
 """Module -> digest."""
 
 
-def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
+def of(roots: Iterable[str], rooms: Collection[str], named: Collection[str] = ()) -> dict[str, str]:
     """Digest modules and all that they import from these packages, directly or not.
 
     Of a package's `__init__` only functions and classes count. The rest lists what the package offers, where another
@@ -33,6 +36,7 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
         roots: Modules, such as "pipeline.training.loop". If one belongs to another project, imports from that project's
             package are followed too.
         rooms: Packages of ours, such as "pipeline.training"; imports from other packages are not followed.
+        named: Packages whose modules are followed too where a table names them as text (see `lazy.Table`).
 
     Returns:
         Module -> digest, sorted by name.
@@ -43,8 +47,9 @@ def of(roots: Iterable[str], rooms: Collection[str]) -> dict[str, str]:
     while waiting:
         module = waiting.pop()
         if module not in found and f"{module}.".startswith(tuple(f"{room}." for room in inside)):
-            digest, imports = _read(module)
+            digest, imports, places = _read(module)
             found[module] = digest
+            waiting += [place for place in places if place.startswith(tuple(f"{room}." for room in named))]
             waiting += () if module in rooms else imports  # a room offers more than what was asked for
     return {module: digest for module, digest in sorted(found.items()) if digest}
 
@@ -107,23 +112,25 @@ def named(modules: Collection[str]) -> str:
 
 
 @cache
-def _read(module: str) -> tuple[str, tuple[str, ...]]:
-    """A module's digest, "" for a package without code, and the modules and names that it imports."""
+def _read(module: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """A module's digest, "" for a package without code, what it imports, and the modules that it names as text."""
     file = _file(module)
     if file is None:  # a name in a module
-        return "", ()
+        return "", (), ()
     tree, package = ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py"
     imports = tuple(_imports(tree, module if package else module.rpartition(".")[0]))
+    places = tuple(node.value.partition(":")[0] for node in ast.walk(tree)
+                   if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value))
     more = ""
     if package and module.partition(".")[0] == PACKAGE.name:
         tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         more = "".join(sha256(each) for each in _data(file.parent.iterdir()))
         if not tree.body and not more:
-            return "", imports
+            return "", imports, places
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [each for each in node.body if not _is_text(each)]
-    return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16], imports
+    return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16], imports, places
 
 
 def _file(module: str) -> Path | None:

@@ -77,3 +77,11 @@ def test_functions_of_a_package_count_and_what_it_lists_does_not(package: Path) 
     assert digests() == before
     file.write_text("A = 1\n\n\ndef build(name):\n    return 'max'\n", encoding="utf-8")
     assert digests().keys() - before.keys() == {"pipeline.heads.pooling"}
+
+
+def test_what_a_table_names_counts_where_it_is_asked_for() -> None:
+    roots, rooms = ["stages.tables"], ("pipeline", "stages")
+    alone, named = code.of(roots, rooms), code.of(roots, rooms, ["pipeline.report.tables"])
+    added = named.keys() - alone.keys()
+    assert {"pipeline.report.tables.vse2ad_table1", "pipeline.report.retrieval_table"} <= added
+    assert not any(module.startswith(("pipeline.heads.pooling.", "pipeline.metrics.recall")) for module in added)

@@ -17,6 +17,8 @@ import pytest
 import yaml
 from dulwich import porcelain
 
+from pipeline.project import new
+
 ROOT = Path(__file__).parents[2]
 TINY = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 ABLATIONS = ["vse2ad-noadopt", "vse_infty"]
@@ -26,8 +28,6 @@ ABLATIONS = ["vse2ad-noadopt", "vse_infty"]
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run as a user has it, without the code, with the settings of a sample that takes seconds."""
     copy = tmp_path_factory.mktemp("project")
-    for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
-        shutil.copy(ROOT / name, copy / name)
     settings = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     settings["sample"] = {"images": 24, "size": 64, "seed": 0}
     settings["features"]["light"] = {
@@ -36,9 +36,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings["throughput"].update(batch_size=4, candidates=50, pools=[20, 200], pairs=1, repeats=1, seconds=0.0)
     settings["run"]["ablations"] = ABLATIONS
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
-    (copy / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     porcelain.init(copy)  # git itself is not needed
-    dvc(copy, "init")
+    new.write(copy, {"params.yaml": yaml.safe_dump(settings)})  # as `pipeline init` does
     dvc(copy, "repro")
     porcelain.add(copy, [str(copy / name) for name in ("params.yaml", "dvc.yaml", "dvc.lock", ".gitignore")])
     porcelain.commit(copy, message=b"A run", author=b"A <a@example.org>", committer=b"A <a@example.org>")
