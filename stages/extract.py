@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
 
     from pipeline import extraction
-    from pipeline.extraction import needs
+    from pipeline.extraction import costs, needs
     from pipeline.extractors import Runtime
     from pipeline.files import asked
     from pipeline.manifest import Manifest
@@ -64,7 +65,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         click.echo(f"{store}: nothing to do")
         return
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _refuse_lacking(settings, dataset, feature, request)
+        _say_needs(settings, dataset, feature, request, _extract(settings, changes))
     options.choose_products(settings)
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)
@@ -99,11 +100,21 @@ def _request(paths: Paths, settings: Settings, dataset: str, store: Path, featur
                               extract.model_dump(include={"shard_images", "compressor", "dtype"}))
 
 
-def _refuse_lacking(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest) -> None:
-    """Say in one message what this feature, and the run's others with it, need that is not here."""
-    if lacking := [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]:
+def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,
+               extract: Extract) -> None:
+    """Say in one message what this feature, and the run's others with it, need; refuse where something is missing."""
+    lacking = [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]
+    notes = []
+    if request.manifest.is_file() and not request.store.exists():
+        on_cpu, images = extract.device == "cpu", len(Manifest.load(request.manifest).images)
+        fast = on_cpu and extract.precision == "fp32" and extract.backend != "torch" and bool(find_spec("openvino"))
+        notes = costs.notes(request.engine, request.options, images, on_cpu=on_cpu, openvino=fast,
+                            workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=request.store)
+    if lacking:
         others = [other for other in settings.run.features if other != feature]
-        needs.refuse(lacking + needs.missing(settings, dataset, others), dataset)
+        needs.refuse(lacking + needs.missing(settings, dataset, others), dataset, notes)
+    for note in notes:
+        click.echo(f"note: {feature} of {dataset} takes {note}", err=True)
 
 
 def _extract(settings: Settings, changes: dict[str, Any]) -> Extract:

@@ -70,18 +70,20 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def refuse(lacking: list[Lack], dataset: str) -> None:
+def refuse(lacking: list[Lack], dataset: str, besides: Iterable[str] = ()) -> None:
     """Say in one message all that is missing.
 
     Args:
         lacking: What `missing` found.
         dataset: The data set.
+        besides: What else to say then, such as `costs.notes`.
 
     Raises:
         InputError: If anything is missing.
     """
     if lacking:
         each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}" for place, lack in enumerate(lacking, 1))
-        raise InputError(f"features of {dataset} cannot be extracted here: {each}. Or leave the feature out of "
+        more = "".join(f". It would also take {note}" for note in besides)
+        raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
                          f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
                          "extracted (pipeline import)")

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.errors import InputError
-from pipeline.extraction import needs
+from pipeline.extraction import costs, needs
 from pipeline.files import weights
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
@@ -82,3 +82,26 @@ def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(monkeypatch: pyt
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url, timeout: None)
     weights.require(name)
+
+
+def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"openvino": True, "workers": 1, "width": 2, "store": tmp_path / "features" / "region.zarr"}
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4000}[name])
+    monkeypatch.setattr(costs, "_free", lambda store: 10e9)
+    days, disk = costs.notes("butd-36", {}, 123_287, on_cpu=True, **how)
+    assert days.startswith("about 7 days on 2 CPU cores")  # 10 s an image
+    assert disk.startswith("18 GB of disk")  # 36 x 2,048 x 2 bytes an image
+    assert costs.notes("butd-36", {}, 123_287, on_cpu=False, **how) == [disk]
+    assert costs.notes("butd-36", {}, 1000, on_cpu=True, **how) == []
+    (memory,) = costs.notes("butd-36", {}, 1000, on_cpu=True, **{**how, "workers": 2})
+    assert memory.startswith("about 4 GB of memory, of 4")
+    assert costs.notes("butd-given", {}, 123_287, on_cpu=True, **how) == []
+
+
+def test_what_was_measured_are_the_shipped_presets() -> None:
+    chosen = settings.load(PARAMS)
+    known = {(engine.engine, engine.options.get("network"), engine.options.get("image_size"))
+             for dataset in ("coco", "flickr8k") for engine in chosen.features[chosen.preset_of(dataset)].values()
+             if engine.options["weights"] != weights.UNTRAINED}
+    assert known == set(costs.MEASURED)
