@@ -30,7 +30,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import Precision
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
 
@@ -108,7 +108,7 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(sizes.words - len(SPECIAL))))))
     model = TwoTower("region", sizes.width, text, recipe, training).train().to(device)
     step = TrainingStep(model, objectives.build("adopt"), optimizer.build(model, recipe),
-                        Precision(precision, device), SingleProcess(), 1, recipe.same_image_negatives,
+                        TrainingPrecision(precision, device), SingleProcess(), 1, recipe.same_image_negatives,
                         recipe.gradient_clip)
     batch = data(sizes)
     layers = nn.Sequential(nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(),

@@ -23,7 +23,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import Precision
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
 
@@ -55,7 +55,7 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     model = TwoTower("region", width, text, recipe, training).train()
     return TrainingStep(model, objectives.build(recipe.objective.name), optimizer.build(model, recipe),
-                        Precision(precision, "cpu"), SingleProcess(), 1, recipe.same_image_negatives,
+                        TrainingPrecision(precision, "cpu"), SingleProcess(), 1, recipe.same_image_negatives,
                         recipe.gradient_clip)
 
 

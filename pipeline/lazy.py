@@ -81,7 +81,7 @@ def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
             if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" for statement in block.body]
 
 
-class Table(Mapping[str, Named], Generic[Named]):
+class LookupTable(Mapping[str, Named], Generic[Named]):
     """A lookup table from names to objects, each imported when it is looked up.
 
     After its own names come those that installed packages add by entry points, see `pipeline.plugins`. These are looked

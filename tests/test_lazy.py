@@ -34,7 +34,7 @@ def test_a_module_of_an_offered_name_does_not_hide_it() -> None:
 
 
 @pytest.mark.parametrize("table", [POOLINGS, OBJECTIVES])
-def test_tables_look_their_objects_up(table: lazy.Table[type]) -> None:
+def test_tables_look_their_objects_up(table: lazy.LookupTable[type]) -> None:
     for name in table:
         assert table[name].__module__ == table.module(name)
     assert "nothing" not in table

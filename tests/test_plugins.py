@@ -115,7 +115,7 @@ def test_a_part_that_cannot_be_imported_is_one_line(installed: Path) -> None:
 
 
 def test_an_attribute_of_an_object_can_be_meant() -> None:
-    table: lazy.Table[object] = lazy.Table({"join": "pathlib:PurePosixPath.joinpath"}, "nothing")
+    table: lazy.LookupTable[object] = lazy.LookupTable({"join": "pathlib:PurePosixPath.joinpath"}, "nothing")
     assert table["join"] is __import__("pathlib").PurePosixPath.joinpath
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.extractors.runtime import Runtime
     from pipeline.settings import Section
 
-ENGINES: lazy.Table[Callable[[Any, Runtime], Extractor]] = lazy.Table({
+ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.extractors.pyramid:Pyramid",
     "butd-36": "pipeline.extractors.butd.detected:Detected",
     "butd-10-100": "pipeline.extractors.butd.detected:Detected",

@@ -21,7 +21,7 @@ from pipeline.files.digest import digest, sha256
 PACKAGE = Path(__file__).parents[1]
 FILE = "code.json"
 PLACE = re.compile(r"pipeline(\.\w+)+:\w+(\.\w+)*")
-"""How a `lazy.Table` names an object."""
+"""How a `lazy.LookupTable` names an object."""
 Digests = Mapping[str, str]
 """Module -> digest."""
 
@@ -36,7 +36,7 @@ def of(roots: Iterable[str], rooms: Collection[str], named: Collection[str] = ()
         roots: Modules, such as "pipeline.training.loop". If one belongs to another project, imports from that project's
             package are followed too.
         rooms: Packages of ours, such as "pipeline.training"; imports from other packages are not followed.
-        named: Packages whose modules are followed too where a table names them as text (see `lazy.Table`).
+        named: Packages whose modules are followed too where a table names them as text (see `lazy.LookupTable`).
 
     Returns:
         Module -> digest, sorted by name.

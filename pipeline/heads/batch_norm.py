@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Moments:
+class ItemMoments:
     """Mean and squared deviations of rows.
 
     Attributes:
@@ -25,7 +25,7 @@ class Moments:
     squares: Tensor
 
     @classmethod
-    def of(cls, values: Tensor) -> Moments:
+    def of(cls, values: Tensor) -> ItemMoments:
         """Compute the moments in float32 or better.
 
         Args:
@@ -39,21 +39,21 @@ class Moments:
         return cls(len(values), mean, (values - mean).square().sum(0))
 
     @classmethod
-    def of_all(cls, parts: Iterable[Moments]) -> Moments:
+    def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
         """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have.
 
         Args:
-            parts: Moments of parts of the rows.
+            parts: ItemMoments of parts of the rows.
 
         Returns:
             The moments of all rows.
         """
         return reduce(cls._and, parts)
 
-    def _and(self, other: Moments) -> Moments:
+    def _and(self, other: ItemMoments) -> ItemMoments:
         count = self.count + other.count
         apart = other.mean - self.mean
-        return Moments(count, self.mean + apart * (other.count / count),
+        return ItemMoments(count, self.mean + apart * (other.count / count),
                        self.squares + other.squares + apart.square() * (self.count * other.count / count))
 
 
@@ -66,7 +66,7 @@ class ItemNorm(nn.BatchNorm1d):
 
     given: tuple[Tensor, Tensor] | None = None
 
-    def give(self, moments: Moments) -> None:
+    def give(self, moments: ItemMoments) -> None:
         """Use these moments from now on, and update the running statistics with them once.
 
         Args:

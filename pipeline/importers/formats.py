@@ -10,7 +10,7 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.importers.base import FeatureSource
 
-FORMATS: lazy.Table[Callable[..., FeatureSource]] = lazy.Table({
+FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
     "scan": "pipeline.importers.scan:index",
     "butd-tsv": "pipeline.importers.butd_tsv:index",
     "folder": "pipeline.importers.folder:index",

@@ -14,7 +14,7 @@ from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import COLUMNS, NO_FILE, SPLITS, Manifest
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-READERS: lazy.Table[Reader] = lazy.Table({
+READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "karpathy": "pipeline.manifest.karpathy:READER",
     "csv": "pipeline.manifest.captions_csv:READER",
 }, "readers")

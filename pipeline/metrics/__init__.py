@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from pipeline.metrics.base import Metric
 
-METRICS: lazy.Table[type[Metric]] = lazy.Table({
+METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
     "R": "pipeline.metrics.hit:Hit",
     "Recall": "pipeline.metrics.recall:Recall",
     "P": "pipeline.metrics.precision:Precision",

@@ -9,7 +9,7 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.objectives.base import Objective
 
-OBJECTIVES: lazy.Table[type[Objective]] = lazy.Table({
+OBJECTIVES: lazy.LookupTable[type[Objective]] = lazy.LookupTable({
     "adopt": "pipeline.objectives.adopt:AdOpt",
     "constant_k": "pipeline.objectives.constant_k:ConstantK",
     "infonce": "pipeline.objectives.infonce:InfoNCE",

@@ -13,7 +13,7 @@ from pipeline.errors import unknown
 if TYPE_CHECKING:
     from pipeline.text.base import Text
 
-TEXTS: lazy.Table[type[Text]] = lazy.Table({
+TEXTS: lazy.LookupTable[type[Text]] = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",
     "bert": "pipeline.text.bert:BertText",
 }, "texts")

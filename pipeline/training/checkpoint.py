@@ -44,7 +44,7 @@ class State:
     Attributes:
         history: A row for each finished epoch.
         stuck: As in `divergence.Watch`.
-        scaler: As in `optimizer.Precision`.
+        scaler: As in `optimizer.TrainingPrecision`.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)

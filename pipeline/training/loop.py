@@ -25,7 +25,7 @@ from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
 from pipeline.training.embedding import embed
 from pipeline.training.head import to_device
-from pipeline.training.optimizer import Precision
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.source import ImageSource, Photographs
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
@@ -137,8 +137,8 @@ def _resume(job: TrainingJob, text: Text) -> tuple[TrainingStep, checkpoint.Stat
     device = job.processes.device(job.training.device)
     to_device(model, device)
     step = TrainingStep(model, objectives.build(job.recipe.objective.name, **job.recipe.objective.options),
-                        optimizer.build(model, job.recipe), Precision(job.training.precision, device), job.processes,
-                        job.training.pieces, job.recipe.same_image_negatives, job.recipe.gradient_clip)
+                        optimizer.build(model, job.recipe), TrainingPrecision(job.training.precision, device),
+                        job.processes, job.training.pieces, job.recipe.same_image_negatives, job.recipe.gradient_clip)
     state = checkpoint.restore(job.folder, model, step.optimizer)
     step.precision.restore(state.scaler)
     return step, state

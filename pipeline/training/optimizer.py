@@ -88,7 +88,7 @@ def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, ste
     return rate * (step + 1) / steps if epoch == recipe.warmup_epoch else rate
 
 
-class Precision:
+class TrainingPrecision:
     """Float32 throughout, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept.
 
     Weights, similarities and the objective are always float32.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.heads.batch_norm import Moments
+from pipeline.heads.batch_norm import ItemMoments
 from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import Precision
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import Processes
 
 Sides = tuple[Tensor, Tensor]
@@ -44,7 +44,7 @@ class TrainingStep:
     model: TwoTower
     objective: Objective
     optimizer: torch.optim.Optimizer
-    precision: Precision
+    precision: TrainingPrecision
     processes: Processes
     pieces: int
     same_image_negatives: bool
@@ -112,10 +112,10 @@ class TrainingStep:
             yield
             return
         with torch.no_grad():
-            own = Moments.of_all(Moments.of(self._before_norm(piece)) for piece in pieces)
+            own = ItemMoments.of_all(ItemMoments.of(self._before_norm(piece)) for piece in pieces)
         count, mean, squares = (self.processes.gather(torch.as_tensor(value, device=own.mean.device)[None])
                                 for value in (own.count, own.mean, own.squares))
-        whole = Moments.of_all(map(Moments, count.tolist(), mean, squares))
+        whole = ItemMoments.of_all(map(ItemMoments, count.tolist(), mean, squares))
         norm.give(whole)
         yield
         assert norm.given is not None

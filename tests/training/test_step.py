@@ -17,7 +17,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import Precision
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
 
@@ -41,8 +41,9 @@ def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, p
     torch.manual_seed(0)
     recipe = SETTINGS.recipe("vse_infty")
     model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
-    return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe), Precision(precision, "cpu"),
-                        SingleProcess(), pieces, same_image_negatives=False, gradient_clip=2.0)
+    return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe),
+                        TrainingPrecision(precision, "cpu"), SingleProcess(), pieces, same_image_negatives=False,
+                        gradient_clip=2.0)
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:

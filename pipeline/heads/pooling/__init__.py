@@ -10,7 +10,7 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling
 
-POOLINGS: lazy.Table[type[Pooling]] = lazy.Table({
+POOLINGS: lazy.LookupTable[type[Pooling]] = lazy.LookupTable({
     "adapool": "pipeline.heads.pooling.adapool:AdaPool",
     "adpool": "pipeline.heads.pooling.adpool:AdPool",
     "adpool_released": "pipeline.heads.pooling.adpool_released:ReleasedAdPool",

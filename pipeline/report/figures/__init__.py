@@ -12,7 +12,7 @@ from pipeline.report.figures.figure_inputs import FigureInputs
 
 __all__ = ["FIGURES", "Drawing", "FigureInputs", "MissingInputs", "draw", "index", "save", "section"]
 
-FIGURES: lazy.Table[Callable[[FigureInputs], Drawing]] = lazy.Table({
+FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
     "training_curve": "pipeline.report.figures.training_curve:draw",
     "negatives": "pipeline.report.figures.negatives:draw",
     "pooling_coefficients": "pipeline.report.figures.pooling_coefficients:draw",

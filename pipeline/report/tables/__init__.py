@@ -11,7 +11,7 @@ from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table
 
-TABLES: lazy.Table[Callable[[Results, bool], Table]] = lazy.Table({
+TABLES: lazy.LookupTable[Callable[[Results, bool], Table]] = lazy.LookupTable({
     "vse2ad_table1": "pipeline.report.tables.vse2ad_table1:TABLE.build",
     "vse2ad_table2": "pipeline.report.tables.vse2ad_table2:TABLE.build",
     "vse2ad_table3": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE3.build",
