@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @click.option("--images", type=click.Path(path_type=Path), show_default="the data set's card",
               help="Folder of images.")
 @click.option("--annotations", type=click.Path(path_type=Path), show_default="the data set's card",
-              help="Karpathy's .json, or a .csv with columns image,caption[,split].")
-@click.option("--format", "form", metavar="NAME", show_default="as the file looks",
-              help="The format of the annotations: karpathy or csv.")
+              help="Karpathy's .json, a .csv with columns image,caption[,split][,language], or a clone of "
+              "multi30k/dataset.")
+@click.option("--format", "form", metavar="NAME", show_default="as it looks",
+              help="The format of the annotations: karpathy, csv or multi30k.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
@@ -32,7 +33,7 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
             form: str | None, without_images: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.
 
-    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, sample) or your own; default: run.dataset.
+    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, sample) or your own; default: run.dataset.
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path, PurePosixPath
+from unicodedata import normalize
 
 import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
@@ -11,12 +13,14 @@ from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 from pipeline import lazy
 from pipeline.errors import InputError
 from pipeline.manifest.reader import Reader
-from pipeline.manifest.table import COLUMNS, NO_FILE, SPLITS, Manifest
+from pipeline.manifest.table import COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest
 
+LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "karpathy": "pipeline.manifest.karpathy:READER",
     "csv": "pipeline.manifest.captions_csv:READER",
+    "multi30k": "pipeline.manifest.multi30k:READER",
 }, "readers")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
@@ -37,7 +41,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         InputError: In one line, for a missing or unreadable annotation file or image; a file named twice; a caption
             without image or image without caption; an image of the folder that is not named, where the format names
             every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
-            used twice.
+            used twice; a language that is no language tag.
     """
     reader = _reader(annotations, form)
     if images is not None and not images.is_dir():
@@ -52,7 +56,13 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         _check_path(file, annotations)
     sizes = {file: _size(images, file, annotations) if images else NO_FILE for file in table["file"].unique()}
     table.insert(2, "bytes", table["file"].map(sizes))
-    return Manifest(table.astype(COLUMNS).reset_index(drop=True), dataset, images or Path())
+    columns = COLUMNS
+    if LANGUAGE in table.columns:
+        _check_languages(table, annotations)
+        # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
+        table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
+        columns = COLUMNS | {LANGUAGE: "str"}
+    return Manifest(table.astype(columns).reset_index(drop=True), dataset, images or Path())
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:
@@ -94,6 +104,12 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
         value, times = Counter(images[column]).most_common(1)[0]
         if times > 1:
             raise InputError(f"{source}: the {what} {value!r} stands for two images or in two splits")
+
+
+def _check_languages(table: pd.DataFrame, source: Path) -> None:
+    wrong = [name for name in table[LANGUAGE].unique() if not LANGUAGE_TAG.fullmatch(name)]
+    if wrong:
+        raise InputError(f"{source}: {wrong[0]!r} is no language; expected a tag such as en, de or pt-BR")
 
 
 def _check_path(file: str, source: Path) -> None:

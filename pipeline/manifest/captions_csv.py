@@ -1,4 +1,4 @@
-"""A plain CSV of captions: columns image, caption and, if there are splits, split."""
+"""A plain CSV of captions: columns image, caption and, if there are splits or languages, split and language."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import pandas as pd
 
 from pipeline.errors import InputError
 from pipeline.manifest.reader import Reader, text_of
+from pipeline.manifest.table import LANGUAGE
+
+EXPECTED = "image,caption[,split][,language]"
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -19,7 +22,8 @@ def read(path: Path) -> pd.DataFrame:
         path: The file. Without a column `split` all images are in the split test.
 
     Returns:
-        A row a caption. Images are numbered in the order of their first mention, captions in theirs.
+        A row a caption, with a column `language` where the file has one. Images are numbered in the order of their
+        first mention, captions in theirs.
 
     Raises:
         InputError: For a file that is no such CSV, naming the line.
@@ -30,9 +34,11 @@ def read(path: Path) -> pd.DataFrame:
     except csv.Error as error:
         raise InputError(f"CSV line 1: {error}") from None
     if missing:
-        raise InputError(f"the CSV has no column {' nor '.join(sorted(missing))}; expected image,caption[,split], "
+        raise InputError(f"the CSV has no column {' nor '.join(sorted(missing))}; expected {EXPECTED}, "
                          f"got {', '.join(lines.fieldnames or ['nothing'])}")
-    rows: list[tuple[int, str, str, int, str]] = []
+    columns = ["image_id", "file", "split", "caption_id", "caption"]
+    columns += [LANGUAGE] * (LANGUAGE in (lines.fieldnames or []))
+    rows: list[tuple[object, ...]] = []
     numbers: dict[str, int] = {}
     try:
         for line in lines:
@@ -40,14 +46,15 @@ def read(path: Path) -> pd.DataFrame:
                 raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
                                  "caption that holds a comma")
             file, caption, split = line["image"], line["caption"], line.get("split", "test")
-            if not file or caption is None or split is None:
-                raise InputError(f"CSV line {lines.line_num}: expected image,caption[,split], a field is missing")
-            rows.append((numbers.setdefault(file, len(numbers)), file, split, len(rows), caption))
+            language = [line[LANGUAGE]] if LANGUAGE in columns else []
+            if not file or None in (caption, split, *language):
+                raise InputError(f"CSV line {lines.line_num}: expected {EXPECTED}, a field is missing")
+            rows.append((numbers.setdefault(file, len(numbers)), file, split, len(rows), caption, *language))
     except csv.Error as error:
         raise InputError(f"CSV line {lines.line_num}: {error}") from None
-    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption"])
+    table = pd.DataFrame(rows, columns=columns)
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
 
 
-READER = Reader("a .csv file with columns image,caption[,split]", lambda path: path.suffix.lower() == ".csv", read,
+READER = Reader(f"a .csv file with columns {EXPECTED}", lambda path: path.suffix.lower() == ".csv", read,
                 names_every_image=True)

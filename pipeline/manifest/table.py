@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,8 @@ SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
+LANGUAGE = "language"
+"""The optional last column. A manifest without it has the digest, and so the stores and heads, that it always had."""
 
 Remember = Callable[[str, Callable[[], str]], str]
 
@@ -40,7 +42,8 @@ class Manifest:
     """Images, captions, and which caption tells of which image.
 
     table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
-    split, caption_id, caption; the rows of an image stand together, images in the annotation file's order.
+    split, caption_id, caption and, where captions are in several languages, language; the rows of an image stand
+    together, images in the annotation file's order.
     remember: (name, compute) gives a digest, perhaps without computing it, see `files.remembered`.
     dataset: the data set's name. images_folder: where the files lie (not part of any digest). A saved manifest says it
     as seen from its own folder, unless it was given absolute: every command finds the files, wherever it is run.
@@ -52,8 +55,8 @@ class Manifest:
     remember: Remember = field(default=_compute, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if list(self.table.columns) != list(COLUMNS):
-            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)}, "
+        if list(self.table.columns) not in ([*COLUMNS], [*COLUMNS, LANGUAGE]):
+            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE}, "
                              f"got {', '.join(map(str, self.table.columns))}")
 
     @cached_property
@@ -86,7 +89,11 @@ class Manifest:
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         position = pd.Series(np.arange(len(image_ids)), index=image_ids)
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist())
+                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(), self._languages(rows))
+
+    @staticmethod
+    def _languages(rows: pd.DataFrame) -> np.ndarray | None:
+        return rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None
 
     def save(self, path: Path) -> None:
         """Write one Parquet file; it appears whole or not at all."""
@@ -139,6 +146,7 @@ class Split:
 
     store_rows [I] int64: the images' rows in the manifest and in every feature store.
     image_ids [I], caption_ids [C] int64. caption_image [C] int64: each caption's image as a row of image_ids.
+    languages: each caption's language as text [C]; None where the manifest has none.
     """
 
     name: str
@@ -147,15 +155,36 @@ class Split:
     caption_ids: np.ndarray
     caption_image: np.ndarray
     captions: list[str]
+    languages: np.ndarray | None = None
 
     def only(self, keep: np.ndarray) -> Split:
         """The split without the images where `keep` [I] bool is False, nor their captions."""
+        return self._with_captions(keep, keep[self.caption_image])
+
+    def in_languages(self, names: Sequence[str]) -> Split:
+        """The captions in these languages, with the images that have one; [] for all.
+
+        Raises InputError for a language in which the split has no caption.
+        """
         import numpy as np
 
-        position = np.cumsum(keep) - 1
-        captions = np.flatnonzero(keep[self.caption_image])
-        return Split(self.name, self.store_rows[keep], self.image_ids[keep], self.caption_ids[captions],
-                     position[self.caption_image[captions]], [self.captions[i] for i in captions])
+        if not names:
+            return self
+        there = [] if self.languages is None else sorted(set(self.languages.tolist()))
+        if missing := [name for name in names if name not in there]:
+            raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
+                             + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
+        captions = np.isin(self.languages, list(names))
+        return self._with_captions(np.isin(np.arange(len(self.image_ids)), self.caption_image[captions]), captions)
+
+    def _with_captions(self, images: np.ndarray, captions: np.ndarray) -> Split:
+        """Some images [I] bool and some of their captions [C] bool."""
+        import numpy as np
+
+        position, kept = np.cumsum(images) - 1, np.flatnonzero(captions)
+        return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[kept],
+                     position[self.caption_image[kept]], [self.captions[i] for i in kept],
+                     None if self.languages is None else self.languages[kept])
 
 
 def _digest(rows: Iterable[tuple[object, ...]]) -> str:

@@ -1,0 +1,112 @@
+"""Multi30K (Elliott et al. 2016): Flickr30K's photographs with captions in English, German, French and Czech.
+
+The root is a clone of the repository `multi30k/dataset`, or its folder `data`. Task 2 has five independent captions an
+image in English and in German. Task 1 has one English caption, which is one of those five, with its translations; of
+these French and Czech are taken. Geigle et al. (TACL 2022, section 4) train and test on the same 12 captions.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.manifest.reader import Reader, text_of
+from pipeline.manifest.table import LANGUAGE
+
+LARGEST = 64_000_000
+"""Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The captions of one language, in files named after the split.
+
+    Attributes:
+        language: Its tag.
+        task: The folder.
+        endings: Ends of the files' names, one for each caption of an image.
+        test: What the task calls the test split of 2016.
+    """
+
+    language: str
+    task: str
+    endings: tuple[str, ...]
+    test: str
+
+    def files(self, root: Path, split: str) -> list[Path]:
+        name = self.test if split == "test" else split
+        return [root / self.task / "raw" / f"{name}.{ending}.gz" for ending in self.endings]
+
+
+SOURCES = (
+    *(_Source(language, "task2", tuple(f"{number}.{language}" for number in range(1, 6)), "test_2016")
+      for language in ("en", "de")),
+    *(_Source(language, "task1", (language,), "test_2016_flickr") for language in ("fr", "cs")),
+)
+LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_2016_images.txt"}
+"""Split -> task 2's list of images, in the order of the captions. Task 1's lists are equal."""
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read the captions of the splits train, val and test (test_2016).
+
+    Args:
+        path: The root.
+
+    Returns:
+        A row a caption. Images are numbered in the order of the lists, train first.
+
+    Raises:
+        InputError: For a file that is missing, damaged or too large, or has not one line an image.
+    """
+    root = _data(path)
+    rows: list[tuple[int, str, str, int, str, str]] = []
+    images = 0
+    for split, name in LISTS.items():
+        listed = text_of(root / "task2" / "image_splits" / name).split()
+        for number, captions in enumerate(zip(*_columns(root, split, len(listed)), strict=True)):
+            for language, caption in captions:
+                rows.append((images + number, listed[number], split, len(rows), caption, language))
+        images += len(listed)
+    return pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption", LANGUAGE])
+
+
+def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, str]]]:
+    """For each caption that an image of the split has, a list over images of (language, caption)."""
+    for source in SOURCES:
+        for file in source.files(root, split):
+            lines = _lines(file)
+            if len(lines) != images:
+                raise InputError(f"{file}: expected {images} lines, one for each image of the split {split}, received "
+                                 f"{len(lines)}")
+            yield [(source.language, line) for line in lines]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        with gzip.open(file) as packed:
+            content = packed.read(LARGEST + 1)
+        text = content.decode("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; --annotations must be a clone of multi30k/dataset, with task 1 and "
+                         "task 2") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not a packed text file in UTF-8: {error}") from None
+    if len(content) > LARGEST:
+        raise InputError(f"{file}: unpacks to more than {LARGEST:,} bytes; it is damaged, or no file of Multi30K")
+    return text.removesuffix("\n").split("\n")  # not splitlines, which also cuts at rare characters inside a caption
+
+
+def _data(path: Path) -> Path:
+    """The folder with task1 and task2."""
+    return path / "data" if (path / "data" / "task2").is_dir() else path
+
+
+READER = Reader("a clone of multi30k/dataset", lambda path: (_data(path) / "task2" / "raw").is_dir(), read,
+                names_every_image=False)
