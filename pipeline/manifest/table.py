@@ -65,6 +65,11 @@ class Manifest:
         columns = ["image_id", "file", "bytes", "split"]
         return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
 
+    @property
+    def languages(self) -> list[str]:
+        """The captions' languages in alphabetical order; [] where the manifest does not say them."""
+        return sorted(self.table[LANGUAGE].unique()) if LANGUAGE in self.table.columns else []
+
     @cached_property
     def images_digest(self) -> str:
         """SHA-256 over ids and files, in order. Feature stores carry it, and each file's size beside its features."""

@@ -39,7 +39,8 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
     feature, features = said["feature"], said["features"]
     networks = _networks(head, source)
     trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
-    return {
+    several = {"languages": manifest.languages} if manifest.languages else {}
+    return several | {
         "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
         "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
         "untrained": [] if trained else [feature], "manifest": manifest.digest,

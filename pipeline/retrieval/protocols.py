@@ -4,7 +4,8 @@ folds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,12 +22,23 @@ class Protocol:
         the columns, are ranked; None for all.
     folds: the images are cut, in their order, into so many consecutive parts of one size; each is ranked
         alone and the numbers are averaged.
+    captions_by_language: with captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 
     name: str
     images: int | None = None
     captions_per_image: int | None = None
     folds: int = 1
+    captions_by_language: Mapping[str, int] = field(default_factory=dict)
+
+    def of_language(self, name: str) -> Protocol:
+        """The protocol for the captions of one language. Raises `InputError` for a language that it does not have."""
+        if not self.captions_by_language:
+            return self
+        if name not in self.captions_by_language:
+            raise InputError(f"protocol {self.name} is of {', '.join(self.captions_by_language)}, received captions "
+                             f"in {name}: use protocol all")
+        return replace(self, captions_per_image=self.captions_by_language[name], captions_by_language={})
 
     def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
         """For each fold, the rows of its images and the columns of its captions, in their order.
@@ -66,6 +78,7 @@ class Protocol:
 
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
+# Multi30K's four languages and its test split of 2016 as Geigle et al. (TACL 2022, section 4) use them.
 # "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
 PROTOCOLS = {
     each.name: each
@@ -74,6 +87,8 @@ PROTOCOLS = {
         Protocol("flickr30k_1k", images=1000, captions_per_image=5),
         Protocol("coco_5k", images=5000, captions_per_image=5),
         Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
+        Protocol("multi30k_2016", images=1000, captions_per_image=12,
+                 captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
     )
 }
 

@@ -19,6 +19,7 @@ from pipeline.scores.similarity_store import SimilarityStore
 if TYPE_CHECKING:
     from pipeline.retrieval import PerDirection, Relevance, Similarity
     from pipeline.retrieval.blocks import Ids
+    from pipeline.retrieval.languages import Languages
     from pipeline.scores.embedding_store import EmbeddingStore
 
 
@@ -113,6 +114,7 @@ class Pool:
         caption_ids: Int64 [C]; None if unknown.
         made_from: As in similarity stores; {} if unknown.
         relevance: The right answers, where a caption has more than one image; None otherwise.
+        languages: Each caption's language as text [C]; None where captions have none.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Pool:
     caption_ids: Ids | None = None
     made_from: dict[str, Any] = field(default_factory=dict)
     relevance: Relevance | None = None
+    languages: Languages | None = None
 
     @property
     def truth(self) -> Relevance | Ids:
