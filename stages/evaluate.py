@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import record, results
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.retrieval.relevance import as_relevance
-    from pipeline.scores import judged, measured, per_query, runs
+    from pipeline.scores import by_language, judged, measured, per_query, runs
     from pipeline.scores.candidates import Columns, Pool
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.judged import Truth
@@ -78,7 +78,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        pool = judged.judge(pool, truth, _manifest_of(paths, pool, columns))
+        pool = judged.judge(_with_languages(paths, pool, columns), truth, _manifest_of(paths, pool, columns))
         numbers, table = _measure(pool, rules or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
         _write_files(pool, files, [table], settings.evaluate)
@@ -127,6 +127,14 @@ def _manifest_of(paths: Paths, pool: Pool, columns: Columns) -> Path | None:
     return columns.manifest or (paths.manifest(dataset) if dataset else None)
 
 
+def _with_languages(paths: Paths, pool: Pool, columns: Columns) -> Pool:
+    """The pool with its captions' languages, if it is of several."""
+    path = _manifest_of(paths, pool, columns)
+    if path is None or not (columns.manifest or pool.made_from.get("languages")):
+        return pool
+    return by_language.named(pool, manifest.Manifest.load(path))
+
+
 def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None:
     """A file for each system, which `dvc metrics show` makes a row of."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -169,7 +177,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         store.check()
         benchmark = store.made_from["split"] == "test"
         protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
-        pool = Pool.of_store(store)
+        pool = _with_languages(paths, Pool.of_store(store), Columns())
         beyond = _extend(pool, extended, settings.evaluate)
         by_protocol, queries = {}, []
         for protocol in protocols:
@@ -195,10 +203,11 @@ def _systems(paths: Paths, run: Run) -> list[str]:
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
              ) -> tuple[dict[str, Any], Any | None]:
     """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
-    passes = 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
-    with Progress(f"rank {pool.name}", "image", passes * pool.scores.shape[0]) as bar:
+    whole = measured.passes(settings) * pool.scores.shape[0]
+    with Progress(f"rank {pool.name}", "image", whole + by_language.summed_images(pool, settings)) as bar:
         found = measured.rank(pool, rules, ties, settings, bar.reach)
         numbers = measured.numbers(pool, found, rules, settings, bar.reach)
+        numbers |= by_language.measure(pool, rules, ties, settings, lambda done: bar.reach(whole + done))
     return numbers, per_query.table(pool, found, rules, name) if files.per_query else None
 
 

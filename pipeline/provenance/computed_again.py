@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.manifest import Manifest
 from pipeline.provenance import results
 from pipeline.provenance.step import Places, Step
 from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
 from pipeline.retrieval.combining import WeightedSum
+from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.scores.measured import extend, measure
 from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
@@ -96,25 +98,28 @@ def _first_other(kept: Any, again: Similarity) -> str | None:
     return None
 
 
-def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float) -> Iterator[Step]:
+def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manifest: Manifest | None = None
+            ) -> Iterator[Step]:
     """Measure each protocol's numbers and intervals again with the recorded settings.
 
     Args:
         path: The similarity store.
         entry: The system's entry in results/metrics.json.
         block_megabytes: Memory for a block of scores.
+        manifest: The images and captions, for the captions' languages; None where they have none.
 
     Yields:
         A comparison of numbers and one of intervals for each protocol.
     """
-    pool, how = Pool.of_store(SimilarityStore.open(path)), entry.get("evaluated_with")
+    pool, how = _with_languages(Pool.of_store(SimilarityStore.open(path)), manifest), entry.get("evaluated_with")
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
     for protocol, recorded in results.protocols(entry).items():
         again = measure(pool, protocol, recorded["ties"], settings) | (
-            extend(pool, extended, settings) if extended else {})
+            extend(pool, extended, settings) if extended else {}) | by_language.measure(
+            pool, protocol, recorded["ties"], settings)
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
         same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
         rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
@@ -122,6 +127,13 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float) -> Ite
                    rsum if same else f"RSUM {again['rsum']:.1f}, and other numbers")
         yield Step(path, f"intervals again, {protocol}", ends if how else None,
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
+
+
+def _with_languages(pool: Pool, manifest: Manifest | None) -> Pool:
+    """Without them where the manifest is another one now; its own step says so."""
+    if manifest is None or pool.made_from["manifest"] != manifest.digest:
+        return pool
+    return by_language.named(pool, manifest)
 
 
 def _ends(interval: Any) -> str:

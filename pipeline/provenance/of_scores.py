@@ -36,7 +36,7 @@ def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: f
     above = digest(dict(result.made_from)) if result.entry is not None else None
     yield from _store(result.path, above, places, manifest, result.entry is not None)
     if result.entry is not None and result.path.exists():
-        yield from computed_again.numbers(result.path, result.entry, block_megabytes)
+        yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
     yield from _members(result.made_from, places, manifest, {result.path})
 
 

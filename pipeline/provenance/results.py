@@ -49,11 +49,17 @@ def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         found: The content of results/metrics.json.
 
     Returns:
-        System -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent. A protocol other than `all` ends the system's name.
+        System -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent; with captions in several languages, mR of each and
+        the mean of these. A protocol other than `all` ends the system's name.
     """
     return {name if protocol == "all" else f"{name}-{protocol}": {"RSUM": numbers["rsum"]} | {
-        f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)}
+        f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
         for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
+
+
+def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
+    mean = {"mR": numbers["mean_of_languages"]["mR"]} if "languages" in numbers else {}
+    return {f"{language} mR": found["mR"] for language, found in numbers.get("languages", {}).items()} | mean
 
 
 def digest_of(found: Mapping[str, Any]) -> str:

@@ -35,8 +35,7 @@ class LanguagePool:
     captions: Ids
 
 
-def by_language(scores: Similarity | PerDirection, caption_image: Ids, languages: Languages
-                ) -> dict[str, LanguagePool]:
+def divide(scores: Similarity | PerDirection, caption_image: Ids, languages: Languages) -> dict[str, LanguagePool]:
     """Divides a pool by language.
 
     Args:

@@ -27,7 +27,7 @@ def to_text(results: Results) -> str:
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         parts += [_title(name, numbers), *(f"  {line}".rstrip() for line in lines), f"  RSUM {_rsum(numbers)}",
-                  *(f"  {line}" for line in (*_metrics(numbers), *_extended(numbers))), ""]
+                  *(f"  {line}" for line in _remarks(numbers)), ""]
     parts += [line for each in _seeds(results) for line in (each, "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
@@ -46,7 +46,7 @@ def to_markdown(results: Results) -> str:
             lines.append("| " + " | ".join(row) + " |")
             first = False
     remarks = [": ".join(filter(None, (_escape(name), line))) for name, numbers in results
-               for line in (*_metrics(numbers), *_extended(numbers))]
+               for line in _remarks(numbers)]
     remarks += [_escape(each) for each in _seeds(results)]
     return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
 
@@ -70,6 +70,22 @@ def _rsum(numbers: Mapping[str, Any]) -> str:
 def ranged(value: float, interval: Iterable[float] | None) -> str:
     """A number with its interval: 17.9 [16.0, 19.8]."""
     return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
+
+
+def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
+    yield from _metrics(numbers)
+    yield from _extended(numbers)
+    yield from _languages(numbers)
+
+
+def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each language: mR, and the recalls of both directions; and one for the mean of mR."""
+    for language, found in numbers.get("languages", {}).items():
+        ways = "; ".join(f"{title} " + ", ".join(_row(found, way)[:3]) for way, title in DIRECTIONS.items())
+        mean = ranged(found["mR"], found.get("interval", {}).get("mR"))
+        yield f"{language}, {found['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
+    if mean_of := numbers.get("mean_of_languages"):
+        yield f"mean of languages: mR {ranged(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:

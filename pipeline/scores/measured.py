@@ -84,6 +84,18 @@ def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluat
     return measured
 
 
+def passes(settings: Evaluate) -> int:
+    """Count how often `measure` goes through a pool's images.
+
+    Args:
+        settings: Which metrics.
+
+    Returns:
+        2 if a metric needs all right candidates of a query, else 1.
+    """
+    return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
+
+
 def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate) -> dict[str, Any]:
     """Measure a run file, which lists the best candidates of each query.
 
