@@ -175,11 +175,12 @@ class Split:
 
         if not names:
             return self
-        there = [] if self.languages is None else sorted(set(self.languages.tolist()))
+        languages = np.array([], str) if self.languages is None else self.languages
+        there = sorted(set(languages.tolist()))
         if missing := [name for name in names if name not in there]:
             raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
                              + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
-        captions = np.isin(self.languages, list(names))
+        captions = np.isin(languages, list(names))
         return self._with_captions(np.isin(np.arange(len(self.image_ids)), self.caption_image[captions]), captions)
 
     def _with_captions(self, images: np.ndarray, captions: np.ndarray) -> Split:
