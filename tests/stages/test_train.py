@@ -151,7 +151,7 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
     assert pipeline("score", "--head", "mine/first")[0] == 0
     assert SimilarityStore.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
     assert "--recipe goes without --head" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
-    assert "score needs --feature" in refused("score")
+    assert "goes with --feature" in refused("score", "--recipe", "vse2ad")
     assert "no head there" in refused("score", "--feature", "region")
 
 
