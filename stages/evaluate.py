@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 @measuring.columns
 @measuring.truth
 @measuring.protocol
-@click.option("--extended", type=click.Choice(["eccv_caption"]),
-              help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) and CxC.")
+@click.option("--extended", type=click.Choice(["eccv_caption", "cxc"]),
+              help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) with CxC; or "
+              "CxC alone, also within images and within captions, from its own files in evaluate.cxc.")
 @click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")

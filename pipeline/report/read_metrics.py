@@ -66,6 +66,9 @@ def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
         for protocol, scores in system.items():
             if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
                 yield name, made_from, protocol, scores
+        whole = system.get("coco_5k")
+        if isinstance(whole, Mapping) and "cxc" in whole.get("extended", {}):
+            yield name, made_from, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
 
 
 def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> MeasuredSystem:
@@ -131,6 +134,8 @@ def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
 
 def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
     """The recalls and RSUM, and of the other metrics those that were written."""
+    if "cxc" in scores:
+        return _of_cxc(where, scores["cxc"])
     columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in METRICS]
     try:
         values = {column: float(scores[column[:3]][column[4:]]) for column in columns
@@ -146,4 +151,16 @@ def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
         raise InputError(
             f"metrics of {where}: {bad[0]} is not a finite number; run `pipeline evaluate` again"
         )
+    return values
+
+
+def _of_cxc(where: str, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """R@1, R@5 and R@10 by CxC, of the tasks that were measured."""
+    try:
+        values = {f"{task}_r{metric[2:]}": float(value) for metric, tasks in metrics.items()
+                  for task, value in tasks.items() if task != "interval"}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"metrics of {where} cannot be read at {error}; run `pipeline evaluate` again") from None
+    if bad := [column for column, value in values.items() if not math.isfinite(value)]:
+        raise InputError(f"metrics of {where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
     return values

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
+TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
 COLUMNS = ("R@1", "R@5", "R@10", "median rank", "mean rank", "tied queries")
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
@@ -95,7 +96,7 @@ def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
         yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else
                f"{pairs['i2t']} pairs of image queries, {pairs['t2i']} of caption queries"))
     for name, ways in numbers.get("metrics", {}).items():
-        told = ((f"{DIRECTIONS[way]} " if way in DIRECTIONS else "") + ranged(value, ways["interval"][way])
+        told = ((f"{TASKS[way]} " if way in TASKS else "") + ranged(value, ways["interval"][way])
                 for way, value in ways.items() if way != "interval")
         yield f"{name}: " + ", ".join(told)
 

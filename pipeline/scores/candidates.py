@@ -19,6 +19,7 @@ from pipeline.scores.similarity_store import SimilarityStore
 if TYPE_CHECKING:
     from pipeline.retrieval import PerDirection, Relevance, Similarity
     from pipeline.retrieval.blocks import Ids
+    from pipeline.retrieval.embeddings import Embedding
     from pipeline.retrieval.languages import Languages
     from pipeline.scores.embedding_store import EmbeddingStore
 
@@ -115,6 +116,7 @@ class Pool:
         made_from: As in similarity stores; {} if unknown.
         relevance: The right answers, where a caption has more than one image; None otherwise.
         languages: Each caption's language as text [C]; None where captions have none.
+        folder: The store that it was read from; None for other sources.
     """
 
     name: str
@@ -125,6 +127,24 @@ class Pool:
     made_from: dict[str, Any] = field(default_factory=dict)
     relevance: Relevance | None = None
     languages: Languages | None = None
+    folder: Path | None = None
+
+    def vectors(self) -> tuple[Embedding, Embedding] | None:
+        """Find the embeddings behind the scores.
+
+        Returns:
+            Those of images [I, D] and captions [C, D], memory-mapped; None where there are none, as of ensembles.
+        """
+        from pipeline.scores.embedding_store import EmbeddingStore
+
+        if isinstance(self.scores, retrieval.Embeddings):
+            return self.scores.images, self.scores.captions
+        if self.folder is None or not (self.folder / "image_embeddings").is_dir():
+            return None
+        store = EmbeddingStore.open(self.folder)
+        if (len(store.image_ids), len(store.caption_ids)) != self.scores.shape:
+            return None  # a part of the store's images and captions
+        return store.vectors("image"), store.vectors("caption")
 
     @property
     def truth(self) -> Relevance | Ids:
@@ -181,7 +201,7 @@ class Pool:
             The pool.
         """
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
-                   store.made_from)
+                   store.made_from, folder=store.path)
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:

@@ -9,14 +9,16 @@ from typing import Any
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.judgements import qrels
+from pipeline.judgements import cxc, qrels
 from pipeline.judgements.collection import Collection
 from pipeline.judgements.eccv_caption import METRICS, eccv_caption
 from pipeline.manifest import Manifest
 from pipeline.metrics import parse_all
+from pipeline.metrics.base import Fold, Ranked
 from pipeline.metrics.measure import as_dict, of_pool
 from pipeline.metrics.measure import measure as measure_folds
 from pipeline.retrieval import Metrics, Protocol, Relevance, Ties
+from pipeline.retrieval.placements import place
 from pipeline.scores import runs
 from pipeline.scores.candidates import Columns, Pool
 from pipeline.scores.judged import Truth
@@ -146,13 +148,15 @@ def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambd
 
     Args:
         pool: The scores; all of them are used, whatever the protocol.
-        name: A key of `EXTENDED`.
+        name: A key of `EXTENDED`, or "cxc" for CxC's four tasks from its own files.
         settings: How intervals are drawn, and the memory to use.
         progress: Called with the number of images done so far; each set of pairs counts every image twice.
 
     Returns:
         Under "extended": set of pairs -> metric -> direction.
     """
+    if name == "cxc":
+        return {"extended": {"cxc": _cxc(pool, settings, progress)}}
     rows, columns, relevance = EXTENDED[name](pool.collection())
     scores, found, done = retrieval.select(pool.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
@@ -161,6 +165,30 @@ def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambd
         found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measured, "all", settings,
                                 partial(_told, progress, done - len(rows)))
     return {"extended": found}
+
+
+def _cxc(pool: Pool, settings: Evaluate, progress: Progress) -> dict[str, Any]:
+    """R@1, R@5 and R@10 of CxC's four tasks: across, and where there are embeddings within images and captions."""
+    if settings.cxc is None:
+        raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
+                         "params.yaml")
+    right, metrics = cxc.read(Path(settings.cxc), pool.collection()), parse_all(METRICS["cxc"])
+    ranks = retrieval.rank(pool.scores, right.across, settings.block_megabytes, progress)
+    fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
+    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
+    if vectors := pool.vectors():
+        from pipeline.retrieval.others import Others  # and with it torch
+
+        every = [place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
+                 for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
+        drawn = right.across.drawn_with[every[1].query]
+        within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), pool.scores.shape[0])
+        same = as_dict(measure_folds(metrics, [within], settings.resamples, settings.seed))
+        for metric, ways in found.items():
+            for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
+                ways[task] = same[metric][way]
+                ways["interval"][task] = same[metric]["interval"][way]
+    return found
 
 
 def _told(progress: Progress, before: int, done: int) -> None:

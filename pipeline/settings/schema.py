@@ -182,6 +182,7 @@ class Evaluate(Section):
     """Which metrics are measured, how confidence intervals are drawn, and how much memory ranking may use."""
 
     metrics: list[str] = []
+    cxc: str | None = None
     resamples: Count
     seed: Annotated[int, Field(ge=0)]
     block_megabytes: Annotated[float, Field(gt=0)]

@@ -25,6 +25,7 @@ PRINTED = {
         "Grid 85.6 98.0 99.4 73.1 94.3 97.7 548.1 88.7 98.9 99.8 76.1 94.5 97.1 555.1",
     ),
     "vse_infty_table3": ("VSE∞ (R+G)", "✗ BUTD 62.5 87.8 46.0 75.8"),
+    "vse_infty_table5": ("VSE∞ (WSL)", "67.9 90.6 53.6 81.1 46.7 69.2 51.3 83.2"),
     "vse_infty_table10": ("GXN*", "Grid 42.0 - 84.7 31.7 - 74.6 -"),
 }
 VARIED = {  # Features + text encoder, what is varied, and the recalls
@@ -59,7 +60,7 @@ def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = tables.build(name, {}).panels
     shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
-    columns = [*published.COLUMNS, "weight_obj", "weight_emb"]
+    columns = [*published.COLUMNS, "weight_obj", "weight_emb", "t2t_r1", "t2t_r5", "i2i_r1", "i2i_r5"]
     rows = published.load(name)
     printed = [row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")]
     assert shown == sorted(printed)
@@ -296,3 +297,20 @@ def test_synthetic_patterns_measured_here_are_compared() -> None:
 def test_incomplete_synthetic_results_are_refused(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(InputError, match="run `pipeline synthetic` again"):
         tables.build("vse_infty_table11", {}, synthetic=rows)
+
+
+def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> None:
+    measured = system("coco", "coco_5k", recipe="vse_infty", ensemble=None, features={"grid": "grid16-wsl"},
+                      text="bert", images=5000, captions=25000)
+    entry = next(iter(measured.values()))
+    before = {name: texts(tables.build(name, measured).panels[0]) for name in ("vse_infty_table5", "vse_infty_table10")}
+    entry["coco_5k"]["extended"] = {"cxc": {f"R@{k}": {"i2t": 50.0 + k, "t2i": 40.0, "i2i": 30.0, "t2t": 20.0 + k,
+                                                       "interval": {"i2t": [1.0, 2.0]}} for k in (1, 5, 10)}}
+    (panel,) = tables.build("vse_infty_table5", measured).panels
+    assert len(before["vse_infty_table5"]) == 4
+    assert texts(panel)[:4] == before["vse_infty_table5"]
+    assert texts(panel)[4][1:] == ["51.0", "55.0", "40.0", "40.0", "21.0", "25.0", "30.0", "30.0"]
+    assert texts(tables.build("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
+    entry["coco_5k"]["extended"]["cxc"]["R@1"]["t2t"] = float("nan")
+    with pytest.raises(InputError, match="t2t_r1 is not a finite number"):
+        tables.build("vse_infty_table5", measured)

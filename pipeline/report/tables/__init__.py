@@ -21,6 +21,7 @@ TABLES: lazy.LookupTable[Callable[[Results, bool], Table]] = lazy.LookupTable({
     "vse_infty_table1": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE1.build",
     "vse_infty_table2": "pipeline.report.tables.vse_infty_tables_2_10:TABLE2.build",
     "vse_infty_table3": "pipeline.report.tables.vse_infty_table3:TABLE.build",
+    "vse_infty_table5": "pipeline.report.tables.vse_infty_table5:TABLE.build",
     "vse_infty_table6": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE6.build",
     "vse_infty_table7": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE7.build",
     "vse_infty_table8": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE8.build",
