@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_project
 
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
@@ -16,6 +17,14 @@ from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run. Change a copy of it, or put back what you change."""
+    folder = tmp_path_factory.mktemp("project")
+    tiny_project.make(folder)
+    return folder
 
 
 @pytest.fixture
