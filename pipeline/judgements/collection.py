@@ -37,7 +37,14 @@ class Collection:
         return len(self.image_ids), len(self.caption_ids)
 
     def ids(self, side: Side) -> Ids:
-        """The ids of one side."""
+        """Choose one side's ids.
+
+        Args:
+            side: Images or captions.
+
+        Returns:
+            Int64 [I] or [C].
+        """
         return self.image_ids if side == "image" else self.caption_ids
 
     @cached_property
@@ -46,13 +53,33 @@ class Collection:
         return {side: (self.ids(side)[order], order) for side, order in orders.items()}  # type: ignore[arg-type]
 
     def places(self, side: Side, ids: Ids) -> Ids:
-        """Where ids stand among the images or captions: int64 of the same length, -1 for one that is not here."""
+        """Find where ids stand among the images or captions.
+
+        Args:
+            side: Images or captions.
+            ids: Int64 [n].
+
+        Returns:
+            Int64 [n], -1 for one that is not here.
+        """
         known, order = self._sorted[side]
         at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
         return np.where(known[at] == ids, order[at], -1)
 
     def require(self, side: Side, ids: Ids, where: str) -> Ids:
-        """The same. Raises InputError that begins with `where` for an id that is not here."""
+        """Find where ids stand, all of which must be here.
+
+        Args:
+            side: Images or captions.
+            ids: Int64 [n].
+            where: With what the message of an error begins.
+
+        Returns:
+            Int64 [n].
+
+        Raises:
+            InputError: For an id that is not here.
+        """
         places = self.places(side, ids)
         if missing := int((places < 0).sum()):
             raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, "

@@ -36,6 +36,9 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
         collection: With COCO's own ids. Images and captions that the package does not have are left out.
         truth: The package's `Metrics`, or one with fewer pairs.
 
+    Returns:
+        The part of the pool that the package has, and what is right in it.
+
     Raises:
         InputError: Where the package is not installed, where the pool lacks one of its images or captions, or where a
             caption is another image's there.
@@ -49,7 +52,14 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
 
 
 def pairs_of_package() -> Any:
-    """The package's pairs. Raises InputError where it is not installed."""
+    """Load the package's pairs.
+
+    Returns:
+        Its `Metrics`.
+
+    Raises:
+        InputError: If it is not installed.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it tells that it reads JSON by the standard library
@@ -91,6 +101,9 @@ def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, sid
         collection: Whose ids these are.
         side: Whether images ask or captions.
         name: Of these pairs, for messages.
+
+    Returns:
+        The relation.
     """
     listed = [(query, candidate) for query, candidates in pairs.items() for candidate in set(candidates)]
     ids = np.array(listed, np.int64).reshape(-1, 2)

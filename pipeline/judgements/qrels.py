@@ -4,6 +4,8 @@
     55 0 12 1                   the same: of plain numbers the query is a caption, the document an image
     image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both directions
     12,55,1
+    FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id: [ids]}, as ECCV Caption's
+                                package and the plausible matches of PMRP (Chun et al., CVPR 2021) come
 
 Where a file asks in one direction alone, the other takes the same pairs. A grade of 0 or less says that a candidate is
 wrong, as does a pair that is not in the file. Files are read in pieces: 16 bytes of each row are kept, and there cannot
@@ -12,6 +14,7 @@ be more rows than pairs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,6 +27,7 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
 from pipeline.judgements import rows
 from pipeline.judgements.collection import Collection, Side
+from pipeline.judgements.eccv_caption import positives_of
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.relevance import Floats, Positives, Relevance
 
@@ -57,6 +61,8 @@ def read(path: Path, collection: Collection) -> Relevance:
         InputError: For a file that cannot be read or is of another form, ids that the pool does not have, grades that
             are no finite numbers, a pair that is judged twice, and where nothing is right.
     """
+    if path.is_dir():
+        return _of_folder(path, collection)
     found: dict[bool, list[_Pairs]] = {True: [], False: []}
     most, count = 2 * collection.shape[0] * collection.shape[1], 0
     for table, first in rows.tables(path, TREC, partial(_header, path)):
@@ -79,6 +85,23 @@ def read(path: Path, collection: Collection) -> Relevance:
     if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
         raise InputError(f"{path}: nothing is right by these judgements: no grade is above 0")
     return relevance
+
+
+def _of_folder(path: Path, collection: Collection) -> Relevance:
+    """The pairs of the two JSON files of a folder."""
+    positives = []
+    for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
+        files = sorted(path.glob(f"*_{ending}.json"))
+        if len(files) != 1:
+            raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
+                             f"{len(files)}")
+        try:
+            pairs = {int(query): [int(each) for each in listed]
+                     for query, listed in json.loads(files[0].read_bytes()).items()}
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise InputError(f"{files[0]}: expected JSON, from ids to lists of ids") from None
+        positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
+    return Relevance.of_directions(positives[0], positives[1], collection.owner)
 
 
 def _header(path: Path, line: bytes) -> list[str]:
@@ -139,7 +162,14 @@ def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection
 
 
 def ids(path: Path) -> tuple[Ids, Ids]:
-    """The distinct ids of images and of captions that a file names, for a pool of which nothing else is known."""
+    """List what a file judges, for a pool of which nothing else is known.
+
+    Args:
+        path: As for `read`.
+
+    Returns:
+        The distinct ids of images, and of captions.
+    """
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for table, first in rows.tables(path, TREC, partial(_header, path)):
         if "image" in table.column_names:
@@ -158,7 +188,8 @@ def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) ->
     Args:
         path: The file; it appears whole or not at all.
         relevance: What is right.
-        image_ids, caption_ids: int64 [I] and [C].
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
     """
     with replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
         for positives, asking, answering, ours, theirs in (

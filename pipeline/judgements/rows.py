@@ -22,7 +22,15 @@ BOM = b"\xef\xbb\xbf"
 
 
 def name_of(side: Side, number: int) -> str:
-    """An id as files of both directions write it: image:12."""
+    """Write an id as files of both directions do.
+
+    Args:
+        side: Images or captions.
+        number: The id.
+
+    Returns:
+        For example image:12.
+    """
     return f"{side}:{number}"
 
 
@@ -34,6 +42,9 @@ def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]
         path: A file whose columns blanks or tabs separate, or commas.
         names: The columns where blanks separate them.
         header: From the first line to the columns where commas do; None where a file has no commas.
+
+    Yields:
+        A table of text, and the number of its first row.
 
     Raises:
         InputError: For a file that cannot be read, is empty, or has rows of another length.
@@ -94,6 +105,9 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, np
         otherwise: What plain numbers are.
         first: The number of its first row, for messages.
         path: The file, for messages.
+
+    Returns:
+        The ids, int64 [n], and whether each is an image's.
     """
     from pyarrow import compute
 
@@ -108,6 +122,14 @@ def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.N
 
     Plain numbers are captions as queries, and images as documents.
 
+    Args:
+        table: With columns of text, query and document.
+        first: The number of its first row, for messages.
+        path: The file, for messages.
+
+    Returns:
+        Ids of queries and of documents, int64 [n] each, and bool [n].
+
     Raises:
         InputError: Where a caption asks for a caption, or an image for an image.
     """
@@ -120,7 +142,19 @@ def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.N
 
 
 def numbers(column: Any, first: int, path: Path) -> Ids:
-    """A column of text as int64. Raises InputError with the row of the first that is none."""
+    """Read a column of text as whole numbers.
+
+    Args:
+        column: The text.
+        first: The number of its first row, for messages.
+        path: The file, for messages.
+
+    Returns:
+        Int64 [n].
+
+    Raises:
+        InputError: With the row of the first that is none.
+    """
     import pyarrow as pa
 
     try:
@@ -134,7 +168,20 @@ def numbers(column: Any, first: int, path: Path) -> Ids:
 
 
 def finite(table: pa.Table, name: str, first: int, path: Path) -> npt.NDArray[np.float64]:
-    """A column of text as float64. Raises InputError with the row of the first that is no finite number."""
+    """Read a column of text as numbers.
+
+    Args:
+        table: That has the column.
+        name: Of the column.
+        first: The number of its first row, for messages.
+        path: The file, for messages.
+
+    Returns:
+        Float64 [n].
+
+    Raises:
+        InputError: With the row of the first that is no finite number.
+    """
     import pyarrow as pa
 
     try:

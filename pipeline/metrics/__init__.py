@@ -30,7 +30,7 @@ METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
     "mR": "pipeline.metrics.recall_sums:MeanOfSix",
 }, "metrics")
 
-ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec"}
+ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}
 """Other code's name -> ours."""
 
 WRITTEN = re.compile(r"(?P<name>mAP@R|[A-Za-z_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
@@ -42,6 +42,9 @@ def parse(name: str) -> Metric:
     Args:
         name: Of `METRICS` or `ALIASES`, upper or lower case, with a cutoff where the metric has one: `nDCG@10`. With
             `(rel=2)`, candidates of a lower grade are wrong: `AP(rel=2)@100`.
+
+    Returns:
+        The metric.
 
     Raises:
         InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
@@ -61,7 +64,14 @@ def parse(name: str) -> Metric:
 
 
 def parse_all(names: Sequence[str]) -> list[Metric]:
-    """Metrics from their names, each once."""
+    """Find metrics by their names.
+
+    Args:
+        names: As `parse` takes them.
+
+    Returns:
+        Each metric once, in order.
+    """
     return list({str(metric): metric for metric in map(parse, names)}.values())
 
 

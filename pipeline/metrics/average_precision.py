@@ -20,7 +20,6 @@ class AveragePrecision(Metric):
     paper = "Buckley and Voorhees, SIGIR 2000; ties: McSherry and Najork, ECIR 2008, section 2.3"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         every = ranked.placements
         return average_precision(every, np.full(len(every), every.candidates if self.k is None else self.k))
 
@@ -36,7 +35,6 @@ class AveragePrecisionAtR(Metric):
     paper = "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV 2022"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         return average_precision(ranked.placements, ranked.placements.count)
 
 

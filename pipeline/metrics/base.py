@@ -48,7 +48,17 @@ class Fold:
     @classmethod
     def of(cls, relevance: Relevance, best: tuple[QueryRanks, QueryRanks], ties: Ties,
            every: tuple[Placements, Placements] | None = None) -> Fold:
-        """Brings together what was counted of one pool: i2t first, then t2i."""
+        """Bring together what was counted of one pool.
+
+        Args:
+            relevance: What is right in it.
+            best: The best right candidates of image queries, then of caption queries.
+            ties: How they count; placements are broken accordingly.
+            every: All right candidates, likewise; None where no metric asks for them.
+
+        Returns:
+            The pool.
+        """
         i2t, t2i = every or (None, None)
         return cls(Ranked(best[0], best[0].query, i2t and i2t.broken(ties)),
                    Ranked(best[1], relevance.drawn_with[best[1].query], t2i and t2i.broken(ties)),
@@ -107,7 +117,15 @@ class Metric(ABC):
         return 100 if self.is_share else 1
 
     def values(self, ranked: Ranked, ties: Ties) -> Floats:
-        """The value of each query: float64 [Q]."""
+        """Compute the value of each query.
+
+        Args:
+            ranked: One direction's queries.
+            ties: How they count.
+
+        Returns:
+            Float64 [Q]; with a `grade`, candidates below it are wrong, and a query without any at it has 0.
+        """
         if self.grade is None:
             return self.of_queries(ranked, ties)
         every = ranked.placements.at_least(self.grade)
@@ -115,17 +133,46 @@ class Metric(ABC):
 
     @abstractmethod
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """The value of each query [Q]: over all orders of tied candidates its exact mean for ties "expected", else its
-        worst or best. `ranked.every` has the ties broken already.
+        """Compute the value of each query, where every candidate with a grade is right.
+
+        Args:
+            ranked: One direction's queries; `ranked.every` has the ties broken already.
+            ties: "expected" asks for the exact mean over all orders of tied candidates, the others for the worst or
+                the best.
+
+        Returns:
+            Float64 [Q].
+
+        Raises:
+            InputError: If the queries do not say enough, as a run that does not list a right candidate does not say its
+                rank.
         """
 
 
 def mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
-    """The sum of some pairs' values for each query, divided by `count` [Q]; 0 where that is 0."""
+    """Sum pairs' values by query, and divide.
+
+    Args:
+        values: [P], of each pair.
+        owner: Int64 [P], the place of each pair's query.
+        count: Int64 [Q], what each query's sum is divided by.
+
+    Returns:
+        Float64 [Q]; 0 where the count is 0.
+    """
     total = np.bincount(owner, values, minlength=len(count))
     return np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
 
 
 def within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndarray:
-    """How many of the places above + 1 to above + tied are among the first k."""
+    """Count the places of tied candidates that are among the first K.
+
+    Args:
+        above: Int64 [P], the candidates above them.
+        tied: Int64 [P], how many are tied: they stand at places above + 1 to above + tied.
+        k: The cutoff, one or int64 [P].
+
+    Returns:
+        Int64 [P].
+    """
     return np.clip(k - above, 0, tied)

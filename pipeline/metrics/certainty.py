@@ -29,7 +29,14 @@ def contributions(values: Sequence[Floats], owners: Sequence[Ids]) -> Floats:
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
-    """The same of a sum of several means over queries of the same images: [N]."""
+    """Compute the same for the sum of several means over queries of the same images.
+
+    Args:
+        parts: For each mean its values and owners, as `contributions` takes them.
+
+    Returns:
+        Float64 [N].
+    """
     folds = []
     for fold in range(len(parts[0][0])):
         images = 1 + max(int(owners[fold].max()) for _, owners in parts)
@@ -48,13 +55,30 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
 
 
 def of_share(value: float, each: Floats) -> tuple[float, float]:
-    """Wilson's interval of a mean of values from 0 to 1; each: [N], the images' contributions."""
+    """Compute Wilson's interval of a mean of values from 0 to 1.
+
+    Args:
+        value: The mean.
+        each: Float64 [N], the images' contributions.
+
+    Returns:
+        Its ends, from 0 to 1.
+    """
     low, high = wilson(np.array([value]), np.array([(each**2).sum()]), len(each), CONFIDENCE)
     return float(low[0]), float(high[0])
 
 
 def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
-    """Student's interval of a mean of any values, not below `least`."""
+    """Compute Student's interval of a mean of any values.
+
+    Args:
+        value: The mean.
+        each: Float64 [N], the images' contributions.
+        least: The least value that it can have.
+
+    Returns:
+        Its ends, not below `least`.
+    """
     from scipy.special import stdtrit  # a fifth of a second to import
 
     freedom = max(len(each) - 1, 1)
@@ -63,7 +87,20 @@ def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
 
 
 def of_median(values: Sequence[Floats], owners: Sequence[Ids], resamples: int, seed: int) -> tuple[float, float]:
-    """The percentile bootstrap of a median over queries: images are drawn with replacement, within each fold."""
+    """Compute the percentile bootstrap's interval of a median over queries, with images drawn within each fold.
+
+    Args:
+        values: For each fold the queries' values [Q].
+        owners: For each fold the image with which each query is drawn [Q].
+        resamples: How many test sets are drawn.
+        seed: Of the drawing.
+
+    Returns:
+        Its ends.
+
+    Source:
+        Efron and Tibshirani, 1993, chapter 13.
+    """
     generator = np.random.default_rng(seed)
     drawn = np.mean([_medians(*fold, resamples, generator) for fold in zip(values, owners, strict=True)], axis=0)
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])

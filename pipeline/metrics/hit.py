@@ -17,6 +17,5 @@ class Hit(Metric):
     paper = "Hodosh, Young and Hockenmaier, JAIR 2013"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         assert self.k is not None
         return ranked.best.hits(self.k, ties)

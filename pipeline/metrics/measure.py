@@ -26,13 +26,16 @@ class Sampling(typing.Protocol):
     """What of the settings this needs."""
 
     @property
-    def resamples(self) -> int: ...
+    def resamples(self) -> int:
+        """How many test sets are drawn for the interval of a median."""
 
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """Of the drawing."""
 
     @property
-    def block_megabytes(self) -> float: ...
+    def block_megabytes(self) -> float:
+        """Size of all blocks in memory at once (10^6 bytes)."""
 
 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
@@ -58,6 +61,9 @@ def fold_of(source: Similarity | PerDirection, ranks: Ranks, metrics: Sequence[M
         ties: How they count.
         block_megabytes: Size of all blocks in memory at once (10^6 bytes).
         progress: Told the number of queries placed so far, images first, then captions.
+
+    Returns:
+        The pool, ready to be measured.
     """
     best, relevance = (ranks.i2t, ranks.t2i), ranks.relevance
     if not any(metric.asks_for_every for metric in metrics):
@@ -74,7 +80,9 @@ def of_pool(metrics: Sequence[Metric], source: Similarity | PerDirection, truth:
 
     Args:
         metrics: Which.
-        source, truth, protocol: What was ranked, as `retrieval.evaluate` takes it.
+        source: What was ranked, [I, C].
+        truth: What is right, as `retrieval.evaluate` takes it.
+        protocol: By which rules it was ranked.
         found: What it gave.
         settings: How intervals are drawn, and how large blocks are.
         progress: Told the number of images done so far.
@@ -103,7 +111,8 @@ def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1
     Args:
         metrics: Which.
         folds: The pool, or its folds; the mean over folds is taken.
-        resamples, seed: Of the bootstrap by which intervals of medians are found.
+        resamples: How many test sets are drawn for intervals of medians.
+        seed: Of the drawing.
         directions: Which; metrics that sum both take both in any case.
 
     Returns:
@@ -114,7 +123,14 @@ def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1
 
 
 def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
-    """The numbers as plain JSON values: metric -> direction -> value, and `interval` -> direction -> [low, high]."""
+    """Turn numbers into plain JSON values.
+
+    Args:
+        numbers: What `measure` gave.
+
+    Returns:
+        Metric -> direction -> value, and `interval` -> direction -> [low, high].
+    """
     return {name: {way: each.value for way, each in ways.items()} | {
         "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
 

@@ -20,7 +20,6 @@ class NDCG(Metric):
     paper = "Järvelin and Kekäläinen, TOIS 2002; ties: McSherry and Najork, ECIR 2008, section 2.5"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         every = ranked.placements
         k = every.candidates if self.k is None else min(self.k, every.candidates)
         gained = np.bincount(every.owner, _gains(every, k), minlength=len(every))

@@ -19,7 +19,6 @@ class Precision(Metric):
     paper = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         assert self.k is not None
         every = ranked.placements
         found = within(every.above, every.tied, self.k) / every.tied

@@ -17,7 +17,6 @@ class RPrecision(Metric):
     paper = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         every = ranked.placements
         found = within(every.above, every.tied, every.count[every.owner]) / every.tied
         return mean_of_queries(found, every.owner, every.count)

@@ -19,7 +19,6 @@ class MeanRank(Metric):
     paper = "Karpathy and Fei-Fei, CVPR 2015"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`. Raises InputError where a run does not list a query's right candidates."""
         if missing := int((ranked.best.greater >= NEVER).sum()):
             raise InputError(f"{self}: of {missing} of {len(ranked.best)} queries the run lists no right candidate, so "
                              "their rank is not known; leave this metric out, or write a longer run")

@@ -17,7 +17,6 @@ class Recall(Metric):
     paper = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.3"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         assert self.k is not None
         every = ranked.placements
         found = within(every.above, every.tied, self.k) / every.tied

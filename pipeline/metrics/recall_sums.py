@@ -19,7 +19,6 @@ class RSum(Metric):
     paper = "Faghri et al., BMVC 2018; Chen et al., CVPR 2021"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         total: Floats = sum((ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties))
         return total
 
@@ -42,5 +41,4 @@ class MeanRecall(RSum):
     paper = "Chun et al., ECCV 2022"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         return super().of_queries(ranked, ties) / len(RECALLS)

@@ -21,7 +21,6 @@ class ReciprocalRank(Metric):
     paper = "Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """See `Metric.of_queries`."""
         best = ranked.best
         if ties != "expected":
             rank = best.ranks(ties)

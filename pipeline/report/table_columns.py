@@ -13,7 +13,7 @@ MetricKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Metric:
+class PrintedMetric:
     """A metric as tables print it.
 
     Attributes:
@@ -26,17 +26,17 @@ class Metric:
 
 
 METRICS = {
-    "r1": Metric("R@1"),
-    "r5": Metric("R@5"),
-    "r10": Metric("R@10"),
-    "median_rank": Metric("Median rank", less_is_better=True),
-    "mean_rank": Metric("Mean rank", less_is_better=True),
+    "r1": PrintedMetric("R@1"),
+    "r5": PrintedMetric("R@5"),
+    "r10": PrintedMetric("R@10"),
+    "median_rank": PrintedMetric("Median rank", less_is_better=True),
+    "mean_rank": PrintedMetric("Mean rank", less_is_better=True),
 }
 """Metric of one direction, as `results/metrics.json` names it -> how it is printed."""
-RSUM = Metric("RSUM")
+RSUM = PrintedMetric("RSUM")
 
 
-def named(name: str) -> Metric:
+def named(name: str) -> PrintedMetric:
     """Look up how a metric of one direction is printed.
 
     Args:
@@ -48,7 +48,7 @@ def named(name: str) -> Metric:
     if name in METRICS:
         return METRICS[name]
     metric = parse(name)
-    return Metric(str(metric), metric.less_is_better)
+    return PrintedMetric(str(metric), metric.less_is_better)
 
 
 @dataclass(frozen=True)

@@ -115,3 +115,15 @@ def test_equal_captions_are_one_query_right_for_each_image() -> None:
     assert relevance.owner.tolist() == [0, 1]
     with pytest.raises(InputError, match="name the --manifest"):
         same_text(COLLECTION)
+
+
+def test_a_folder_of_two_json_files_is_read_as_eccv_captions_package_has_it(tmp_path: Path) -> None:
+    (tmp_path / "pm_image_to_caption.json").write_text('{"10": [5, 6], "30": [7]}')
+    with pytest.raises(InputError, match=r"expected one file \*_caption_to_image\.json"):
+        qrels.read(tmp_path, COLLECTION)
+    (tmp_path / "pm_caption_to_image.json").write_text('{"8": [20]}')
+    assert pairs(qrels.read(tmp_path, COLLECTION)) == ({(10, 5, 1.0), (10, 6, 1.0), (30, 7, 1.0)}, {(20, 8, 1.0)})
+    for text in ("[1]", '{"x": [1]}', '{"8": 3}', "{"):
+        (tmp_path / "pm_caption_to_image.json").write_text(text)
+        with pytest.raises(InputError, match="expected JSON, from ids to lists of ids"):
+            qrels.read(tmp_path, COLLECTION)
