@@ -36,6 +36,8 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--image-pooling", type=POOLING, help="Vary the recipe: the pooling of images.")
 @click.option("--text-pooling", type=POOLING, help="Vary the recipe: the pooling of captions.")
 @click.option("--objective", type=click.Choice(list(objectives.OBJECTIVES)), help="Vary the recipe: the objective.")
+@click.option("--language", "languages", metavar="TAG", multiple=True, show_default="as the recipe",
+              help="Vary the recipe: train on captions in this language alone. May be given several times.")
 @click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
 @click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
               help="Where the image files lie, for fine-tuning.")
@@ -65,6 +67,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     Example: pipeline train --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
 
     Example: pipeline train --feature region --recipe vse_infty --image-pooling fspool
+
+    Example: pipeline train --feature region --recipe vse_infty --language en --language de
 
     Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
     """

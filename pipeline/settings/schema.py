@@ -9,9 +9,11 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationError,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -36,6 +38,9 @@ Text = Annotated[str, AfterValidator(_known_text)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 DEFAULT_PRESET = "light"
+LANGUAGE_TAG = r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"
+LATER = ("languages", "sampling")
+"""Keys of recipes that are recorded only where they are not as by default."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -128,7 +133,11 @@ class Named(BaseModel):
 
 
 class Recipe(Section):
-    """A training recipe: poolings, objective, optimizer and augmentation."""
+    """A training recipe: poolings, objective, optimizer, augmentation and languages.
+
+    languages: Those of the captions that are trained on and by which the best epoch is selected; [] for all.
+    sampling: Whether an epoch takes every caption once, or equally many of each language.
+    """
 
     image_pooling: Named
     text_pooling: Named
@@ -145,6 +154,22 @@ class Recipe(Section):
     drop_items: Share
     drop_tokens: Share
     same_image_negatives: bool
+    languages: list[Annotated[str, StringConstraints(pattern=LANGUAGE_TAG)]] = []
+    sampling: Literal["uniform", "balanced"] = "uniform"
+
+    @model_serializer(mode="wrap")
+    def _as_recorded(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what came later, where it is as it was before: so heads of then are still this recipe's."""
+        fields = type(self).model_fields
+        return {name: value for name, value in write(self).items()
+                if name not in LATER or value != fields[name].default}
+
+    @field_validator("languages")
+    @classmethod
+    def _have_one_order(cls, names: list[str]) -> list[str]:
+        if len(set(names)) < len(names):
+            raise ValueError("a language is named twice")
+        return sorted(names)  # the order says nothing: a head is the same head
 
     @field_validator("backbone_multipliers")
     @classmethod

@@ -20,6 +20,7 @@ class Variation:
         text_pooling: The pooling of captions.
         objective: The objective.
         finetune: Whether the features' network is trained too.
+        languages: The languages that are trained on.
 
     Raises:
         InputError: If all three poolings are given.
@@ -30,6 +31,7 @@ class Variation:
     text_pooling: str | None = None
     objective: str | None = None
     finetune: bool = False
+    languages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.pooling and self.image_pooling and self.text_pooling:
@@ -42,7 +44,8 @@ class Variation:
         names = {"image_pooling": self.image_pooling or self.pooling,
                  "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
         finetune = {"finetune": True} if self.finetune else {}
-        return {key: Named(name=name) for key, name in names.items() if name} | finetune
+        languages = {"languages": sorted(set(self.languages))} if self.languages else {}
+        return {key: Named(name=name) for key, name in names.items() if name} | finetune | languages
 
     def of(self, recipe: Recipe) -> Recipe:
         """Apply the replacements.
@@ -63,12 +66,13 @@ class Variation:
 
         Returns:
             `vse2ad-gpo` if only the pooling of both sides changes, else for example `vse2ad_image_gpo_triplet`.
+            Languages come last: `vse2ad-de-en`.
         """
         if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
         parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
                  self.text_pooling and f"text_{self.text_pooling}", self.objective, "finetuned" * self.finetune)
-        return "_".join(part for part in parts if part)
+        return "-".join(("_".join(part for part in parts if part), *sorted(set(self.languages))))
 
 
 def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[str, Recipe],

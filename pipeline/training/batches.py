@@ -19,6 +19,7 @@ from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
+from pipeline.training import sampling
 from pipeline.training.source import ImageSource, Photographs
 
 AHEAD = 2  # batches read while one is trained on
@@ -97,7 +98,7 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TrainingBatches:
-    """Every caption with its image once an epoch, in random order. The last incomplete batch is left out.
+    """Captions with their images in random order, by default each once an epoch. The last incomplete batch is left out.
 
     Args:
         source: The images.
@@ -110,6 +111,7 @@ class TrainingBatches:
         share: (Rank, count) of the processes that each hold an equal part of every batch; together they see what one
             process would see.
         keep_first: Whether an image's first item, the class token, is never left out.
+        order: A recipe's `sampling`, see `sampling.order`.
 
     Raises:
         InputError: If a batch cannot be divided equally.
@@ -117,10 +119,11 @@ class TrainingBatches:
 
     def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
-                 keep_first: bool = False) -> None:
+                 keep_first: bool = False, order: str = "uniform") -> None:
         self.source, self.split, self.text = source, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
+        self.order = order
         rank, count = share
         if self.batch_size % count:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
@@ -139,8 +142,8 @@ class TrainingBatches:
         Returns:
             An iterator of batches.
         """
-        order = np.random.default_rng((self.seed, number)).permutation(len(self.split.captions))
-        return _ahead(self._batch(number, step, order[step * self.batch_size:(step + 1) * self.batch_size])
+        drawn = sampling.order(self.split, self.order, np.random.default_rng((self.seed, number)))
+        return _ahead(self._batch(number, step, drawn[step * self.batch_size:(step + 1) * self.batch_size])
                       for step in range(len(self)))
 
     def _batch(self, epoch: int, step: int, captions: np.ndarray) -> Batch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from statistics import fmean
 
 import torch
 
@@ -19,8 +20,9 @@ from pipeline.errors import InputError
 from pipeline.files.lock import exclusive
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Split
+from pipeline.retrieval.languages import divide
 from pipeline.text import Text
-from pipeline.training import checkpoint, optimizer
+from pipeline.training import checkpoint, optimizer, sampling
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
 from pipeline.training.embedding import embed
@@ -60,7 +62,9 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     """
     memory.keep_freed()
     keep_first = job.pools_class_token
-    split, val = usable(job.source, job.manifest.split("train")), usable(job.source, job.manifest.split("val"))
+    split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
+                  for name in ("train", "val"))
+    sampling.require_languages(split, job.recipe.sampling)
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
     if not job.finished(text):
@@ -90,7 +94,8 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     job.source.check(job.rows)
     step, state = _resume(job, text)
     batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
-                              job.recipe.drop_tokens, (job.processes.rank, job.processes.count), keep_first)
+                              job.recipe.drop_tokens, (job.processes.rank, job.processes.count), keep_first,
+                              job.recipe.sampling)
     on_start(state.epochs * len(batches), job.training.epochs * len(batches))
     watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
@@ -101,8 +106,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         if first:
             images, captions = embed(step.model, job.source, val, text,
                                      max(1, job.training.batch_size // job.training.pieces))
-            metrics = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
-            state.history[-1] |= _row(metrics)
+            state.history[-1] |= _measured(retrieval.Embeddings(images, captions), val)
             checkpoint.write_steps(job.folder, epoch, logs)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
             job.put_back()  # a head that was replaced is needed no more
@@ -165,6 +169,15 @@ def _epoch(job: TrainingJob, step: TrainingStep, batches: TrainingBatches, watch
 
 def _means(logs: list[dict[str, float]]) -> dict[str, float]:
     return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0] if name not in UNSHOWN}
+
+
+def _measured(similarity: retrieval.Embeddings, val: Split) -> dict[str, float]:
+    """The recalls on val and their sum; with captions in several languages their means over languages."""
+    if val.languages is None:
+        return _row(retrieval.evaluate(similarity, val.caption_image))
+    pools = divide(similarity, val.caption_image, val.languages).values()
+    rows = [_row(retrieval.evaluate(pool.scores, pool.caption_image)) for pool in pools]
+    return {name: fmean(row[name] for row in rows) for name in rows[0]}
 
 
 def _row(metrics: retrieval.Metrics) -> dict[str, float]:

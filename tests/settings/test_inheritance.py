@@ -66,14 +66,14 @@ def test_aggregators_have_the_parameters_that_vse_infty_table_1_gives(recipe: st
 
 def differences(recipe: str, base: str) -> set[str]:
     one, other = SHIPPED[recipe].model_dump(), SHIPPED[base].model_dump()
-    return {key for key in one if one[key] != other[key]}
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
 @pytest.mark.parametrize("recipe", [name for name in SHIPPED if "-" in name])
 def test_an_ablation_differs_in_one_thing(recipe: str) -> None:
     found = differences(recipe, recipe.partition("-")[0])
     assert found
-    one_thing = {"image_pooling", "text_pooling"}, {"objective"}, {"drop_items", "drop_tokens"}
+    one_thing = {"image_pooling", "text_pooling"}, {"objective"}, {"drop_items", "drop_tokens"}, {"languages"}
     assert any(found <= keys for keys in one_thing)
 
 
@@ -100,6 +100,16 @@ def test_a_varied_recipe_has_a_name_of_its_own(varied: Variation, name: str, dif
     assert named(recipe, None, varied.name("vse2ad"), SHIPPED, SHIPPED) == name
     one, other = recipe.model_dump(), base.model_dump()
     assert {key for key in one if one[key] != other[key]} == differs
+
+
+def test_languages_stand_at_the_end_of_a_name_in_one_order() -> None:
+    varied = Variation(languages=("en", "de"))
+    recipe = varied.of(SHIPPED["vse2ad"])
+    assert recipe.languages == ["de", "en"]
+    assert varied.name("vse2ad") == "vse2ad-de-en"
+    assert Variation(pooling="max", languages=("en",)).name("vse2ad") == "vse2ad_max-en"
+    english = Variation(languages=("en",))
+    assert named(english.of(SHIPPED["vse_infty"]), None, english.name("vse_infty"), SHIPPED, SHIPPED) == "vse_infty-en"
 
 
 def test_a_varied_recipe_never_takes_anothers_name() -> None:

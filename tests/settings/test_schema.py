@@ -40,6 +40,10 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("run.dataset", "../../etc", "run.dataset"),
     ("run.features", "[region, sound]", "run.features.1"),
     ("recipes.vse2ad.drop_items", "1.0", "recipes.vse2ad.drop_items"),
+    ("recipes.vse2ad.languages", "[en, en]", "a language is named twice"),
+    ("recipes.vse2ad.languages", "[../en]", "recipes.vse2ad.languages.0"),
+    ("recipes.vse2ad.languages", "en", "recipes.vse2ad.languages"),
+    ("recipes.vse2ad.sampling", "fair", "recipes.vse2ad.sampling"),
     ("training.sample.epochs", "2.5", "training.sample.epochs"),
     ("new_section", "{a: 1}", "new_section: unknown key"),
 ])

@@ -1,0 +1,48 @@
+"""The order in which an epoch takes the captions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.manifest import Split
+
+
+def require_languages(split: Split, sampling: str) -> None:
+    """Check that a split's captions can be balanced.
+
+    Args:
+        split: The training captions.
+        sampling: `uniform` or `balanced`.
+
+    Raises:
+        InputError: For `balanced` with captions in one language, or in none that is known.
+    """
+    languages = [] if split.languages is None else np.unique(split.languages).tolist()
+    if sampling == "balanced" and len(languages) < 2:
+        raise InputError(f"sampling balanced needs training captions in several languages, there are: "
+                         f"{', '.join(languages) or 'none that the manifest names'}; set the recipe's sampling to "
+                         "uniform")
+
+
+def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw an epoch's order.
+
+    Args:
+        split: C captions.
+        sampling: `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it
+            has captions. `balanced`: C captions in all, equally many of each language, of one with few captions all of
+            them several times.
+        rng: Makes the draws.
+
+    Returns:
+        At least C rows of `split.captions`.
+    """
+    if sampling == "uniform":
+        return rng.permutation(len(split.captions))
+    assert split.languages is not None
+    names, code = np.unique(split.languages, return_inverse=True)
+    share = -(-len(code) // len(names))
+    drawn = [np.resize(rng.permutation(np.flatnonzero(code == each)), share) for each in range(len(names))]
+    return rng.permutation(np.concatenate(drawn))

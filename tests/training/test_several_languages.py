@@ -1,0 +1,135 @@
+"""Training on captions in several languages: which are taken, how often, and what is recorded of that."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import retrieval, training
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.settings import Recipe
+from pipeline.store import FeatureStore
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import sampling
+from pipeline.training.batches import TrainingBatches
+
+RECORDED = ["image_pooling", "text_pooling", "objective", "optimizer", "weight_decay", "learning_rate", "warmup_epoch",
+            "text_multiplier", "finetune", "frozen_epochs", "backbone_multipliers", "gradient_clip", "drop_items",
+            "drop_tokens", "same_image_negatives"]
+"""What a recipe held before there were languages."""
+
+
+@pytest.fixture(scope="module")
+def bilingual(scenes: Manifest) -> Manifest:
+    """The scenes' captions, an image's last one in another language: each of its words begins with an x."""
+    table = scenes.table.copy()
+    last = ~table["image_id"].duplicated(keep="last")
+    table["language"] = np.where(last, "xx", "en")
+    table.loc[last, "caption"] = [" ".join(f"x{word}" for word in caption.split())
+                                  for caption in table["caption"][last]]
+    return Manifest(table, "sample", scenes.images_folder)
+
+
+@pytest.fixture
+def several(job: training.TrainingJob, bilingual: Manifest) -> training.TrainingJob:
+    return replace(job, manifest=bilingual)
+
+
+def changed(job: training.TrainingJob, **changes: object) -> training.TrainingJob:
+    return replace(job, recipe=job.recipe.model_copy(update=changes))
+
+
+def recorded(job: training.TrainingJob) -> dict[str, object]:
+    found: dict[str, object] = json.loads((job.folder / "head.json").read_text(encoding="utf-8"))["recipe_settings"]
+    return found
+
+
+def test_a_recipe_without_languages_is_recorded_as_before_there_were_any(job: training.TrainingJob) -> None:
+    training.train(job)
+    assert list(recorded(job)) == RECORDED
+    again = Recipe.model_validate(recorded(job))
+    assert again == job.recipe
+    assert (again.languages, again.sampling) == ([], "uniform")
+
+
+def test_uniform_sampling_takes_every_caption_once_in_the_order_that_it_always_had(scenes: Manifest,
+                                                                                   bilingual: Manifest) -> None:
+    for manifest in (scenes, bilingual):
+        split = manifest.split("train")
+        found = sampling.order(split, "uniform", np.random.default_rng((0, 3)))
+        np.testing.assert_array_equal(found, np.random.default_rng((0, 3)).permutation(len(split.captions)))
+
+
+def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Manifest) -> None:
+    split = bilingual.split("train")
+    assert split.languages is not None
+    assert Counter(split.languages.tolist()) == {"en": 64, "xx": 16}
+    order = sampling.order(split, "balanced", np.random.default_rng(0))
+    assert Counter(split.languages[order].tolist()) == {"en": 40, "xx": 40}
+    times = Counter(order.tolist())
+    assert {times[row] for row in np.flatnonzero(split.languages == "xx").tolist()} == {2, 3}
+    assert {times[row] for row in np.flatnonzero(split.languages == "en").tolist()} == {0, 1}
+    other = sampling.order(split, "balanced", np.random.default_rng(1))
+    assert set(order.tolist()) != set(other.tolist())  # other English captions in the next epoch
+
+
+def test_balanced_batches_fill_an_epoch(bilingual: Manifest, store: FeatureStore) -> None:
+    split = bilingual.split("train")
+    source = TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, 0, 0.2, 0.2, order="balanced")
+    assert [len(batch.image_ids) for batch in source.epoch(0)] == [16] * len(source)
+    assert len(source) == 5
+
+
+def test_captions_of_one_image_are_no_negatives_in_whatever_language(bilingual: Manifest, store: FeatureStore) -> None:
+    split = bilingual.split("train").only(np.arange(16) < 2)  # two images, ten captions
+    batch = next(iter(TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 10, 0, 0, 0).epoch(0)))
+    assert batch.same_image().sum() == 2 * 5 * 5
+
+
+def test_a_head_of_one_language_knows_its_words_alone(several: training.TrainingJob) -> None:
+    english = changed(several, languages=["en"])
+    training.train(english)
+    assert recorded(english)["languages"] == ["en"]
+    words = json.loads((english.folder / "text" / "vocabulary.json").read_text(encoding="utf-8"))
+    listed = json.dumps(words)
+    assert '"xa"' not in listed
+    assert '"a"' in listed
+    assert english.differs(BiGRUText.load(english.folder / "text")) == []
+    assert "recipe_settings" in several.differs(BiGRUText.load(english.folder / "text"))
+
+
+def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob, bilingual: Manifest,
+                                                          store: FeatureStore) -> None:
+    state = training.train(changed(several, sampling="balanced"))
+    head = training.load_head(several.folder, bilingual, store)
+    sums = []
+    for language in ("en", "xx"):
+        val = bilingual.split("val").in_languages([language])
+        images, captions = training.embed(head.model, store, val, head.text, 8)
+        sums.append(retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum)
+    assert state.history[state.best]["rsum"] == pytest.approx(np.mean(sums))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"languages": ["de"]}, "split train has no captions in the language 'de'; there are: en, xx"),
+    ({"languages": ["en"], "sampling": "balanced"}, "several languages, there are: en; set the recipe's sampling"),
+])
+def test_what_cannot_be_sampled_is_refused(several: training.TrainingJob, changes: dict[str, object], said: str
+                                           ) -> None:
+    with pytest.raises(InputError, match=said):
+        training.train(changed(several, **changes))
+
+
+def test_a_manifest_without_languages_has_none_to_choose(job: training.TrainingJob) -> None:
+    with pytest.raises(InputError, match="its manifest has no column language"):
+        training.train(changed(job, languages=["en"]))
+    with pytest.raises(InputError, match="none that the manifest names"):
+        training.train(changed(job, sampling="balanced"))
+    assert not Path(job.folder).exists()
