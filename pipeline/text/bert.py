@@ -1,5 +1,6 @@
 """BERT (Devlin et al. 2019) through `transformers`: word pieces, and a pretrained network that is fine-tuned.
 
+DistilBERT and XLM-RoBERTa (Conneau et al. 2020), which knows a hundred languages, are used in the same way.
 VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
 """
 
@@ -28,8 +29,8 @@ LOCAL = {"local_files_only": True, "trust_remote_code": False}
 """How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to."""
 ATTENTION = {"attn_implementation": "sdpa"}
 """torch's own. A config.json may name another, which `transformers` would fetch from the hub and run."""
-KINDS = ("bert", "distilbert")
-"""Networks that read a caption between [CLS] and [SEP], at positions from 0."""
+KINDS = ("bert", "distilbert", "xlm-roberta")
+"""Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s> and </s>."""
 
 
 class Bert(nn.Module):
@@ -79,10 +80,11 @@ class BertText:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
         self.found = dict(found or {})
         self.start, self.end, self.mask = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
-        # [PAD], [CLS], [unused12] and the like stand for nothing.
+        # [PAD], <s>, [unused12] and the like stand for nothing.
         self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
-                                      if not (piece.startswith("[") and piece.endswith("]"))))
-        self.longest = config.max_position_embeddings
+                                      if not (piece.startswith("[") and piece.endswith("]"))
+                                      and number not in tokenizer.all_special_ids))
+        self.longest = config.max_position_embeddings - _first_position(config)
         if not len(self.others) or len(tokenizer) > config.vocab_size:  # without its files it is built empty
             raise InputError(f"{source}: a tokenizer of {len(self.others)} word pieces for a BERT of "
                              f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
@@ -190,6 +192,11 @@ class BertText:
         return Bert(network, self.config.hidden_size, dimension)
 
 
+def _first_position(config: Any) -> int:
+    """The position of a caption's first token: 0, but XLM-RoBERTa's come after that of padding."""
+    return int(config.pad_token_id) + 1 if config.model_type == "xlm-roberta" else 0
+
+
 def _by_word(numbers: list[int], words: list[int | None]) -> Words:
     found: dict[int | None, list[int]] = {}
     for number, word in zip(numbers, words, strict=True):
@@ -232,7 +239,8 @@ def _tokenizer(folder: Path) -> Any:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder}: no tokenizer that can be read: {_line(error)}") from None
     if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
-        raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK]")
+        raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], or "
+                         "<s>, </s> and <mask>")
     return tokenizer
 
 

@@ -215,7 +215,7 @@ def test_a_distilbert_is_one_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "roberta", "t5"])
 def test_other_networks_are_refused(tmp_path: Path, kind: str) -> None:
     training = checkpoint_of(kind, tmp_path)
-    with pytest.raises(InputError, match=f"is a {kind}; expected one of bert, distilbert"):
+    with pytest.raises(InputError, match=f"is a {kind}; expected one of bert, distilbert, xlm-roberta"):
         BertText.learn([], training)
 
 
@@ -241,7 +241,7 @@ def test_no_code_of_a_folder_runs_and_nobody_is_asked(tmp_path: Path, kind: str,
         BertText.load(tmp_path / "text").encoder(4, training)
         assert encode(text, ["a b"]) == [[2, 5, 6, 3]]
     else:
-        with pytest.raises(InputError, match="is a invented; expected one of bert, distilbert"):
+        with pytest.raises(InputError, match="is a invented; expected one of bert, distilbert, xlm-roberta"):
             BertText.learn([], training)
         with pytest.raises(InputError, match="text: no tokenizer that can be read"):
             BertText.load(tmp_path / "text")
