@@ -63,7 +63,7 @@ def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[
             figures.save(drawing, making, name)
             (making / f"{name}.tex").write_text(latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8")
             (making / f"{name}.md").write_text(figures.section(name, drawing), encoding="utf-8")
-        preview = latex.preview(texts(making, figures.FIGURES, "tex"), columns=2)
+        preview = latex.preview(texts(making, figures.FIGURES, "tex"))
         (making / "preview.tex").write_text(preview, encoding="utf-8")
         index = figures.index(texts(making, figures.FIGURES, "md"), lacking)
         (making / "index.md").write_text(index, encoding="utf-8")

@@ -51,6 +51,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | { "published": code.data("manifests")}
+    print_ = {"typesetting": settings.typesetting.model_dump()}
     return {
         "sample": settings.sample.model_dump() | _code("sample"),
         "manifest": card.model_dump() | _code("manifest"),
@@ -60,8 +61,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
         | _code("evaluate"),
         "throughput": _throughput(settings),
-        "tables": {"tables": settings.tables, **shown} | _code("tables"),
-        "figures": {"figures": settings.figures, **shown} | _code("figures"),
+        "tables": {"tables": settings.tables, **print_, **shown} | _code("tables"),
+        "figures": {"figures": settings.figures, **print_, **shown} | _code("figures"),
         "report": {"report": settings.report.model_dump(), **shown} | _code("report"),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,33 +13,60 @@ if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating
     from pipeline.provenance import results
     from pipeline.report import latex, markdown, tables
+    from pipeline.report.paper import Paper
+    from pipeline.report.table_request import Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
 
 
 @click.command
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
+@click.option("--only", type=click.Choice(["published", "measured"]), help="These rows alone.")
+@click.option("--columns", metavar="NAMES", help="Metrics of each direction, and rsum, for the paper's: r1,rsum.")
+@click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @with_settings_or_shipped
-def command(paths: Paths, settings: Settings, delta: bool) -> None:
+def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
+            style: latex.Style | None) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
-    A .tex file is taken with \input and needs booktabs, graphicx and xcolor; preview.tex is a document of all of them.
-    Columns of speed (#OIPs) come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
+    A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
+    typesetting of params.yaml with type of 7 points or more: in one column of the page or in both, else it is split by
+    test set, then by direction. What made the numbers stands in comments, and in the .md file. preview.tex is a
+    document of all tables.
+
+    The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
     patterns from results/synthetic.json, by `pipeline synthetic`. Tables that are not asked for stay as they are.
 
-    Example: pipeline tables --delta
+    Example: pipeline tables --only measured --columns r1,rsum
     """
+    how = settings.typesetting
+    request = TableRequest(delta, only or how.table_rows, _names(columns) if columns else tuple(how.table_metrics))
+    measured = _measured(paths) if request.measured else {}
+    timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
+    learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
+    built = {name: tables.build(name, measured, request, timed, learned) for name in settings.tables}
+    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height)
+    shown = {name: table for name, table in built.items() if table.panels}
+    with updating(paths.tables, built) as making:
+        for name, table in shown.items():
+            source = latex.to_latex(table, paper, style or how.table_style)
+            (making / f"{name}.tex").write_text(source, encoding="utf-8")
+            (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
+        preview = latex.preview(texts(making, tables.TABLES, "tex"))
+        (making / "preview.tex").write_text(preview, encoding="utf-8")
+    click.echo(f"{paths.tables}: " + (", ".join(f"{name}.tex, {name}.md" for name in shown) or "no table has rows"))
+    if empty := [name for name in built if name not in shown]:
+        click.echo(f"left out, without rows: {', '.join(empty)}")
+
+
+def _names(columns: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in columns.split(",") if name.strip())
+
+
+def _measured(paths: Paths) -> dict[str, Any]:
+    """results/metrics.json, checked against what made it."""
     measured = read_json(paths.metrics, "evaluate")
     older = results.refuse_edited(paths.metrics, measured, paths.similarity)
     if unknown := results.not_recorded(paths.metrics, older):
         click.echo(unknown, err=True)
-    timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
-    learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
-    built = {name: tables.build(name, measured, delta, timed, learned) for name in settings.tables}
-    with updating(paths.tables, built) as making:
-        for name, table in built.items():
-            (making / f"{name}.tex").write_text(latex.to_latex(table), encoding="utf-8")
-            (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
-        preview = latex.preview(texts(making, tables.TABLES, "tex"))
-        (making / "preview.tex").write_text(preview, encoding="utf-8")
-    click.echo(f"{paths.tables}: " + ", ".join(f"{name}.tex, {name}.md" for name in built))
+    return measured

@@ -76,6 +76,30 @@ def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) ->
     return marked
 
 
+def sentence(rule: Rule, rows: Sequence[ResultRow], apart: bool) -> str:
+    """Say in a caption what is bold.
+
+    Args:
+        rule: One of this module's rules; another one says nothing.
+        rows: The rows of the table.
+        apart: Whether published and measured rows are shown, which do not compete.
+
+    Returns:
+        One or two sentences, "" for a rule of another module.
+    """
+    if rule is best_of_groups:
+        groups = {row.header.group for row in rows}
+        colours = [f"{colour} for {group}" for group, colour in GROUP_COLOURS.items() if group in groups]
+        coloured = f", in {', '.join(colours)}" if len(colours) > 1 else ""
+        said = f"Bold: the best for the same features and text encoder{coloured}."
+    elif rule is best_of_columns:
+        said = "Bold: the best of a column."
+    else:
+        two_best = "Bold: the best RSUM of a test set (red) and the second best (black)."
+        said = two_best if rule is two_best_sums else ""
+    return said[:-1] + ", of published and of measured rows apart." if said and apart else said
+
+
 def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: int = 1) -> set[int]:
     """The rows with the best values of one column.
 

@@ -1,43 +1,58 @@
 """Tables in LaTeX, and the floats of figures.
 
-`to_latex` makes a file for \\input. The document needs the packages booktabs, xcolor and graphicx, as in `preview`. A
-table wider than the line is scaled down to it; a narrower one keeps its size.
+`to_latex` makes a file for \\input. Its first line names the packages that the document needs. What made the numbers
+stands in comments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
-from pipeline.report.latex_text import escape
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.column_widths import LEAST, NUMBER, FittedColumn
+from pipeline.report.fitting import Part, fit
+from pipeline.report.latex_text import comment, escape
+from pipeline.report.letter_widths import width
+from pipeline.report.paper import ACL, Paper
+from pipeline.report.table import MISSING, Cell, Column, Note, RowGroup, Table, TableRow
 
-NARROW = 2.4  # em: the width of R@10 and 100.0
-
+Style = Literal["booktabs", "plain"]
+RULES = {
+    "booktabs": {"top": r"\toprule", "middle": r"\midrule", "bottom": r"\bottomrule", "space": r"\addlinespace",
+                 "span": r"\cmidrule(lr)"},
+    "plain": {"top": r"\hline", "middle": r"\hline", "bottom": r"\hline", "space": r"\noalign{\smallskip}",
+              "span": r"\cline"},
+}
+PACKAGES = {"booktabs": "booktabs,siunitx,xcolor", "plain": "siunitx,xcolor"}
+NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
-\documentclass{article}
-\usepackage[a4paper,margin=15mm]{geometry}
-\usepackage{booktabs,xcolor,graphicx}
+\documentclass[twocolumn]{article}
+\usepackage[a4paper,textwidth=16cm,textheight=24.7cm,columnsep=0.6cm]{geometry}
+\usepackage{booktabs,siunitx,xcolor,graphicx}
 \begin{document}
 """
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str:
     """Render a table.
 
     Args:
         table: The table.
+        paper: The paper that it goes into.
+        style: The rules between rows, those of the package booktabs or LaTeX's own.
 
     Returns:
-        A `table*` environment for each panel; the first has the label `tab:NAME`, the others refer to it.
+        A `table` or `table*` environment for each panel, or for each part of one that does not fit the page; see
+        `pipeline.report.fitting`. The first has the label `tab:NAME`, the others `tab:NAME-KEY`.
     """
-    label = f"tab:{table.name.replace('_', '-')}"
-    first, *others = table.panels
-    floats = [_float(first, rf"\caption{{{escape(table.caption)}}}\label{{{label}}}")]
-    for panel in others:
-        floats.append(
-            _float(panel, rf"\caption{{{escape(panel.title)}. Otherwise as Table~\ref{{{label}}}.}}")
-        )
-    return "% Needs \\usepackage{booktabs,xcolor,graphicx}.\n" + "\n".join(floats)
+    labels: dict[str, int] = {}
+    floats = []
+    for part in (part for panel in table.panels for part in fit(panel, paper)):
+        label = "-".join(filter(None, ("tab:" + table.name, part.panel.key))).replace("_", "-")
+        labels[label] = labels.get(label, 0) + 1
+        unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
+        floats.append(_float(part, unique, style))
+    return f"% Needs \\usepackage{{{PACKAGES[style]}}}; siunitx of version 3 (TeX Live 2021).\n" + "\n".join(floats)
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
@@ -61,111 +76,110 @@ def figure(name: str, caption: str, wide: bool) -> str:
 """
 
 
-def preview(floats: Iterable[str], columns: int = 1) -> str:
-    """A document that shows tables or figures, one on each page.
+def preview(floats: Iterable[str]) -> str:
+    """A document that shows tables or figures, those of one file on pages of their own.
 
     Args:
         floats: What `to_latex` or `figure` returned.
-        columns: Columns of text on a page, 1 or 2.
 
     Returns:
-        A complete LaTeX document.
+        A complete LaTeX document with two columns, as wide as ACL's.
     """
-    start = PREAMBLE.replace("{article}", "[twocolumn]{article}") if columns == 2 else PREAMBLE
-    return start + "\\clearpage\n".join(floats) + "\\end{document}\n"
+    return PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
-def _float(panel: Panel, caption: str) -> str:
-    notes = r" \\".join("\n" + _note(note) for note in panel.notes)
-    return rf"""\begin{{table*}}[tp]
-\centering\small
-{caption}
-\smallskip
-\resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
-\begin{{tabular}}{{{"".join(column.align for column in panel.columns)}}}
-\toprule
-{_body(panel)}
-\bottomrule
-\end{{tabular}}}}
-\par\smallskip
-\begin{{minipage}}{{\linewidth}}\footnotesize\raggedright{notes}
-\end{{minipage}}
-\end{{table*}}
-"""
+def _float(part: Part, label: str, style: Style) -> str:
+    panel, rules = part.panel, RULES[style]
+    kind = "table*" if part.wide else "table"
+    lines = [
+        *(f"% {comment(line)}" for line in panel.made_from),
+        rf"\begin{{{kind}}}[tp]", r"\centering", NUMBERS,
+        rf"\caption{{{escape(panel.caption)}}}\label{{{label}}}",
+        rf"\par\smallskip\fontsize{{{part.size:g}}}{{{part.size * 1.2:g}}}\selectfont",
+        rf"\setlength{{\tabcolsep}}{{{part.gap / 2:.1f}pt}}",
+        rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, panel.columns, part.columns))}@{{}}}}", rules["top"],
+        *_headings(part, rules["span"]),
+        *(line for number, group in enumerate(panel.groups) for line in _group(group, number, part, style)),
+        rules["bottom"], r"\end{tabular}", *_notes(panel.notes), rf"\end{{{kind}}}", ""]
+    return "\n".join(lines)
 
 
-def _body(panel: Panel) -> str:
-    groups = (
-        line for number, group in enumerate(panel.groups) for line in _group(group, number, panel.columns)
-    )
-    return "\n".join((*_headings(panel), *groups))
+def _column(column: Column, fitted: FittedColumn) -> str:
+    """A column of the tabular; what stands after a number has a column of its own."""
+    if column.kind == "text":
+        return rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
+    options = f"table-format={'+' * fitted.signed}{fitted.whole}.{fitted.decimals}"
+    if fitted.fixed and not fitted.followed:
+        options += f",table-column-width={fitted.width:.1f}pt"
+    return f"S[{options}]" + "@{}l" * fitted.followed
 
 
-def _headings(panel: Panel) -> Iterable[str]:
-    for spans in panel.heading_rows():
-        cells, rules, first = [], [], 1
-        for title, width in spans:
-            last = first + width - 1
-            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(title)}}}" if title else "&" * (width - 1))
-            if title:
-                rules.append(rf"\cmidrule(lr){{{first}-{last}}}")
-            first = last + 1
+def _headings(part: Part, rule: str) -> Iterator[str]:
+    taken = [1 + fitted.followed for fitted in part.columns]
+    for spans in part.panel.heading_rows():
+        cells, rules, column, first = [], [], 0, 1
+        for title, count in spans:
+            columns = sum(taken[column:column + count])
+            cells.append(rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}}" if title else "&" * (columns - 1))
+            rules += [rf"{rule}{{{first}-{first + columns - 1}}}"] * bool(title)
+            column, first = column + count, first + columns
         yield " & ".join(cells) + r" \\"
         yield "".join(rules)
-    yield " & ".join(map(_heading, panel.columns, _least_widths(panel))) + r" \\"
+    yield " & ".join(map(_heading, part.panel.columns, part.columns)) + r" \\"
 
 
-def _heading(column: Column, width: float) -> str:
+def _heading(column: Column, fitted: FittedColumn) -> str:
     text = escape(column.heading)
-    return rf"\makebox[{width:.1f}em][{column.align}]{{{text}}}" if width else text
-
-
-def _least_widths(panel: Panel) -> list[float]:
-    """The least width of each column under a long heading, in em; 0 where any width will do.
-
-    TeX would give all the width that such a heading needs to the last of its columns.
-    """
-    widths = [0.0] * len(panel.columns)
-    for spans in panel.heading_rows():
-        first = 0
-        for title, columns in spans:
-            # An average letter takes about half an em, the space between two columns 1.2 em.
-            share = (0.48 * len(title) - 1.2 * (columns - 1)) / columns
-            if share > NARROW and columns > 1:
-                widths[first:first + columns] = [max(share, width) for width in widths[first:first + columns]]
-            first += columns
-    return widths
-
-
-def _group(group: RowGroup, number: int, columns: tuple[Column, ...]) -> Iterable[str]:
-    yield r"\midrule" if group.title or number == 0 else r"\addlinespace"
-    if group.title:
-        yield rf"\multicolumn{{{len(columns)}}}{{c}}{{\textit{{{escape(group.title)}}}}} \\"
-    yield from (_row(row, columns) for row in group.rows)
-
-
-def _row(row: TableRow, columns: tuple[Column, ...]) -> str:
-    sources = " ".join(", ".join(row.sources).split()).encode("ascii", "backslashreplace").decode()
-    return " & ".join(map(_cell, row.cells, columns)) + r" \\" + (f" % {sources}" if sources else "")
-
-
-def _cell(cell: Cell, column: Column) -> str:
-    text = escape(cell.text)
-    if cell.bold:
-        text = rf"\textbf{{{text}}}"
-    if cell.bold and cell.bold != "black":
-        text = rf"\textcolor{{{cell.bold}}}{{{text}}}"
-    if cell.spread:
-        text += rf"{{\scriptsize\,$\pm$\,{escape(cell.spread)}}}"
-    if not cell.marks:
+    if column.kind == "text":
         return text
-    mark = _superscript("".join(cell.marks))
-    # The mark takes no width, so that the numbers of a column stay aligned.
-    return text + (rf"\rlap{{{mark}}}" if column.align == "r" else mark)
+    return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else f"{{{text}}}"
 
 
-def _note(note: Note) -> str:
-    return (_superscript(note.mark) + "~" if note.mark else "") + escape(note.text)
+def _group(group: RowGroup, number: int, part: Part, style: Style) -> Iterator[str]:
+    yield RULES[style]["middle" if group.title or number == 0 else "space"]
+    if group.title:
+        title, columns = escape(group.title), sum(1 + fitted.followed for fitted in part.columns)
+        if width(group.title) * part.size > part.width:
+            title = rf"\parbox{{{part.width:.1f}pt}}{{\centering {title}}}"
+        yield rf"\multicolumn{{{columns}}}{{c}}{{\textit{{{title}}}}} \\"
+    yield from (_row(row, part) for row in group.rows)
+
+
+def _row(row: TableRow, part: Part) -> str:
+    sources = comment(", ".join(row.sources))
+    cells = map(_cell, row.cells, part.panel.columns, part.columns)
+    return " & ".join(cells) + r" \\" + (f" % {sources}" if sources else "")
+
+
+def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
+    marks = _superscript("".join(cell.marks)) if cell.marks else ""
+    if column.kind == "text":
+        text = escape(cell.text)
+        return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
+    marks = rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""  # of no width: columns stay aligned
+    match = NUMBER.fullmatch(cell.text)
+    if match is None or not cell.text:
+        text = "--" if cell.text == MISSING else escape(cell.text)
+        text = f"{{{text}{marks}}}" if text or marks else ""
+        return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else text
+    number = match["sign"].replace("−", "-") + (match["whole"] or "0").replace(",", "")
+    number += f".{match['decimals']}" if match["decimals"] else ""
+    bold = (rf"\color{{{cell.bold}}}" if cell.bold not in (None, "black") else "") + r"\bfseries " * bool(cell.bold)
+    if not fitted.followed:
+        return f"{bold}{number}" + (f"{{{marks}}}" if marks else "")
+    after = r"$\times$" * bool(match["times"])
+    if cell.spread:
+        after = rf"\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont\,$\pm$\,{escape(cell.spread)}"
+    return f"{bold}{number} & {after}{marks}"
+
+
+def _notes(notes: Iterable[Note]) -> Iterator[str]:
+    """The notes below the table, nothing where there are none."""
+    lines = [(_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes]
+    if lines:
+        yield r"\par\smallskip"
+        yield rf"\parbox{{\linewidth}}{{\fontsize{{{LEAST:g}}}{{{LEAST * 1.2:g}}}\selectfont\raggedright"
+        yield " \\\\\n".join(lines) + "}"
 
 
 def _superscript(mark: str) -> str:

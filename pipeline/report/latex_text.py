@@ -35,6 +35,8 @@ _SPECIAL = {
     "→": r"$\rightarrow$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
+    "𝑑": "$d$",
+    "𝑝": "$p$",
     "✓": r"$\surd$",
     "✗": r"$\times$",
     "…": r"\ldots{}",
@@ -74,6 +76,18 @@ def escape(text: str) -> str:
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     # Braces keep TeX from joining hyphens into a dash.
     return re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
+
+
+def comment(text: str) -> str:
+    """Prepare a text for a comment in LaTeX, after a percent sign.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        One line of ASCII.
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).split()).encode("ascii", "backslashreplace").decode()
 
 
 def _escape_character(character: str) -> str:

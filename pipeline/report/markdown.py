@@ -31,20 +31,20 @@ def to_markdown(table: Table) -> str:
         table: The table.
 
     Returns:
-        Its caption and its panels, each followed by its notes.
+        Its panels, each with its caption, its notes, and what made its measured numbers.
     """
-    return "\n\n".join((escape(table.caption), *map(_panel, table.panels))) + "\n"
+    return "\n\n".join(map(_panel, table.panels)) + "\n"
 
 
 def _panel(panel: Panel) -> str:
     lines = [
         _line([_heading(column) for column in panel.columns]),
-        _line([":--" if column.align == "l" else "--:" for column in panel.columns]),
+        _line([":--" if column.kind == "text" else "--:" for column in panel.columns]),
         *(line for group in panel.groups for line in _group(group, len(panel.columns))),
     ]
-    title = [f"**{escape(panel.title)}**", ""] if panel.title else []
     notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
-    return "\n".join([*title, *lines, *([""] if notes else []), *notes])
+    notes += [f"- {escape(line)}" for line in panel.made_from]
+    return "\n".join([escape(panel.caption), "", *lines, *([""] if notes else []), *notes])
 
 
 def _heading(column: Column) -> str:

@@ -13,8 +13,8 @@ from pipeline.provenance.head_record import HeadRecord
 BENCHMARKS = {
     ("coco", "coco_1k_5fold"): "coco_1k_5fold",
     ("coco", "coco_5k"): "coco_5k",
-    ("flickr30k", "flickr30k_1k"): "f30k_1k",
     ("coco", "cxc"): "coco_5k_cxc",
+    ("flickr30k", "flickr30k_1k"): "f30k_1k",
 }
 """(Data set, protocol) -> the papers' test set. No other measurement may stand under a paper's headings."""
 

@@ -1,4 +1,4 @@
-"""The notes below a panel that follow from what was measured in it."""
+"""What is said about the measured rows of a panel: the notes below it, and what made the numbers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,32 @@ def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: T
         delta: Whether the panel has a column of differences.
 
     Returns:
-        Notes on stand-ins, seeds, training, throughput and differences, each where it applies.
+        Notes on stand-ins, seeds, differences and a disturbed timing, each where it applies.
     """
-    notes = [*_stand_ins(measured), *_seeds(measured), *_trained(measured)]
+    notes = [*_stand_ins(measured), *_seeds(measured)]
     if measured:
         notes += timing.note(columns.ratio)
-    if delta:
-        what = "RSUM" if columns.rsum else "sum of the recalls shown"
-        notes.append(
-            Note(f"Δ: measured minus published {what} of the same system, from the numbers as shown.")
-        )
+        if delta:
+            what = "RSUM" if columns.rsum else "sum of the recalls shown"
+            notes.append(Note(f"Δ: measured minus published {what}, from the numbers as shown."))
     return tuple(notes)
+
+
+def made_from(measured: Sequence[MeasuredSystem], timing: Timing) -> tuple[str, ...]:
+    """What made the measured numbers of a panel, for those who want to check or repeat them.
+
+    Args:
+        measured: The systems of the rows.
+        timing: The rates that the panel shows.
+
+    Returns:
+        Lines on test sets with their manifests, on training and on timing.
+    """
+    sets = dict.fromkeys(
+        f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
+        f"manifest {o.manifest[:16]}." for o in (system.origin for system in measured))
+    timed = [f"#OIPs: multiples of {timing.base}. {timing.method}"] if measured and timing.ratios() else []
+    return (*sets, *_trained(measured), *timed)
 
 
 def _stand_ins(measured: Iterable[MeasuredSystem]) -> list[Note]:
@@ -48,7 +63,7 @@ def _seeds(measured: Iterable[MeasuredSystem]) -> list[Note]:
     return [Note(f"±: mean and sample standard deviation over {how_many} seeds.")] if numbers else []
 
 
-def _trained(measured: Iterable[MeasuredSystem]) -> list[Note]:
+def _trained(measured: Iterable[MeasuredSystem]) -> list[str]:
     """Size and length of training, which may differ from the paper's. All settings are in metrics.json."""
     found: dict[str, dict[str, None]] = {}
     for system in measured:
@@ -57,7 +72,7 @@ def _trained(measured: Iterable[MeasuredSystem]) -> list[Note]:
     if not found:
         return []
     sizes = found if len(found) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in found.items()]
-    return [Note(f"Training: {'; '.join(sizes)}.")]
+    return [f"Training: {'; '.join(sizes)}."]
 
 
 def _size(member: HeadRecord) -> str:

@@ -116,7 +116,7 @@ def measured_rows(
             numbers=row.numbers | {(data, column): _number(system, column) for column in system.values},
             sources=(*row.sources, *system.systems),
             marks=(STAND_IN,) if stand_ins(system) else (),
-            ratio=ratios.get(f"{origin.recipe}-{origin.text}") or ratios.get(origin.recipe, ""),
+            ratio=ratios.get(origin.recipe, ""),
         )
     return _name_differences(found)
 

@@ -12,14 +12,15 @@ from decimal import Decimal
 from itertools import groupby
 
 from pipeline.report import names, published
-from pipeline.report.emphasis import Rule, best_of_columns
+from pipeline.report.emphasis import Rule, best_of_columns, sentence
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.numerals import signed
 from pipeline.report.published import PublishedRow
-from pipeline.report.remarks import remarks
+from pipeline.report.remarks import made_from, remarks
 from pipeline.report.result_rows import ResultRow, RowHeader, measured_rows, published_rows
-from pipeline.report.table import Cell, Colour, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table import MISSING, Cell, Colour, Note, Panel, RowGroup, Table, TableRow
 from pipeline.report.table_columns import MetricKey, TableColumns
+from pipeline.report.table_request import TableRequest
 from pipeline.report.throughput import Timing, read_timing
 
 
@@ -29,13 +30,15 @@ class RetrievalTable:
 
     Attributes:
         name: Its key in `TABLES`; with published rows also the name of their file in `manifests/published`.
-        caption: What it shows.
+        caption: What it shows; `{data}` stands for the data.
         columns: Its columns.
         measured_header: The header of a measured system, None for one that the table does not show.
         published_header: The header of a published row; None for a table without published rows.
+        data: The data of the paper's table, in words.
+        legend: (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
         emphasis: The rule that says which numbers are bold.
-        timed: Which rates of `results/throughput.json` the column of ratios shows, "retrieval" or "poolings"; "" for a
-            table without ratios.
+        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
+        note: A note on the published rows, "" for none.
     """
 
     name: str
@@ -43,30 +46,33 @@ class RetrievalTable:
     columns: TableColumns
     measured_header: Callable[[MeasuredSystem], RowHeader | None]
     published_header: Callable[[PublishedRow], RowHeader] | None = None
+    data: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
     emphasis: Rule = best_of_columns
-    timed: str = ""
+    base: str = ""
+    note: str = ""
 
-    def build(self, results: Results, delta: bool) -> Table:
+    def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table.
 
         Args:
             results: What was measured.
-            delta: Whether a column after each test set shows the difference of a measured RSUM to the published row of
-                the same system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the
-                numbers as printed.
+            request: Which rows and columns are shown.
 
         Returns:
-            The published rows and the measured systems that the table shows.
+            The published rows and the measured systems that the table shows; without panels where there are none.
 
         Raises:
-            InputError: If the published rows or the throughput cannot be read.
+            InputError: If the published rows or the throughput cannot be read, or there is no such metric.
         """
-        printed, doubts = self._published()
-        timing = read_timing(results.throughput, self.timed)
-        systems = [system for system in results.systems if self.measured_header(system)]
+        asked = replace(self, columns=self.columns.choose(request.metrics))
+        printed, doubts = asked._published()
+        timing = read_timing(results.throughput, self.base)
+        systems = [system for system in results.systems if request.measured and self.measured_header(system)]
         here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
-        others = (_other_panel(self, members, printed, timing) for members in outside_benchmarks(systems))
-        return Table(self.name, self.caption, (_main_panel(self, here, printed, doubts, timing, delta), *others))
+        first = _main_panel(asked, here, printed, doubts if request.published else [], timing, request)
+        others = [_other_panel(asked, members, printed, timing) for members in outside_benchmarks(systems)]
+        return Table(self.name, (*[first] * bool(first.groups), *others))
 
     def _published(self) -> tuple[list[ResultRow], list[Note]]:
         """The published rows, those of one group together, and the notes on those in doubt."""
@@ -78,14 +84,27 @@ class RetrievalTable:
 
 
 def _main_panel(table: RetrievalTable, here: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
-                doubts: Sequence[Note], timing: Timing, delta: bool) -> Panel:
-    columns = table.columns
+                doubts: Sequence[Note], timing: Timing, request: TableRequest) -> Panel:
+    columns, delta = table.columns, request.delta and bool(here)
     bases = {row.header.identity: row for row in printed if row.header.identity}
     measured = _in_order(measured_rows(here, table.measured_header, timing), printed)
-    above = _groups(printed, table, columns, bases={} if delta else None)
-    below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here")
-    notes = (*doubts, *_bold_in_doubt(above), *remarks(here, columns, timing, delta))
-    return Panel(columns.columns(delta), (*above, *below), notes=notes)
+    shown = printed if request.published else []
+    above = _groups(shown, table, columns, bases={} if delta else None)
+    below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here" if shown else "")
+    noted = [Note(table.note)] if table.note and shown else []
+    notes = (*doubts, *_bold_in_doubt(above), *noted, *remarks(here, columns, timing, delta))
+    return Panel(columns.columns(delta), (*above, *below), _caption(table, table.data, shown, measured), notes,
+                 made_from=made_from(here, timing))
+
+
+def _caption(table: RetrievalTable, data: str, printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
+    """The caption, with sentences on those rows alone that are shown."""
+    rows = [*printed, *measured]
+    words = [*table.columns.labels, table.columns.ratio, *["RSUM"] * table.columns.rsum]
+    words += [text for row in rows for text in (row.header.section, *row.header.labels)]
+    sentences = [table.caption.format(data=data)]
+    sentences += [sentence for text, sentence in table.legend if any(text in word for word in words)]
+    return " ".join(filter(None, (*sentences, sentence(table.emphasis, rows, bool(printed) and bool(measured)))))
 
 
 def _bold_in_doubt(groups: Sequence[RowGroup]) -> list[Note]:
@@ -97,15 +116,13 @@ def _bold_in_doubt(groups: Sequence[RowGroup]) -> list[Note]:
 def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
                  timing: Timing) -> Panel:
     origin = systems[0].origin
-    title = (
-        f"Measured here on {names.DATASETS.get(origin.dataset, origin.dataset)}: {origin.split} split, "
-        f"{origin.images:,} images, {origin.captions:,} captions "
-        f"(manifest {origin.manifest[:8]}, protocol {origin.protocol})"
-    )
-    columns = replace(table.columns, blocks=((title, ""),))
-    measured = _in_order(measured_rows(systems, table.measured_header, timing, test_set=title), printed)
+    data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} images, "
+            f"{origin.captions:,} captions)")
+    columns = replace(table.columns, blocks=((data, ""),))
+    measured = _in_order(measured_rows(systems, table.measured_header, timing, test_set=data), printed)
     notes = remarks(systems, columns, timing, delta=False)
-    return Panel(columns.columns(delta=False), tuple(_groups(measured, table, columns, bases=None)), title, notes)
+    return Panel(columns.columns(delta=False), tuple(_groups(measured, table, columns, bases=None)),
+                 _caption(table, data, (), measured), notes, origin.dataset, made_from(systems, timing))
 
 
 def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
@@ -135,7 +152,7 @@ def _groups(rows: Sequence[ResultRow], table: RetrievalTable, columns: TableColu
         for index in members:
             colours = {column.key: bold.get((index, column.key)) for column in columns.numbers()}
             found.append(TableRow(_cells(rows[index], columns, colours, bases), rows[index].sources))
-        title = " — ".join(filter(None, (lead, section))) if section != before else ""
+        title = ": ".join(filter(None, (lead, section))) if section != before else ""
         groups.append(RowGroup(tuple(found), title))
         before = section
     return groups
@@ -150,13 +167,13 @@ def _cells(row: ResultRow, columns: TableColumns, colours: Mapping[MetricKey, Co
         if bases is not None:
             base = None if row.marks else bases.get(row.header.identity)  # on stand-ins it is not the same system
             cells.append(Cell(_difference(row, base, test_set, columns)))
-    return (*cells, *[Cell(row.ratio or "-")] * bool(columns.ratio))
+    return (*cells, *[Cell(row.ratio or MISSING)] * bool(columns.ratio))
 
 
 def _cell(row: ResultRow, key: MetricKey, bold: Colour | None) -> Cell:
     number = row.numbers.get(key)
     if number is None or number.value is None:
-        return Cell("-", marks=number.marks if number else ())
+        return Cell(MISSING, marks=number.marks if number else ())
     return Cell(str(number.value), "" if number.spread is None else str(number.spread), bold, number.marks)
 
 

@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import Literal
 
 Colour = Literal["black", "blue", "red"]
+MISSING = "–"
+"""The text of a cell without a number."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class Cell:
     """One cell. All text is plain; the renderers escape it.
 
     Attributes:
-        text: What is printed.
+        text: What is printed. In a column of numbers: a number, perhaps with × after it, or `MISSING`.
         spread: The part after ±, "" for none.
         bold: The colour it is set bold in, None for not bold.
         marks: The footnote marks it carries, each a key of the panel's notes.
@@ -34,12 +36,12 @@ class Column:
     Attributes:
         heading: Its own heading.
         above: The headings that span it and its neighbours, outermost first.
-        align: l, r or c for left, right or centred.
+        kind: Text stands left. Numbers stand with their decimal points below each other.
     """
 
     heading: str
     above: tuple[str, ...] = ()
-    align: Literal["l", "r", "c"] = "r"
+    kind: Literal["text", "number"] = "number"
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,15 @@ class Note:
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid with its own columns. A table has several where its numbers must not share headings.
+    """A grid with its own columns and caption. A table has several where its numbers must not share headings.
 
     Attributes:
-        columns: The columns, from left to right.
+        columns: The columns, from left to right; those of text before those of numbers.
         groups: The rows, from top to bottom.
-        title: Its heading, "" for the first panel of a table.
+        caption: What it shows.
         notes: The lines below it.
+        key: What tells it from the other panels of its table, "" for the first.
+        made_from: What made its measured numbers, a line each; not printed.
 
     Raises:
         ValueError: If a row has not as many cells as there are columns, if a cell's mark has no note, or if two notes
@@ -98,8 +102,10 @@ class Panel:
 
     columns: tuple[Column, ...]
     groups: tuple[RowGroup, ...]
-    title: str = ""
+    caption: str = ""
     notes: tuple[Note, ...] = ()
+    key: str = ""
+    made_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         marks = [note.mark for note in self.notes if note.mark]
@@ -131,10 +137,9 @@ class Table:
 
     Attributes:
         name: Its key in `pipeline.report.tables.TABLES`.
-        caption: What it shows.
-        panels: The panel with the paper's test sets first, then one for each other test set.
+        panels: The panel with the paper's test sets first, then one for each other test set; () where there is nothing
+            to show.
     """
 
     name: str
-    caption: str
     panels: tuple[Panel, ...]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pipeline.metrics import parse
 from pipeline.report.published import RECALLS
@@ -86,6 +87,25 @@ class TableColumns:
     ratio: str = ""
     labels_above: str = ""
 
+    def choose(self, metrics: Sequence[str]) -> TableColumns:
+        """The same columns with other metrics.
+
+        Args:
+            metrics: Names that `named` takes, R@1 for r1 too, and rsum; () for those that the paper prints.
+
+        Returns:
+            The columns.
+
+        Raises:
+            InputError: If there is no such metric.
+        """
+        if not metrics:
+            return self
+        known = {metric.heading: name for name, metric in METRICS.items()}
+        each = [known.get(name, name) for name in metrics if name.lower() != "rsum"]
+        whole = dict.fromkeys(name if name in METRICS else str(parse(name)) for name in each)
+        return replace(self, metrics=tuple(whole), rsum=len(each) < len(metrics))
+
     def shown(self) -> tuple[str, ...]:
         """The metrics of one block, in printed order.
 
@@ -122,7 +142,7 @@ class TableColumns:
         """
         level = ("",) * any(title for _, title in self.blocks)
         above_labels = (*level, self.labels_above) if self.labels_above else ()
-        columns = [Column(label, above_labels, "l") for label in self.labels]
+        columns = [Column(label, above_labels, "text") for label in self.labels]
         for _, title in self.blocks:
             above = (title,) if title else ()
             columns += [Column(named(metric).heading, (*above, side))

@@ -1,4 +1,4 @@
-"""Throughput as tables show it: each system as a multiple of the slowest one that was timed."""
+"""Throughput as tables show it: each pooling as a multiple of the one that the paper prints as 1.0×."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ class Timing:
     """The rates that one table shows.
 
     Attributes:
-        rates: Recipe, or recipe-text -> items a second; empty where nothing was timed.
+        rates: Recipe -> items a second; empty where nothing was timed.
+        base: The recipe that counts as 1.0×, as in the paper; "" where the paper's was not timed.
         method: A sentence on how they were timed.
+        busy: Whether other work ran on the machine meanwhile.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
+    base: str = ""
     method: str = ""
+    busy: bool = False
 
     def ratios(self) -> dict[str, str]:
-        """The rates relative to the slowest one.
+        """The rates relative to the base.
 
         Returns:
-            System -> a multiple as printed, e.g. 4.9× or 147,000×.
+            Recipe -> a multiple as printed, e.g. 4.9×; {} where the base was not timed.
         """
-        slowest = min(self.rates.values(), default=1.0)
-        return {name: f"{significant(rate / slowest)}×" for name, rate in self.rates.items()}
+        if self.base not in self.rates:
+            return {}
+        return {name: f"{significant(rate / self.rates[self.base])}×" for name, rate in self.rates.items()}
 
     def note(self, heading: str) -> list[Note]:
         """The note on the column of ratios.
@@ -40,21 +45,18 @@ class Timing:
             heading: The column's heading, "" where the table has none.
 
         Returns:
-            One note, or none where nothing was timed or the table has no such column.
+            One note where the timing was disturbed, else none.
         """
-        if not heading or not self.rates:
-            return []
-        slowest = min(self.rates, key=lambda name: self.rates[name])
-        text = f"{heading} measured here: a multiple of the slowest that was timed, {slowest}. {self.method}"
-        return [Note(text.strip())]
+        text = f"{heading}: other work ran on the machine while measured rows were timed; time them again."
+        return [Note(text)] if heading and self.busy and self.ratios() else []
 
 
-def read_timing(throughput: Mapping[str, Any], what: str) -> Timing:
-    """Read the rates of one kind.
+def read_timing(throughput: Mapping[str, Any], base: str) -> Timing:
+    """Read the rates of poolings.
 
     Args:
         throughput: The parsed `results/throughput.json`; {} where nothing was timed.
-        what: The kind, "retrieval" or "poolings"; "" for a table without ratios.
+        base: The recipe that counts as 1.0×; "" for a table whose measured rows have no ratio.
 
     Returns:
         The rates and how they were timed, both empty where there are none.
@@ -62,13 +64,13 @@ def read_timing(throughput: Mapping[str, Any], what: str) -> Timing:
     Raises:
         InputError: If the rates cannot be read, or one of them is not a finite number above 0.
     """
-    if not what or not throughput:
+    if not base or not throughput:
         return Timing()
     try:
-        rates = {system: float(rate) for system, rate in throughput[what].items()}
-        method = str(throughput["methods"][what])
+        rates = {system: float(rate) for system, rate in throughput["poolings"].items()}
+        method = str(throughput["methods"]["poolings"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"throughput cannot be read at {error}; run `pipeline throughput` again") from None
     if slow := [system for system, rate in rates.items() if not 0 < rate < math.inf]:
         raise InputError(f"the throughput of {slow[0]!r} is no number above 0; run `pipeline throughput` again")
-    return Timing(rates, method)
+    return Timing(rates, base, method, bool(throughput.get("busy")))

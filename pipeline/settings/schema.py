@@ -250,11 +250,28 @@ class Throughput(Section):
     batch_size: Count
     items: Count
     tokens: Count
-    candidates: Count
     pools: Annotated[list[Count], Field(min_length=2)]
     pairs: Count
     repeats: Count
     seconds: Annotated[float, Field(ge=0)]
+
+
+class Typesetting(Section):
+    """The paper that tables and figures go into. In cm: a column, both with the space between, the height."""
+
+    column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
+    text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
+    text_height: Annotated[float, Field(ge=4, le=80)] = 22.5
+    table_style: Literal["booktabs", "plain"] = "booktabs"
+    table_rows: Literal["all", "published", "measured"] = "all"
+    table_metrics: list[str] = []
+    figure_font: Literal["sans", "serif"] = "sans"
+
+    @model_validator(mode="after")
+    def _check(self) -> Typesetting:
+        if self.column_width > self.text_width:
+            raise ValueError(f"column_width {self.column_width} is wider than text_width {self.text_width}")
+        return self
 
 
 class Report(Section):
@@ -282,6 +299,7 @@ class Settings(Section):
     throughput: Throughput
     tables: list[str]
     figures: list[str]
+    typesetting: Typesetting = Typesetting()
     report: Report
 
     def recipe(self, name: str) -> Recipe:

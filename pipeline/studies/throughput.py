@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from pipeline.compute import machine, products
+from pipeline.compute import contention, machine, products
 from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.settings import Named, Recipe, Throughput, Training
@@ -24,8 +24,7 @@ Step = Callable[[], object]
 FOUND = 10  # candidates that a query's answer lists
 WORDS = 10_000  # of the BiGRU's vocabulary
 BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
-"""BERT-base: the text encoder, and the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE+2AD (Table
-2) and VSE∞ (figure 3) compare."""
+"""BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares."""
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
 
 
@@ -41,41 +40,42 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
         progress: Called with what is timed next.
 
     Returns:
-        JSON values. poolings: images a second by recipe. retrieval: candidates a second by recipe-text, and of the
-        cross-encoder. pools: seconds of a query by the number of images. methods: in words. settings and made_with.
+        JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. methods: in
+        words. others: cores that other processes used meanwhile, null where the system does not say. busy: whether
+        these cores were needed. settings and made_with.
 
     Raises:
         InputError: If the device is not available.
     """
     s, d = settings, training.dimension
     _require(s.device)
-
-    def timed(what: str, step: Callable[[], Step]) -> float:
-        progress(what)
-        return seconds(step(), s.device, s.repeats, s.seconds)
-
-    pooled = _each(recipes, lambda recipe: recipe.image_pooling, lambda pooling: timed(
-        f"images by {pooling.name}", lambda: pool_step(pooling, d, s.batch_size, s.items, s.device)))
-    joined = _each(recipes, lambda recipe: recipe.text_pooling, lambda pooling: timed(
-        f"caption by {pooling.name}", lambda: pool_step(pooling, d, 1, s.tokens, s.device)))
-    layers = BERT["layers"]
-    encoded = {"bigru": timed("caption by BiGRU", lambda: bigru_step(training, s.tokens, s.device)),
-               "bert": timed("caption by BERT", lambda: transformer_layer_step(1, s.tokens, s.device)) * layers}
-    searched = {n: timed(f"search {n:,} images", lambda: search_step(n, d, s.device))  # noqa: B023 (called at once)
-                for n in dict.fromkeys([s.candidates, *s.pools])}
-    layer = timed("cross-encoder", lambda: transformer_layer_step(s.pairs, s.items + s.tokens, s.device))
-    crossed = s.pairs / (layer * layers)
-    queries = {(name, text): taken + encoded[text] for name, taken in joined.items() for text in encoded}
-    first = next(iter(recipes))
+    began = contention.now()
+    poolings = {recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()}
+    taken = _timed({f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)
+                    for key, each in poolings.items()}, s, progress)
+    pooled = dict(zip(poolings, taken.values(), strict=True))
+    name, first = next(iter(recipes.items()))
+    parts = {"caption pooled": pool_step(first.text_pooling, d, 1, s.tokens, s.device),
+             "caption by BiGRU": bigru_step(training, s.tokens, s.device),
+             "cross-encoder": transformer_layer_step(s.pairs, s.items + s.tokens, s.device)}
+    parts |= {f"search {n:,} images": search_step(n, d, s.device) for n in s.pools}
+    query = _timed(parts, s, progress)
+    encoded = query["caption pooled"] + query["caption by BiGRU"]
+    crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])
+    used = contention.others(began, contention.now())
     return {
-        "poolings": {name: s.batch_size / taken for name, taken in pooled.items()},
-        "retrieval": {f"{name}-{text}": s.candidates / (ENSEMBLE * (taken + searched[s.candidates]))
-                      for (name, text), taken in queries.items()} | {"cross-encoder": crossed},
-        "pools": [_pool(n, queries[first, "bigru"] + searched[n], crossed) for n in s.pools],
-        "methods": methods(first, d, s),
+        "poolings": {recipe: s.batch_size / pooled[of.image_pooling.model_dump_json()]
+                     for recipe, of in recipes.items()},
+        "pools": [_pool(n, encoded + query[f"search {n:,} images"], crossed) for n in s.pools],
+        "methods": methods(name, d, s),
+        "others": used, "busy": contention.disturbed(used, torch.get_num_threads()),
         "settings": {"dimension": d, **s.model_dump()},
         "made_with": _made_with(s.device),
     }
+
+
+def _timed(steps: Mapping[str, Step], settings: Throughput, progress: Callable[[str], object]) -> dict[str, float]:
+    return interleaved(steps, settings.device, settings.repeats, settings.seconds, progress)
 
 
 def _pool(images: int, head: float, crossed: float) -> dict[str, float]:
@@ -98,28 +98,16 @@ def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
     cross = (f"A cross-encoder's time is a model: {size['layers']} times that of one Transformer layer of BERT-base's "
              f"size ({size['width']} wide) on {s.pairs} pairs of {s.items} items and {s.tokens} tokens at once, "
              "for every pair of the query with an image; its other parts are left out.")
-    query = (f"a caption of {s.tokens} tokens is encoded, multiplied with all image embeddings (d = {dimension}, "
+    query = (f"a caption of {s.tokens} tokens is encoded, multiplied with all image embeddings (𝑑 = {dimension}, "
              f"computed before), and the {FOUND} most similar are found")
-    bert = f"BERT counts as {size['layers']} such layers on the caption."
-    how = f"Least of at least {s.repeats} runs on {_machine(s.device)}, float32, random values."
+    how = (f"Least of at least {s.repeats} rounds, in which each takes its turn, on {_machine(s.device)}, float32, "
+           "random values.")
     return {
-        "poolings": f"Forward pass of the image pooling on {s.batch_size} images of {s.items} items, d = {dimension}. "
+        "poolings": f"Forward pass of the image pooling on {s.batch_size} images of {s.items} items, 𝑑 = {dimension}. "
                     f"{how}",
-        "retrieval": f"Candidates a second for one query among {s.candidates:,} images: {query}; {ENSEMBLE} heads one "
-                     f"after the other. {cross} {bert} {how}",
         "pools": f"One query: {query} (BiGRU, pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} "
                  f"{how}",
     }
-
-
-def _each(recipes: Mapping[str, Recipe], part: Callable[[Recipe], Named],
-          taken: Callable[[Named], float]) -> dict[str, float]:
-    """Recipe -> seconds of its part; what several recipes share is timed once."""
-    known: dict[str, float] = {}
-    for recipe in recipes.values():
-        if (key := part(recipe).model_dump_json()) not in known:
-            known[key] = taken(part(recipe))
-    return {name: known[part(recipe).model_dump_json()] for name, recipe in recipes.items()}
 
 
 def _require(device: str) -> None:
@@ -210,29 +198,35 @@ def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
     return lambda: layer(values)
 
 
-def seconds(step: Callable[[], object], device: str, repeats: int, at_least: float) -> float:
-    """Time a step: the least of several runs, which other work on the machine disturbs least, after one run to warm up.
+def interleaved(steps: Mapping[str, Callable[[], object]], device: str, repeats: int, at_least: float,
+                progress: Callable[[str], object] = lambda what: None) -> dict[str, float]:
+    """Time steps in rounds, so that what slows the machine for a while slows all of them.
 
-    On a GPU a run ends when the device is idle.
+    Each step runs once to warm up. In a round every step runs once more; on a GPU a run ends when the device is idle.
 
     Args:
-        step: What is timed.
+        steps: What is timed, by name.
         device: A torch device.
-        repeats: The fewest runs.
-        at_least: Seconds that all runs together must take.
+        repeats: The fewest rounds.
+        at_least: Seconds that all runs of a step together must take.
+        progress: Called with a step's name before it runs for the first time.
 
     Returns:
-        Seconds.
+        Seconds by name: the least of a step's runs, which other work on the machine disturbs least.
     """
-    taken: list[float] = []
-    step()
-    while len(taken) < repeats or sum(taken) < at_least:
-        _wait(device)
-        start = time.perf_counter()
+    taken: dict[str, list[float]] = {}
+    for name, step in steps.items():
+        progress(name)
         step()
-        _wait(device)
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+        taken[name] = []
+    while waiting := [name for name, runs in taken.items() if len(runs) < repeats or sum(runs) < at_least]:
+        for name in waiting:
+            _wait(device)
+            start = time.perf_counter()
+            steps[name]()
+            _wait(device)
+            taken[name].append(time.perf_counter() - start)
+    return {name: min(runs) for name, runs in taken.items()}
 
 
 def _wait(device: str) -> None:

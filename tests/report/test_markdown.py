@@ -10,6 +10,7 @@ from invented import everything
 from pipeline.report import tables
 from pipeline.report.markdown import escape, to_markdown
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table_request import TableRequest
 
 NOTES = (Note("In doubt.", "a"), Note("Stand-in.", "†"), Note("A remark."))
 
@@ -31,7 +32,7 @@ def test_escape(text: str, escaped: str) -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_every_row_has_every_column(name: str) -> None:
-    table = tables.build(name, everything(), delta=True)
+    table = tables.build(name, everything(), TableRequest(delta=True))
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     counts = [len(re.findall(r"(?<!\\)\|", line)) - 1 for line in lines]
     rows = [2 + sum(len(group.rows) + bool(group.title) for group in panel.groups) for panel in table.panels]
@@ -40,12 +41,10 @@ def test_every_row_has_every_column(name: str) -> None:
 
 def test_cells() -> None:
     row = TableRow((Cell("VSE+2AD"), Cell("79.7", "0.3", "red", ("a", "†"))))
-    columns = (Column("Method", align="l"), Column("R@1", ("COCO", "Image")))
-    panel = Panel(columns, (RowGroup((row,), "Section"),), "Title", notes=NOTES)
-    assert to_markdown(Table("t", "Caption", (panel,))).splitlines() == [
+    columns = (Column("Method", kind="text"), Column("R@1", ("COCO", "Image")))
+    panel = Panel(columns, (RowGroup((row,), "Section"),), "Caption", NOTES, made_from=("Test set: a_b.",))
+    assert to_markdown(Table("t", (panel,))).splitlines() == [
         "Caption",
-        "",
-        "**Title**",
         "",
         "| Method | COCO<br>Image<br>R@1 |",
         "| :-- | --: |",
@@ -55,10 +54,11 @@ def test_cells() -> None:
         "- <sup>a</sup> In doubt.",
         "- <sup>†</sup> Stand-in.",
         "- A remark.",
+        "- Test set: a\\_b.",
     ]
 
 
 def test_a_panel_without_notes_ends_with_its_table() -> None:
-    panel = Panel((Column("Method"),), (RowGroup((TableRow((Cell("a"),)),)),))
-    assert to_markdown(Table("t", "Caption", (panel, panel))).splitlines() == [
-        "Caption", "", *(["| Method |", "| --: |", "| a |", ""] * 2)][:-1]
+    panel = Panel((Column("Method"),), (RowGroup((TableRow((Cell("a"),)),)),), "Caption")
+    assert to_markdown(Table("t", (panel, panel))).splitlines() == [
+        *(["Caption", "", "| Method |", "| --: |", "| a |", ""] * 2)][:-1]

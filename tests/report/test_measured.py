@@ -15,6 +15,7 @@ from pipeline.report.measured import outside_benchmarks
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
 from pipeline.report.read_metrics import read_metrics
+from pipeline.report.table_request import TableRequest
 from pipeline.training.source import RELEASED
 
 
@@ -72,7 +73,7 @@ def test_a_step_after_the_ensemble_makes_another_system() -> None:
 
 def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> None:
     measured = system("coco", "coco_5k") | reranked(20)
-    (panel,) = tables.build("vse2ad_table3", measured, delta=True).panels
+    (panel,) = tables.build("vse2ad_table3", measured, TableRequest(delta=True)).panels
     rows = [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows if row.sources]
     labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
     assert [row[0] for row in rows] == labels

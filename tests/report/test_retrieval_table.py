@@ -13,6 +13,7 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Panel
 from pipeline.report.table_columns import TableColumns
+from pipeline.report.table_request import TableRequest
 
 COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("r1", "mean_rank"),
                        rsum=False)
@@ -46,12 +47,12 @@ def texts(panel: Panel) -> list[list[str]]:
 
 @pytest.mark.usefixtures("own")
 def test_a_table_without_published_rows_has_the_measured_ones() -> None:
-    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0), delta=True).panels
+    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0), request=TableRequest(delta=True)).panels
     assert texts(panel) == [["mine", "50.0", "9.5", ""], ["other", "50.0", "10.0", ""]]
-    table = tables.build("ranks", {})
-    assert texts(table.panels[0]) == []
+    table = tables.build("ranks", measured(mine=9.5))
     assert "tabular" in latex.to_latex(table)
     assert "Mean rank" in markdown.to_markdown(table)
+    assert tables.build("ranks", {}).panels == ()
 
 
 @pytest.mark.usefixtures("own")
@@ -68,7 +69,7 @@ def test_a_metric_that_was_not_written_is_left_open() -> None:
     for scores in entry.values():
         del scores["flickr30k_1k"]["i2t"]["mean_rank"]
     (panel,) = tables.build("ranks", entry).panels
-    assert texts(panel) == [["mine", "50.0", "-"]]
+    assert texts(panel) == [["mine", "50.0", "–"]]
 
 
 def test_differences_are_of_recalls_alone() -> None:

@@ -8,6 +8,7 @@ from invented import system
 
 from pipeline.report import tables
 from pipeline.report.table import Cell, Panel, TableRow
+from pipeline.report.table_request import TableRequest
 
 
 def rows(panel: Panel) -> list[TableRow]:
@@ -40,7 +41,7 @@ def test_published_rows_stand_as_printed() -> None:
     assert titles == ["Text Encoder: BiGRU", "Text Encoder: BERT"]
     printed = "RGP VSE+2AD 67.1 93.0 97.7 83.8 98.1 99.4 539.1 63.5 87.6 93.4 83.1 97.7 99.1 524.4"
     assert texts(find(panel, "RGP", "VSE+2AD")) == printed.split()
-    assert texts(find(panel, "R", "PVSE"))[9:] == ["-"] * 7
+    assert texts(find(panel, "R", "PVSE"))[9:] == ["–"] * 7
 
 
 def test_best_of_each_group_has_the_groups_colour() -> None:
@@ -68,7 +69,7 @@ def test_rows_that_do_not_add_up_carry_footnotes() -> None:
 def test_benchmarks_stand_below_the_published_rows_under_the_same_headings() -> None:
     measured = system("coco", "coco_1k_5fold", r1=20.0) | system("flickr30k", "flickr30k_1k", r1=10.0)
     (panel,) = build(measured)
-    row = find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BiGRU")
+    row = find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU")
     assert texts(row)[2] == "20.0"
     assert texts(row)[9] == "10.0"
     assert row.sources == tuple(measured)
@@ -79,7 +80,7 @@ def test_benchmarks_stand_below_the_published_rows_under_the_same_headings() -> 
 def test_other_data_never_stands_under_the_papers_headings() -> None:
     main, other = build(system("sample", "all", images=100, captions=500))
     assert len(rows(main)) == 22
-    assert "100 images, 500 captions" in other.title
+    assert "100 images, 500 captions" in other.caption
     assert len(rows(other)) == 1
     assert not {above for column in other.columns for above in column.above} & {
         "MS-COCO 5-fold 1K Test",
@@ -90,7 +91,7 @@ def test_other_data_never_stands_under_the_papers_headings() -> None:
 def test_validation_split_of_a_benchmark_is_other_data() -> None:
     main, other = build(system("coco", "coco_1k_5fold", split="val"))
     assert len(rows(main)) == 22
-    assert "val split" in other.title
+    assert "val split" in other.caption
 
 
 def test_each_test_set_has_its_own_panel() -> None:
@@ -128,25 +129,26 @@ def test_stand_ins_carry_a_dagger() -> None:
 
 
 def test_delta_is_against_the_same_published_system() -> None:
-    (panel,) = build(system("coco", "coco_1k_5fold", r1=80.0), delta=True)
-    row = texts(find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BiGRU"))
+    (panel,) = build(system("coco", "coco_1k_5fold", r1=80.0), request=TableRequest(delta=True))
+    row = texts(find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU"))
     assert row[8:10] == ["510.0", "−17.8"]  # 2 × (80 + 85 + 90) against 527.8
     assert texts(find(panel, "R", "VSE+2AD"))[9] == ""
     assert row[17] == ""
 
 
 def test_a_stand_in_is_not_the_published_system() -> None:
-    (panel,) = build(system("coco", "coco_1k_5fold", text="bert", bert={"folder": "tiny"}), delta=True)
-    assert texts(find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BERT"))[9] == ""
+    (panel,) = build(system("coco", "coco_1k_5fold", text="bert", bert={"folder": "tiny"}),
+                     request=TableRequest(delta=True))
+    assert texts(find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BERT"))[9] == ""
 
 
-def test_size_and_length_of_training_stand_below_the_panel() -> None:
+def test_size_and_length_of_training_are_recorded_with_the_panel() -> None:
     (panel,) = build(system("coco", "coco_1k_5fold"))
     paper = "d = 1024, 25 epochs, batches of 128, learning rate 0.0005"
-    assert panel.notes[-1].text == f"Training: {paper}."
+    assert panel.made_from[-1] == f"Training: {paper}."
     small = {"dimension": 256, "epochs": 3, "learning_rate": 1e-3}
     (panel,) = build(system("coco", "coco_1k_5fold") | system("coco", "coco_1k_5fold", recipe="vse_pp", settings=small))
-    assert panel.notes[-1].text == (f"Training: VSE+2AD: {paper}; "
+    assert panel.made_from[-1] == (f"Training: VSE+2AD: {paper}; "
                                     "VSE++: d = 256, 3 epochs, batches of 128, learning rate 0.001.")
 
 
@@ -154,9 +156,9 @@ def test_a_fine_tuned_system_says_so_and_is_compared_with_the_papers_own() -> No
     grid = {"region": "butd-36", "grid": "grid16-butd_resnet101"}
     alone = system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned")
     measured = alone | system("coco", "coco_1k_5fold", recipe="vse2ad_finetuned", ensemble="RG", features=grid, r1=80.0)
-    (panel,) = build(measured, delta=True)
-    assert find(panel, "R", "VSE+2AD", after="Measured here — Text Encoder: BiGRU")  # nothing of regions is fine-tuned
-    row = texts(find(panel, "RG", "VSE+2AD, fine-tuned", after="Measured here — Text Encoder: BiGRU"))
+    (panel,) = build(measured, request=TableRequest(delta=True))
+    assert find(panel, "R", "VSE+2AD", after="Measured here: Text Encoder: BiGRU")  # nothing of regions is fine-tuned
+    row = texts(find(panel, "RG", "VSE+2AD, fine-tuned", after="Measured here: Text Encoder: BiGRU"))
     assert row[8:10] == ["510.0", "−24.4"]  # against 534.4
     (panel,) = build(alone | system("coco", "coco_1k_5fold", r1=60.0))
     below = [texts(row)[1] for row in rows(panel) if row.sources]
@@ -164,7 +166,7 @@ def test_a_fine_tuned_system_says_so_and_is_compared_with_the_papers_own() -> No
 
 
 def test_delta_is_empty_where_nothing_was_published() -> None:
-    (panel,) = build(system("coco", "coco_1k_5fold", recipe="my_own"), delta=True)
+    (panel,) = build(system("coco", "coco_1k_5fold", recipe="my_own"), request=TableRequest(delta=True))
     assert texts(find(panel, "R", "my_own"))[9] == ""
 
 
@@ -195,4 +197,4 @@ def test_published_weights_are_not_said_to_be_trained_here() -> None:
         for member in entry["made_from"]["members"]:
             member["published"] = True
     (panel,) = build(measured)
-    assert panel.notes[-1].text == "Training: d = 1024, by its authors (published weights)."
+    assert panel.made_from[-1] == "Training: d = 1024, by its authors (published weights)."

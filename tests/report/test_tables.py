@@ -3,17 +3,21 @@ patterns."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from invented import everything, system
 
+from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
 from pipeline.report import published, tables
 from pipeline.report.table import Cell, Panel
+from pipeline.report.table_request import TableRequest
 from pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13 import ABLATIONS
 
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PRINTED = {
     "vse2ad_table2": ("VSE+2AD", "52.5 80.2 69.5 91.2 475.9 45.3×"),
     "vse2ad_table3": ("−AdOpt", "39.2 71.1 81.5 53.4 82.2 90.5 417.9"),
@@ -26,16 +30,21 @@ PRINTED = {
     ),
     "vse_infty_table3": ("VSE∞ (R+G)", "✗ BUTD 62.5 87.8 46.0 75.8"),
     "vse_infty_table5": ("VSE∞ (WSL)", "67.9 90.6 53.6 81.1 46.7 69.2 51.3 83.2"),
-    "vse_infty_table10": ("GXN*", "Grid 42.0 - 84.7 31.7 - 74.6 -"),
+    "vse_infty_table10": ("GXN*", "Grid 42.0 – 84.7 31.7 – 74.6 –"),
 }
 VARIED = {  # Features + text encoder, what is varied, and the recalls
-    "vse_infty_table1": (["Grid + BiGRU", "Best Pooling Function"], "76.3 61.6"),
+    "vse_infty_table1": (["Grid + BiGRU", "Best Pooling Function", "0"], "61.6 76.3"),
     "vse_infty_table6": (["Region + BERT", "AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
     "vse_infty_table7": (["Region + BiGRU", "visual"], "75.4 95.5 61.4 89.5"),
     "vse_infty_table8": (["Grid + BiGRU", "Transformer"], "76.6 95.7 62.7 90.7"),
     "vse_infty_table12": (["Region + BERT", "✓"], "79.3 96.1 64.7 91.3"),
     "vse_infty_table13": (["Region + BiGRU", "✗"], "78.5 96.0 61.7 90.3"),
 }
+
+
+def pooled(recipe: str) -> dict[str, Any]:
+    """The image pooling of a shipped recipe, as a head records it."""
+    return {"image_pooling": SETTINGS.recipe(recipe).image_pooling.model_dump()}
 
 
 def texts(panel: Panel) -> list[list[str]]:
@@ -60,7 +69,7 @@ def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = tables.build(name, {}).panels
     shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
-    columns = [*published.COLUMNS, "weight_obj", "weight_emb", "t2t_r1", "t2t_r5", "i2i_r1", "i2i_r5"]
+    columns = [*published.COLUMNS, "weight_obj", "weight_emb", "params", "t2t_r1", "t2t_r5", "i2i_r1", "i2i_r5"]
     rows = published.load(name)
     printed = [row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")]
     assert shown == sorted(printed)
@@ -77,7 +86,7 @@ def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
     assert len(lettered) == sum(len(row.doubts) for row in published.load(name))
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", sorted({*PRINTED} - {"vse_infty_table5"}))
 def test_sample_rows_stand_apart(name: str) -> None:
     measured = {key: entry for key, entry in everything().items() if "sample" in key}
     main, other = tables.build(name, measured).panels
@@ -106,7 +115,7 @@ def test_sample_rows_stand_apart(name: str) -> None:
     ],
 )
 def test_recipes_are_measured_against_their_published_row(name: str, recipe: str, labels: list[str]) -> None:
-    panel = tables.build(name, system("coco", "coco_5k", recipe=recipe), delta=True).panels[0]
+    panel = tables.build(name, system("coco", "coco_5k", recipe=recipe), request=TableRequest(delta=True)).panels[0]
     *published_rows, measured = texts(panel)
     assert measured[: len(labels)] == labels
     (base,) = (row for row in published_rows if row[: len(labels)] == labels)
@@ -116,9 +125,9 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
 
 
 @pytest.mark.parametrize(("table", "recipe", "labels", "printed"), [
-    ("1", "vse_pp-seq2seq", ["Seq2Seq"], "69.9 58.5"),
-    ("1", "vse_pp-gcn_mean", ["GCN+AvgPool"], "69.0 54.9"),
-    ("1", "vse_pp-max", ["Best Pooling Function"], "74.5 60.7"),
+    ("1", "vse_pp-seq2seq", ["Seq2Seq", "6.3M"], "58.5 69.9"),
+    ("1", "vse_pp-gcn_mean", ["GCN+AvgPool", "4.2M"], "54.9 69.0"),
+    ("1", "vse_pp-max", ["Best Pooling Function", "0"], "60.7 74.5"),
     ("6", "vse_infty-mean_gpo", ["AvgPool", "GPO"], "71.7 93.8 57.5 87.6"),
     ("6", "vse_infty-gpo_cls", ["GPO", "CLS"], "73.8 94.8 59.2 88.0"),
     ("7", "vse_infty-noaug", ["none"], "74.6 95.0 60.6 89.1"),
@@ -130,7 +139,8 @@ def test_recipes_are_measured_against_their_published_row(name: str, recipe: str
 def test_an_ablations_recipe_stands_with_its_published_row(table: str, recipe: str, labels: list[str],
                                                            printed: str) -> None:
     text, shown = ("bert", "BERT") if table == "6" else ("bigru", "BiGRU")
-    measured = system("coco", "coco_1k_5fold", recipe=recipe, text=text, features={"region": "butd-36"}, ensemble=None)
+    measured = system("coco", "coco_1k_5fold", recipe=recipe, text=text, features={"region": "butd-36"}, ensemble=None,
+                      settings=pooled(recipe))
     *published_rows, row = texts(tables.build(f"vse_infty_table{table}", measured).panels[0])
     stands = [f"Region + {shown}", *labels]
     assert [*stands, *printed.split()] in published_rows
@@ -143,10 +153,12 @@ def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str)
     recipe, _, visual = recipe.partition("/")
     text = "bert" if name == "vse_infty_table6" else "bigru"
     features = {"grid": "grid16-butd_resnet101"} if visual == "G" else {"region": "butd-36"}
-    measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None)
-    *published_rows, row = texts(tables.build(name, measured, delta=True).panels[0])
+    measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None,
+                      settings=pooled(recipe))
+    *published_rows, row = texts(tables.build(name, measured, request=TableRequest(delta=True)).panels[0])
     labels = row[: -1 - 2 * len(ABLATIONS[name].metrics)]
-    bases = [base for base in published_rows if base[: len(labels)] == labels]
+    told_apart = len(labels) - ABLATIONS[name].parameters
+    bases = [base for base in published_rows if base[:told_apart] == labels[:told_apart]]
     assert len(bases) == (0 if "Max" in labels[1] else 1)
     for base in bases:
         printed, ours = (sum(map(float, cells[len(labels) : -1])) for cells in (base, row))
@@ -203,7 +215,7 @@ def test_rows_that_the_paper_lacks_stay_in_the_order_measured() -> None:
 def test_vse_infty_is_compared_under_the_same_network_only() -> None:
     def difference(engine: str) -> str:
         measured = system("coco", "coco_5k", recipe="vse_infty", features={"region": engine})
-        return texts(tables.build("vse_infty_table10", measured, delta=True).panels[0])[-1][-1]
+        return texts(tables.build("vse_infty_table10", measured, request=TableRequest(delta=True)).panels[0])[-1][-1]
 
     assert difference("butd-10-100") == "−91.9"
     assert difference("pyramid36-small") == ""
@@ -211,27 +223,41 @@ def test_vse_infty_is_compared_under_the_same_network_only() -> None:
 
 def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
     measured = system("coco", "coco_5k", recipe="vse_infty", text="bert")
-    row = texts(tables.build("vse_infty_table3", measured, delta=True).panels[0])[-1]
+    row = texts(tables.build("vse_infty_table3", measured, request=TableRequest(delta=True)).panels[0])[-1]
     assert row == ["VSE∞ (R)", "✗", "BUTD", "50.0", "55.0", "50.0", "55.0", "−48.7"]
 
 
-def test_throughput_is_relative_to_the_slowest_timed() -> None:
+def test_throughput_is_relative_to_the_row_that_the_paper_has_at_one() -> None:
     measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gcn")
-    rates = {"vse2ad": 98.0, "vse2ad-gcn": 20.0, "vse2ad-lip": 40.0}
+    rates = {"vse2ad": 98.0, "vse2ad-gcn": 20.0, "vse2ad-lip": 10.0}
     timed = {"poolings": rates, "methods": {"poolings": "Forward pass."}}
     panel = tables.build("vse2ad_table4", measured, throughput=timed).panels[0]
     assert {row[0]: row[-1] for row in texts(panel)[9:]} == {"AdPool": "4.9×", "GCN": "1.0×"}
-    assert panel.notes[-1].text == ("#OIPs measured here: a multiple of the slowest that was timed, vse2ad-gcn. "
-                                    "Forward pass.")
+    assert panel.made_from[-1] == "#OIPs: multiples of vse2ad-gcn. Forward pass."
 
 
-def test_throughput_of_retrieval_is_by_recipe_and_text_encoder() -> None:
+def test_without_the_papers_base_there_are_no_ratios() -> None:
+    timed = {"poolings": {"vse2ad": 98.0, "vse2ad-lip": 10.0}, "methods": {"poolings": "Forward pass."}}
+    panel = tables.build("vse2ad_table4", system("coco", "coco_5k"), throughput=timed).panels[0]
+    assert texts(panel)[-1][-1] == "–"
+
+
+def test_times_of_a_busy_machine_are_marked() -> None:
+    measured = system("coco", "coco_5k", recipe="vse2ad-gcn")
+    timed = {"poolings": {"vse2ad-gcn": 10.0}, "methods": {"poolings": ""}}
+    quiet, busy = (tables.build("vse2ad_table4", measured, throughput=timed | {"busy": busy}).panels[0]
+                   for busy in (False, True))
+    assert [note.text for note in busy.notes if note not in quiet.notes] == [
+        "#OIPs: other work ran on the machine while measured rows were timed; time them again."]
+
+
+@pytest.mark.parametrize(("text", "rsum"), [("bigru", "VSE+2AD (BiGRU)"), ("bert", "VSE+2AD")])
+def test_no_measured_row_has_the_oips_of_a_model_that_is_not_timed(text: str, rsum: str) -> None:
     features = {"region": "butd", "grid": "butd", "patch": "vit_base_patch16_224"}
-    measured = system("coco", "coco_5k", ensemble="RGP", features=features)
-    measured |= system("coco", "coco_5k", ensemble="RGP", features=features, text="bert")
-    timed = {"retrieval": {"vse2ad-bigru": 147_384.0, "cross-encoder": 1.0}, "methods": {"retrieval": "One query."}}
-    panel = tables.build("vse2ad_table2", measured, throughput=timed).panels[0]
-    assert {row[0]: row[-1] for row in texts(panel)[7:]} == {"VSE+2AD (BiGRU)": "147,000×", "VSE+2AD": "-"}
+    measured = system("coco", "coco_5k", ensemble="RGP", features=features, text=text)
+    timed = {"poolings": {"vse2ad": 98.0, "vse2ad-gcn": 20.0}, "methods": {"poolings": ""}}
+    row = texts(tables.build("vse2ad_table2", measured, throughput=timed).panels[0])[-1]
+    assert (row[0], row[-1]) == (rsum, "–")
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
@@ -240,10 +266,41 @@ def test_impossible_throughput_is_refused(rate: float) -> None:
         tables.build("vse2ad_table4", {}, throughput={"poolings": {"vse2ad": rate}, "methods": {"poolings": ""}})
 
 
-@pytest.mark.parametrize("timed", [{"poolings": {}}, {"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])
+@pytest.mark.parametrize("timed", [{"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])
 def test_throughput_that_cannot_be_read_is_refused(timed: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="run `pipeline throughput` again"):
         tables.build("vse2ad_table4", {}, throughput=timed)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_published_or_measured_rows_alone(name: str) -> None:
+    measured = everything()
+    printed, = tables.build(name, measured, TableRequest(rows="published")).panels
+    assert not any(row.sources for group in printed.groups for row in group.rows)
+    assert "measured" not in printed.caption
+    for panel in tables.build(name, measured, TableRequest(rows="measured", delta=True)).panels:
+        assert all(row.sources for group in panel.groups for row in group.rows)
+        assert "published" not in panel.caption
+        assert not [group.title for group in panel.groups if "Measured" in group.title]
+    assert tables.build(name, {}, TableRequest(rows="measured")).panels == ()
+
+
+def test_other_columns_than_the_papers() -> None:
+    asked = TableRequest(metrics=("R@1", "rsum"))
+    panel, *_ = tables.build("vse2ad_table1", system("coco", "coco_1k_5fold"), asked).panels
+    assert [column.heading for column in panel.columns] == ["VF", "Method", *["R@1", "R@1", "RSUM"] * 2]
+    panel, *_ = tables.build("vse2ad_table2", {}, TableRequest(metrics=("r10",))).panels
+    assert {cell for row in texts(panel) for cell in row[1:3]} == {"–"}  # the paper prints no R@10 here
+    with pytest.raises(InputError, match="there is no metric 'r7x'"):
+        tables.build("vse2ad_table1", {}, TableRequest(metrics=("r7x",)))
+
+
+def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
+    regions = tables.build("vse2ad_table1", system("sample", "all"), TableRequest(rows="measured")).panels[0]
+    assert "blue" not in regions.caption
+    assert "RGP" not in regions.caption
+    assert "0123456789abcdef"[:8] not in regions.caption  # the manifest's digest
+    assert any("0123456789abcdef" in line for line in regions.made_from)
 
 
 def test_unknown_table_is_refused_with_the_known_ones() -> None:
@@ -285,7 +342,8 @@ def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
 
 
 def test_synthetic_patterns_measured_here_are_compared() -> None:
-    (panel,) = tables.build("vse_infty_table11", {}, delta=True, synthetic=synthetic(shift=0.03)).panels
+    asked = TableRequest(delta=True)
+    (panel,) = tables.build("vse_infty_table11", {}, asked, synthetic=synthetic(shift=0.03)).panels
     assert [group.title for group in panel.groups] == ["", "Measured here"]
     assert panel.groups[1].rows[0].cells[2] == Cell(".030", bold="black")
     assert [row.cells[-1].text for row in panel.groups[1].rows] == ["+0.010"] * 4

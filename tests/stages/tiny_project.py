@@ -26,7 +26,7 @@ def make(copy: Path) -> None:
     settings["features"]["light"] = {
         "region": {"engine": "pyramid", **TINY, "image_size": 128}, "grid": {"engine": "grid", **TINY, "grid": 2},
         "patch": {"engine": "patch", "network": "test_vit", "weights": "untrained", "image_size": 160, "cls": True}}
-    settings["throughput"].update(batch_size=4, candidates=50, pools=[20, 200], pairs=1, repeats=1, seconds=0.0)
+    settings["throughput"].update(batch_size=4, pools=[20, 200], pairs=1, repeats=1, seconds=0.0)
     settings["run"]["ablations"] = ABLATIONS
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
     porcelain.init(copy)  # git itself is not needed

@@ -10,8 +10,9 @@ from pipeline.errors import InputError
 from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table
+from pipeline.report.table_request import TableRequest
 
-TABLES: lazy.LookupTable[Callable[[Results, bool], Table]] = lazy.LookupTable({
+TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
     "vse2ad_table1": "pipeline.report.tables.vse2ad_table1:TABLE.build",
     "vse2ad_table2": "pipeline.report.tables.vse2ad_table2:TABLE.build",
     "vse2ad_table3": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE3.build",
@@ -19,23 +20,27 @@ TABLES: lazy.LookupTable[Callable[[Results, bool], Table]] = lazy.LookupTable({
     "vse2ad_tableA1": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE_A1.build",
     "vse2ad_tableC2": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE_C2.build",
     "vse_infty_table1": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE1.build",
-    "vse_infty_table2": "pipeline.report.tables.vse_infty_tables_2_10:TABLE2.build",
+    "vse_infty_table2": "pipeline.report.tables.vse_infty_tables_2_9_10:TABLE2.build",
     "vse_infty_table3": "pipeline.report.tables.vse_infty_table3:TABLE.build",
     "vse_infty_table5": "pipeline.report.tables.vse_infty_table5:TABLE.build",
     "vse_infty_table6": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE6.build",
     "vse_infty_table7": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE7.build",
     "vse_infty_table8": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE8.build",
-    "vse_infty_table10": "pipeline.report.tables.vse_infty_tables_2_10:TABLE10.build",
+    "vse_infty_table9": "pipeline.report.tables.vse_infty_tables_2_9_10:TABLE9.build",
+    "vse_infty_table10": "pipeline.report.tables.vse_infty_tables_2_9_10:TABLE10.build",
     "vse_infty_table11": "pipeline.report.tables.vse_infty_table11:build",
     "vse_infty_table12": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE12.build",
     "vse_infty_table13": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE13.build",
 }, "tables")
 
+PAPERS = TableRequest()
+"""All rows and the papers' columns."""
+
 
 def build(
     name: str,
     measured: Mapping[str, Any],
-    delta: bool = False,
+    request: TableRequest = PAPERS,
     throughput: Mapping[str, Any] | None = None,
     synthetic: Sequence[Mapping[str, Any]] = (),
 ) -> Table:
@@ -44,8 +49,8 @@ def build(
     Args:
         name: A key of `TABLES`.
         measured: The parsed `results/metrics.json`; {} for the published rows alone.
-        delta: Whether to add a column of differences between measured and published RSUM.
-        throughput: The parsed `results/throughput.json`, for tables with #OIPs; the slowest system in it counts as 1.
+        request: Which rows and columns are shown.
+        throughput: The parsed `results/throughput.json`, for tables with #OIPs.
         synthetic: Errors on synthetic pooling patterns for VSE∞ Table 11, one mapping for each generator and pattern,
             with the keys input_repr, decoder, pattern, rmse_seen, rmse_unseen_smaller and rmse_unseen_larger.
 
@@ -57,4 +62,4 @@ def build(
     """
     if name not in TABLES:
         raise InputError(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
-    return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic), delta)
+    return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic), request)

@@ -1,4 +1,7 @@
-"""VSE+2AD Table 2: all three visual features against pre-trained vision-language models, COCO 5K."""
+"""VSE+2AD Table 2: all three visual features against pre-trained vision-language models, COCO 5K.
+
+Measured rows have no #OIPs: the paper's 1.0× is ALIGN, which is not timed here.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table_columns import TableColumns
-from pipeline.report.tables.vse2ad_tables_3_4_A1_C2 import BLOCKS, DIRECTIONS
+from pipeline.report.tables.vse2ad_tables_3_4_A1_C2 import BLOCKS, DATA, DIRECTIONS, RSUM_OF_ALL
 
 
 def _published(row: PublishedRow) -> RowHeader:
@@ -28,10 +31,8 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
 
 TABLE = RetrievalTable(
     "vse2ad_table2",
-    "Against pre-trained vision-language models on COCO 5K in percent, after Table 2 of VSE+2AD. #OIPs: "
-    "operations a second as a multiple of the slowest, more is faster. VSE+2AD averages region, grid and "
-    "patch; its text encoder is BERT unless named. RSUM is over R@1, R@5 and R@10. Bold is the best of a "
-    "column; published and measured rows do not compete.",
+    "Against pre-trained vision-language models on {data} in percent, after Table 2 of VSE+2AD. VSE+2AD: ensemble of "
+    "region, grid and patch features.",
     TableColumns(("Method",), BLOCKS, DIRECTIONS, metrics=("r1", "r5"), ratio="#OIPs"),
-    _measured, _published, timed="retrieval",
+    _measured, _published, DATA, (RSUM_OF_ALL, ("#OIPs", "#OIPs: operations a second as a multiple of ALIGN's.")),
 )

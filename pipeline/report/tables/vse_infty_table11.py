@@ -11,27 +11,28 @@ from pipeline.report import emphasis, published
 from pipeline.report.measured import Results
 from pipeline.report.numerals import rounded, signed
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table_request import TableRequest
 
 PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
 SIZES = ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger")
 CELLS = [(pattern, "rmse_seen") for pattern in PATTERNS] + [(p, size) for p in PATTERNS for size in SIZES[1:]]
 CAPTION = (
-    "Error (RMSE, less is better) of generators of pooling coefficients on known patterns, after Table 11"
-    " of VSE∞: average (A), the mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), and"
-    " linearly falling weights (L). Seen sizes occur in training; unseen ones are smaller or larger. Bold"
-    " is the best of a column; published and measured rows do not compete."
+    "Error (RMSE) of generators of pooling coefficients on known patterns, after Table 11 of VSE∞: average (A), the "
+    "mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), linearly falling weights (L). Seen sizes "
+    "occur in training. Bold: the least of a column"
 )
 
 Design = tuple[str, str]
 Errors = dict[tuple[str, str], Decimal]
 
 
-def build(results: Results, delta: bool) -> Table:
+def build(results: Results, request: TableRequest) -> Table:
     """Build the table.
 
     Args:
         results: What was measured; the table reads `results.synthetic`.
-        delta: Whether a last column shows the difference, measured minus published, in the mean of a row's 15 errors.
+        request: Which rows are shown, and whether a last column shows the difference, measured minus published, in the
+            mean of a row's 15 errors.
 
     Returns:
         The published rows, and below them the measured ones.
@@ -40,13 +41,15 @@ def build(results: Results, delta: bool) -> Table:
         InputError: If the errors are incomplete or no numbers.
     """
     printed = _by_design(row.cells for row in published.load("vse_infty_table11"))
-    measured = _by_design(results.synthetic)
-    groups = [_group(printed, "", {} if delta else None)]
+    measured = _by_design(results.synthetic) if request.measured else {}
+    delta = request.delta and bool(measured)
+    groups = [_group(printed, "", {} if delta else None)] if request.published else []
+    apart = ", of published and of measured rows apart" if request.published and measured else ""
     if measured:
-        groups.append(_group(measured, "Measured here", printed if delta else None))
+        groups.append(_group(measured, "Measured here" if request.published else "", printed if delta else None))
     note = Note("Δ: measured minus published, in the mean of a row's errors; from the numbers as shown.")
-    panel = Panel(_columns(delta), tuple(groups), notes=(note,) * delta)
-    return Table("vse_infty_table11", CAPTION, (panel,))
+    panel = Panel(_columns(delta), tuple(groups), f"{CAPTION}{apart}.", notes=(note,) * delta)
+    return Table("vse_infty_table11", (panel,) * bool(groups))
 
 
 def _columns(delta: bool) -> tuple[Column, ...]:
@@ -55,8 +58,8 @@ def _columns(delta: bool) -> tuple[Column, ...]:
         Column(size, ("Unseen sizes", pattern)) for pattern in PATTERNS for size in ("smaller", "larger")
     ]
     return (
-        Column("Input Repr.", align="l"),
-        Column("Decoder", align="l"),
+        Column("Input Repr.", kind="text"),
+        Column("Decoder", kind="text"),
         *seen,
         *unseen,
         *[Column("Δ")] * delta,

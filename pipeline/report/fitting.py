@@ -1,0 +1,126 @@
+"""How a table is fitted into a two-column page: which float, which size of type, where it is split.
+
+The rule: a panel takes the narrower float in which it fits with type of 7 points or more, one column of the page or
+both, in the largest type that fits there. A panel that fits neither is split by test set; a part that still does not
+fit, by direction (image retrieval, caption retrieval). Where a part without such halves is too wide, its text is broken
+into lines. A part that is taller than the page goes on in another one. Each part is a float of its own; nothing is
+scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.report.column_widths import GAPS, LEAST, FittedColumn, broken, measure, total
+from pipeline.report.letter_widths import width
+from pipeline.report.paper import Paper
+from pipeline.report.table import Cell, Panel, RowGroup, TableRow
+
+SIZES = (9.0, 8.0, LEAST)
+"""Sizes of type in points, the preferred one first."""
+CAPTION = 11.0
+"""Points: the size of captions, which the document sets."""
+FILLED = 0.93
+"""Spaces grow to this part of the width: a document in Computer Modern, wider than Times in small sizes, fits too."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A float.
+
+    Attributes:
+        panel: What stands in it.
+        columns: How its columns are set.
+        size: The size of type in points.
+        wide: Whether it spans both columns of the page.
+        available: The width of the float in points.
+    """
+
+    panel: Panel
+    columns: tuple[FittedColumn, ...]
+    size: float
+    wide: bool
+    available: float
+
+    @property
+    def gap(self) -> float:
+        """The space between two columns in points."""
+        spare = (FILLED * self.available - total(self.columns)) / max(1, len(self.columns) - 1)
+        return min(GAPS[1], GAPS[0] + max(0.0, spare))
+
+    @property
+    def width(self) -> float:
+        """The width of the table in points."""
+        return total(self.columns, self.gap)
+
+
+def fit(panel: Panel, paper: Paper) -> list[Part]:
+    """Fit a panel into a paper by the rule above.
+
+    Args:
+        panel: The panel.
+        paper: The paper.
+
+    Returns:
+        One float, or several where the panel is split.
+    """
+    for wide, available in ((False, paper.column), (True, paper.text)):
+        for size in SIZES:
+            columns = measure(panel, size)
+            if total(columns) <= available:
+                return [Part(each, columns, size, wide, available) for each in _pages(panel, size, available, paper)]
+    parts = list(_split(panel))
+    if len(parts) > 1:
+        return [fitted for part in parts for fitted in fit(part, paper)]
+    columns = broken(panel, columns, paper.text)
+    return [Part(each, columns, LEAST, True, paper.text) for each in _pages(panel, LEAST, paper.text, paper)]
+
+
+def _split(panel: Panel) -> Iterator[Panel]:
+    """The parts of a panel by its outermost headings that differ; columns without such a heading go with the last."""
+    labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
+    numbers = [index for index, column in enumerate(panel.columns) if column.kind == "number"]
+    for level in range(max(len(column.above) for column in panel.columns)):
+        above = {index: panel.columns[index].above[level] for index in numbers
+                 if len(panel.columns[index].above) > level}
+        headings = list(dict.fromkeys(filter(None, above.values())))
+        if len(headings) > 1:
+            for number, heading in enumerate(headings, start=1):
+                own = [index for index in numbers if above.get(index, headings[-1]) == heading]
+                yield _part(panel, [*labels, *own], f"Part {number} of {len(headings)}: {heading}.", number)
+            return
+    yield panel
+
+
+def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel:
+    groups = tuple(RowGroup(tuple(TableRow(_pick(row.cells, kept), row.sources) for row in group.rows), group.title)
+                   for group in panel.groups)
+    marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
+    return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
+                   caption=f"{panel.caption} {caption}", key="-".join(filter(None, (panel.key, str(number)))),
+                   notes=tuple(note for note in panel.notes if not note.mark or note.mark in marks))
+
+
+def _pick(cells: Sequence[Cell], kept: Iterable[int]) -> tuple[Cell, ...]:
+    return tuple(cells[index] for index in kept)
+
+
+def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:
+    """The panel, or its groups of rows on as many pages as they need."""
+    caption = CAPTION * (2 + width(panel.caption) * CAPTION / available)
+    notes = sum(LEAST * 1.2 * (1 + width(note.text) * LEAST // available) for note in panel.notes)
+    lines = (paper.height - caption - notes) / (1.2 * size) - 3 * len(list(panel.heading_rows())) - 3
+    pages: list[list[RowGroup]] = [[]]
+    section, taken = "", 0.0
+    for group in panel.groups:
+        section, needed = group.title or section, len(group.rows) + (2.0 if group.title else 0.5)
+        if pages[-1] and taken + needed > lines:
+            pages.append([])
+            group, taken = replace(group, title=section), 0.0
+        pages[-1].append(group)
+        taken += needed
+    for number, groups in enumerate(pages, start=1):
+        more = f" Page {number} of {len(pages)}." if len(pages) > 1 else ""
+        key = "-".join(filter(None, (panel.key, f"page{number}" if number > 1 else "")))
+        yield replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key)

@@ -1,0 +1,103 @@
+"""Tables fit the paper that they are made for, in type that can be read."""
+
+from __future__ import annotations
+
+import pytest
+from invented import everything, system
+
+from pipeline.report import tables
+from pipeline.report.fitting import FILLED, SIZES, Part, fit
+from pipeline.report.letter_widths import width
+from pipeline.report.paper import ACL, Paper
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table_request import TableRequest
+
+CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)
+
+
+def parts(table: Table, paper: Paper = ACL) -> list[Part]:
+    return [part for panel in table.panels for part in fit(panel, paper)]
+
+
+def seeds() -> dict[str, object]:
+    """Three seeds of the papers' system, on all their test sets."""
+    found: dict[str, object] = {}
+    for seed in range(3):
+        found |= system("coco", "coco_1k_5fold", seed=seed, r1=50.0 + seed)
+        found |= system("flickr30k", "flickr30k_1k", seed=seed, r1=50.0 + 2 * seed)
+    return found
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("paper", [ACL, CVPR])
+def test_every_table_fits_in_type_of_seven_points_or_more(name: str, paper: Paper) -> None:
+    for part in parts(tables.build(name, everything(), TableRequest(delta=True)), paper):
+        assert part.size in SIZES
+        assert part.size >= 7
+        assert part.width <= (paper.text if part.wide else paper.column) + 0.01
+
+
+@pytest.mark.parametrize(("name", "wide"), [("vse2ad_table1", True), ("vse2ad_table2", False), ("vse2ad_table3", False),
+                                            ("vse2ad_table4", False), ("vse_infty_table2", True)])
+def test_the_papers_own_tables_have_the_papers_own_floats(name: str, wide: bool) -> None:
+    (part,) = parts(tables.build(name, {}))
+    assert part.wide == wide
+
+
+def test_a_table_with_deviations_is_split_by_test_set() -> None:
+    (whole,) = parts(tables.build("vse2ad_table1", {}))
+    assert whole.size == 8
+    first, second = parts(tables.build("vse2ad_table1", seeds(), TableRequest(delta=True)))
+    for part, heading in ((first, "MS-COCO 5-fold 1K Test"), (second, "Flickr30K 1K Test")):
+        assert {above for column in part.panel.columns for above in column.above[:1]} == {heading}
+        assert part.panel.caption.endswith(f": {heading}.")
+        assert [column.heading for column in part.panel.columns[:2]] == ["VF", "Method"]
+        assert part.panel.columns[-1].heading == "Δ"
+    assert {note.mark for note in first.panel.notes} == {"a", ""}
+    assert {note.mark for note in second.panel.notes} == {"b", "c", ""}
+
+
+def test_a_test_set_that_is_too_wide_is_split_by_direction() -> None:
+    columns = (Column("Name", kind="text"), *(Column(f"a heading {number}", ("Set", side)) for side in ("one", "other")
+                                              for number in range(6)), Column("RSUM", ("Set",)))
+    first, second = fit(Panel(columns, (), "Caption."), ACL)
+    assert [column.heading for column in second.panel.columns[-2:]] == ["a heading 5", "RSUM"]
+    assert (first.panel.caption, second.panel.caption) == ("Caption. Part 1 of 2: one.", "Caption. Part 2 of 2: other.")
+    assert (first.panel.key, second.panel.key) == ("1", "2")
+
+
+def test_text_that_is_too_wide_is_broken_into_lines() -> None:
+    long = TableRow((Cell("word " * 40), Cell("1.0"), Cell("short")))
+    panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")),
+                  (RowGroup((TableRow((long.cells[0], long.cells[2], long.cells[1])),)),), notes=(Note("note"),))
+    (part,) = fit(panel, ACL)
+    assert [column.fixed for column in part.columns] == [True, False, False]
+    assert part.width <= ACL.text
+
+
+def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
+    columns = (Column("Name", kind="text"), Column("R@1"))
+    rows = tuple(TableRow((Cell(f"row {number}"), Cell("1.0"))) for number in range(20))
+    first, second = fit(Panel(columns, (RowGroup(rows, "A section"), *[RowGroup(rows)] * 3), "Caption."), ACL)
+    assert [group.title for group in second.panel.groups] [:1] == ["A section"]
+    assert sum(len(group.rows) for part in (first, second) for group in part.panel.groups) == 80
+    assert (first.panel.caption, second.panel.caption) == ("Caption. Page 1 of 2.", "Caption. Page 2 of 2.")
+    assert (first.panel.key, second.panel.key) == ("", "page2")
+
+
+def test_spaces_grow_where_there_is_room() -> None:
+    (part,) = parts(tables.build("vse2ad_table1", {}))
+    assert 6 < part.gap <= 10
+    assert part.width <= ACL.text * FILLED + 0.01
+
+
+def test_widths_are_not_below_those_of_times() -> None:
+    """Adobe's font metrics of Times, which come with matplotlib."""
+    afm = pytest.importorskip("matplotlib._afm")
+    from matplotlib import get_data_path
+
+    with open(f"{get_data_path()}/fonts/afm/ptmr8a.afm", "rb") as file:
+        times = afm.AFM(file)
+    for text in ("VSE+2AD, fine-tuned", "Text Encoder: BiGRU", "100.0", "Best Pooling Function"):
+        exact = sum(times.get_width_char(ord(letter)) for letter in text) / 1000
+        assert exact <= width(text) < 1.2 * exact
