@@ -22,7 +22,15 @@ class CombSum(PerQuery):
     """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """See `PerDirection.direction`."""
+        """Fuse for one direction.
+
+        Args:
+            name: Who asks.
+            block_bytes: The most that a block takes.
+
+        Returns:
+            The matrix that ranks their candidates.
+        """
         by_image = name == "i2t"
         if not hasattr(self, "ranges"):
             self.ranges = [ranges(source, block_bytes) for source in self.sources]
@@ -36,7 +44,15 @@ class CombMNZ(PerQuery):
     """
 
     def direction(self, name: Direction, block_bytes: int) -> _Listed:
-        """See `PerDirection.direction`."""
+        """Fuse for one direction.
+
+        Args:
+            name: Who asks.
+            block_bytes: The most that a block takes.
+
+        Returns:
+            The matrix that ranks their candidates.
+        """
         return _Listed(self.sources, self.weights, name == "i2t", block_bytes)
 
 

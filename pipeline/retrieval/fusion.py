@@ -29,17 +29,22 @@ class Member(NamedTuple):
 def fuse(
     members: Sequence[Member], method: str = "mean", weights: Sequence[float] | None = None
 ) -> Similarity | PerDirection:
-    """The ensemble's scores, with the rows and columns of the first member.
+    """Fuse systems.
 
-    method: "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages
-    them after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 +
-    rank), reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their
-    mean rank. "combsum" adds scores scaled to 0 to 1; "combmnz" does so for the best 100 of each system and
-    multiplies by the number of systems that have the candidate among them (Fox and Shaw, TREC-2, 1994).
-    weights: one number from 0 up for each member, scaled to add up to 1; equal ones by default.
+    Args:
+        members: The systems, with their images and captions in any order.
+        method: "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages them
+            after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 + rank),
+            reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their mean
+            rank. "combsum" adds scores scaled to 0 to 1; "combmnz" does so for the best 100 of each system and
+            multiplies by the number of systems that have the candidate among them (Fox and Shaw, TREC-2, 1994).
+        weights: One number from 0 up for each member, scaled to add up to 1; equal ones by default.
 
-    Members may list their images and captions in any order. Raises `InputError` if their ids differ, for ids
-    that occur twice, and for unknown methods or unusable weights.
+    Returns:
+        The ensemble's scores, with the rows and columns of the first member.
+
+    Raises:
+        InputError: If the members' ids differ, for ids that occur twice, and for unknown methods or unusable weights.
     """
     if method not in FUSIONS:
         raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(FUSIONS)}")
@@ -56,7 +61,17 @@ FUSIONS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDir
 
 
 def align(members: Sequence[Member]) -> list[Similarity]:
-    """Every member's scores in the order of the first one's ids."""
+    """Bring all members into the order of the first one's ids.
+
+    Args:
+        members: The systems.
+
+    Returns:
+        Their scores.
+
+    Raises:
+        InputError: If their ids differ, or one is fused query by query already.
+    """
     if not members:
         raise InputError("an ensemble needs at least one member")
     aligned: list[Similarity] = []
@@ -69,7 +84,18 @@ def align(members: Sequence[Member]) -> list[Similarity]:
 
 
 def in_order_of(first: Member, member: Member) -> Similarity | PerDirection:
-    """A member's scores in the order of `first`'s ids. Raises `InputError` if it has other ids."""
+    """Bring a member into the order of another's ids.
+
+    Args:
+        first: Whose order it is.
+        member: The system.
+
+    Returns:
+        Its scores.
+
+    Raises:
+        InputError: If it has other ids.
+    """
     source = as_similarity(member.similarity)
     if source.shape != (len(member.image_ids), len(member.caption_ids)):
         raise InputError(
@@ -100,7 +126,18 @@ def _places(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:
-    """The weights divided by their sum; equal ones if None."""
+    """Scale weights to add up to 1.
+
+    Args:
+        weights: One for each member; None for equal ones.
+        count: How many members there are.
+
+    Returns:
+        The weights divided by their sum.
+
+    Raises:
+        InputError: If there are more or fewer, or for weights below 0 or all 0.
+    """
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count:
         raise InputError(f"expected one weight for each of {count} members, received {len(weights)}")

@@ -22,8 +22,14 @@ RECALLS = (1, 5, 10)
 
 @dataclass(frozen=True)
 class DirectionMetrics:
-    """One direction's numbers: `recalls` in percent by K; ranks from 1; `tied` of the `queries` share their
-    score with a wrong item.
+    """One direction's numbers.
+
+    Attributes:
+        recalls: K -> R@K in percent.
+        median_rank: From 1.
+        mean_rank: From 1.
+        queries: How many there are.
+        tied: How many of them share their score with a wrong item.
     """
 
     recalls: dict[int, float]
@@ -33,6 +39,11 @@ class DirectionMetrics:
     tied: int
 
     def as_dict(self) -> dict[str, float]:
+        """List the numbers as plain JSON values.
+
+        Returns:
+            r1, r5, r10, median_rank and mean_rank.
+        """
         recalls = {f"r{k}": value for k, value in self.recalls.items()}
         return {**recalls, "median_rank": self.median_rank, "mean_rank": self.mean_rank}
 
@@ -41,9 +52,16 @@ class DirectionMetrics:
 class Metrics:
     """Everything measured on one similarity matrix.
 
-    `captions` counts those ranked; `captions_unused` those that the protocol leaves out (a sixth caption of
-    an image, say). With folds, recalls and ranks are means over `folds`, and queries and ties are sums.
-    `ranks` holds the counts of every query, one entry for each fold (or one alone).
+    Attributes:
+        i2t: Of image queries; with folds the mean over them, and of queries and ties the sum.
+        t2i: Of caption queries, likewise.
+        images: How many were ranked.
+        captions: How many were ranked.
+        captions_unused: How many the protocol leaves out (a sixth caption of an image, say).
+        protocol: Its name.
+        ties: How ties count.
+        folds: The numbers of each fold; none for a pool in one piece.
+        ranks: The counts of every query, one entry for each fold (or one alone).
     """
 
     i2t: DirectionMetrics
@@ -62,7 +80,11 @@ class Metrics:
         return sum(self.i2t.recalls.values()) + sum(self.t2i.recalls.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as plain JSON values."""
+        """List the numbers as plain JSON values.
+
+        Returns:
+            By direction, with rsum, the sizes and how it was measured.
+        """
         numbers: dict[str, Any] = {
             "i2t": self.i2t.as_dict(),
             "t2i": self.t2i.as_dict(),
@@ -88,22 +110,27 @@ def evaluate(
     block_megabytes: float = 32,
     progress: Progress | None = None,
 ) -> Metrics:
-    """Measures image-text retrieval in both directions.
+    """Measure image-text retrieval in both directions.
 
-    similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
-        array, `Embeddings`, or a fusion of these.
-    truth: what is right: integers [C], the row of each caption's image, or a `Relevance` (see `rank`).
-    protocol: a name in `PROTOCOLS`, or a `Protocol`.
-    ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
-        bounds.
-    block_megabytes, progress: see `rank`.
+    i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among the first K, t2i
+    (caption query, "image retrieval") if the caption's image is.
 
-    i2t (image query, "caption retrieval"): a hit if the best-ranked of the image's captions is in the top K.
-    t2i (caption query, "image retrieval"): a hit if the caption's image is. Recalls are in percent.
-    The median rank is the median over queries of their expected ranks; no number is rounded.
+    Args:
+        similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
+            array, `Embeddings`, or a fusion of these.
+        truth: What is right: integers [C], the row of each caption's image, or a `Relevance` (see `rank`).
+        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
+            bounds.
+        block_megabytes: See `rank`.
+        progress: See `rank`.
 
-    Raises `InputError` for bad shapes and types, for a NaN or infinity, or if the protocol's rules are
-    broken.
+    Returns:
+        Recalls in percent, and ranks from 1. The median rank is the median over queries of their expected ranks. No
+        number is rounded.
+
+    Raises:
+        InputError: For bad shapes and types, for a NaN or infinity, or if the protocol's rules are broken.
 
     >>> import numpy as np
     >>> evaluate(np.eye(2), [0, 1]).rsum
@@ -129,7 +156,17 @@ def _from(progress: Progress, first: int, rows: int) -> None:
 def measure(
     ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
 ) -> Metrics:
-    """The metrics of ranks: of one pool, or the mean over several folds."""
+    """Compute the metrics of ranks.
+
+    Args:
+        ranks: Of one pool, or of several folds, whose mean is taken.
+        protocol: The name of the rules by which they were found.
+        ties: How ties count.
+        captions_unused: How many captions the rules leave out.
+
+    Returns:
+        Recalls, ranks and RSUM.
+    """
     folds = tuple(
         Metrics(
             _direction(each.i2t, ties),

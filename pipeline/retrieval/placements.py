@@ -57,13 +57,17 @@ class Placements:
 
     @classmethod
     def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> Placements:
-        """Sorts the pairs of each query.
+        """Sort the pairs of each query.
 
         Args:
             positives: The right candidates.
-            above, tied: int64 [P], of each pair, see above.
+            above: Int64 [P], the candidates above each.
+            tied: Int64 [P], the candidates as similar, itself included.
             candidates: How many a query has.
-            query: int64 [Q], which queries count; by default those with a right candidate.
+            query: Int64 [Q], which queries count; by default those with a right candidate.
+
+        Returns:
+            The placements.
         """
         asking = np.flatnonzero(positives.count) if query is None else query
         owner, grade = positives.query, positives.grades
@@ -85,7 +89,11 @@ class Placements:
         return np.repeat(np.arange(len(self)), self.count)
 
     def groups(self) -> Groups:
-        """Right candidates that are equally similar, taken together."""
+        """Take right candidates that are equally similar together.
+
+        Returns:
+            The groups, those of a query in the order of their places.
+        """
         owner = self.owner
         first = np.ones(len(owner), bool)
         first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
@@ -94,14 +102,28 @@ class Placements:
         return Groups(owner[begins], self.above[begins], self.tied[begins], right, begins - self.start[owner[begins]])
 
     def at_least(self, grade: float) -> Placements:
-        """The same queries where only candidates of this grade or more are right."""
+        """Take candidates of a lower grade as wrong.
+
+        Args:
+            grade: The least grade that counts.
+
+        Returns:
+            The same queries, some perhaps without a right candidate.
+        """
         kept = self.grade >= grade
         count = np.bincount(self.owner[kept], minlength=len(self))
         return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[kept], self.tied[kept],
                           self.grade[kept], self.candidates)
 
     def broken(self, ties: Ties) -> Placements:
-        """The same with ties broken for the worst ("pessimistic") or the best; unchanged for "expected"."""
+        """Break ties for the worst or the best.
+
+        Args:
+            ties: "pessimistic" or "optimistic"; "expected" changes nothing.
+
+        Returns:
+            The placements without ties.
+        """
         if check_ties(ties) == "expected":
             return self
         groups = self.groups()
@@ -116,7 +138,11 @@ class Placements:
         return Placements(self.query, again.start, again.above, again.tied, again.grade, self.candidates)
 
     def best(self) -> QueryRanks:
-        """What is known of each query's best right candidate."""
+        """Find each query's best right candidate.
+
+        Returns:
+            What `rank` counts.
+        """
         groups = self.groups()
         first = np.flatnonzero(groups.before == 0)
         above, wrong, right = np.full(len(self), NEVER), np.zeros(len(self), np.int64), np.ones(len(self), np.int64)

@@ -17,12 +17,14 @@ from pipeline.retrieval.blocks import Ids
 class Protocol:
     """How a matrix is evaluated.
 
-    images: the number of images that the matrix must have; None for any.
-    captions_per_image: every image must have at least so many, and only the first so many, in the order of
-        the columns, are ranked; None for all.
-    folds: the images are cut, in their order, into so many consecutive parts of one size; each is ranked
-        alone and the numbers are averaged.
-    captions_by_language: with captions in several languages, `captions_per_image` of each; {} where it is the same.
+    Attributes:
+        name: For results.
+        images: The number of images that the matrix must have; None for any.
+        captions_per_image: Every image must have at least so many, and only the first so many, in the order of the
+            columns, are ranked; None for all.
+        folds: The images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
+            the numbers are averaged.
+        captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 
     name: str
@@ -32,7 +34,17 @@ class Protocol:
     captions_by_language: Mapping[str, int] = field(default_factory=dict)
 
     def of_language(self, name: str) -> Protocol:
-        """The protocol for the captions of one language. Raises `InputError` for a language that it does not have."""
+        """Find the rules for the captions of one language.
+
+        Args:
+            name: The language.
+
+        Returns:
+            The protocol for them.
+
+        Raises:
+            InputError: For a language that it does not have.
+        """
         if not self.captions_by_language:
             return self
         if name not in self.captions_by_language:
@@ -41,9 +53,17 @@ class Protocol:
         return replace(self, captions_per_image=self.captions_by_language[name], captions_by_language={})
 
     def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
-        """For each fold, the rows of its images and the columns of its captions, in their order.
+        """Cut a pool into folds.
 
-        caption_image: int64 [C], already checked. Raises `InputError` where the protocol's rules are broken.
+        Args:
+            caption_image: Int64 [C], each caption's image, -1 for none; already checked.
+            images: How many images there are.
+
+        Returns:
+            For each fold, the rows of its images and the columns of its captions, in their order.
+
+        Raises:
+            InputError: Where the protocol's rules are broken.
         """
         if self.images is not None and images != self.images:
             raise InputError(
@@ -94,7 +114,17 @@ PROTOCOLS = {
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """The protocol of this name, or the given one. Raises `InputError` for an unknown name."""
+    """Find a protocol.
+
+    Args:
+        name: A name in `PROTOCOLS`, or a protocol.
+
+    Returns:
+        The protocol of this name, or the given one.
+
+    Raises:
+        InputError: For an unknown name.
+    """
     if isinstance(name, Protocol):
         return name
     if name not in PROTOCOLS:
@@ -103,10 +133,18 @@ def protocol(name: str | Protocol) -> Protocol:
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:
-    """The map [C] of a matrix whose columns list the captions of the first image, then those of the second,
-    and so on.
+    """Say whose captions the columns are, where those of the first image come first, then those of the second, and so
+    on.
 
-    Raises `InputError` unless the matrix [I, C] has C = I * captions_per_image columns.
+    Args:
+        shape: Of the matrix, [I, C].
+        captions_per_image: How many captions each image has.
+
+    Returns:
+        Int64 [C], the row of each caption's image.
+
+    Raises:
+        InputError: Unless C = I * captions_per_image.
     """
     images, captions = shape
     if captions_per_image < 1 or captions != images * captions_per_image:

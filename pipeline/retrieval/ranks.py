@@ -18,15 +18,17 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class QueryRanks:
-    """Counts for the Q queries of one direction; every field is int64 [Q].
+    """What was counted for the Q queries of one direction; every array is int64 [Q].
 
-    query: row of the image (i2t) or column of the caption (t2i). greater: wrong items more similar than the
-    query's best right item. equal: wrong items exactly as similar. right: right items that share that best
-    similarity.
+    The best right item's rank, from 1, is between greater + 1 and greater + equal + 1. How ties are broken decides:
+    "expected" is the exact mean over all orders of the tied items, "pessimistic" has every tied wrong item first,
+    "optimistic" last.
 
-    The best right item's rank, counted from 1, is therefore between greater + 1 and greater + equal + 1, and
-    depends on how ties are broken. `ties` is "expected" (the exact mean over all orders of the tied items),
-    "pessimistic" (every tied wrong item first) or "optimistic" (last).
+    Attributes:
+        query: Row of the image (i2t) or column of the caption (t2i).
+        greater: Wrong items more similar than the query's best right item.
+        equal: Wrong items exactly as similar.
+        right: Right items that share that best similarity.
     """
 
     query: Ids
@@ -43,11 +45,17 @@ class QueryRanks:
         return int(np.count_nonzero(self.equal))
 
     def hits(self, k: int, ties: Ties = "expected") -> Floats:
-        """The chance of each query that its best right item is among the first `k`: float64 [Q], each 0 to 1.
+        """Compute the chance that a query's best right item is among the first K.
 
-        Of the n = equal + right items that share the best similarity, the first j = k - greater are in the
-        top k. None of them is right with the hypergeometric chance C(n - right, j) / C(n, j) = C(n - j,
-        right) / C(n, right).
+        Of the n = equal + right items that share the best similarity, the first j = k - greater are in the top K. None
+        of them is right with the hypergeometric chance C(n - right, j) / C(n, j) = C(n - j, right) / C(n, right).
+
+        Args:
+            k: The cutoff.
+            ties: How ties count.
+
+        Returns:
+            Float64 [Q], each 0 to 1.
         """
         if check_ties(ties) != "expected":
             return (self.ranks(ties) <= k).astype(np.float64)
@@ -61,10 +69,16 @@ class QueryRanks:
         return np.where(self.right == 1, inside / tied, 1.0 - miss)
 
     def ranks(self, ties: Ties = "expected") -> Floats:
-        """The rank, from 1, of each query's best right item: float64 [Q].
+        """Compute the rank of each query's best right item.
 
-        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items (each wrong
-        one stands before all `right` right ones with chance 1 / (right + 1)).
+        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items: each wrong one stands
+        before all `right` right ones with the chance 1 / (right + 1).
+
+        Args:
+            ties: How ties count.
+
+        Returns:
+            Float64 [Q], from 1.
         """
         before: Floats = {
             "expected": self.equal / (self.right + 1),
@@ -89,7 +103,17 @@ class Ranks:
 
 
 def check_ties(ties: str) -> str:
-    """The rule's own name; raises `InputError` for an unknown one."""
+    """Check a rule for ties.
+
+    Args:
+        ties: Its name.
+
+    Returns:
+        The same name.
+
+    Raises:
+        InputError: For an unknown one.
+    """
     if ties not in get_args(Ties):
         raise InputError(f"unknown rule for ties {ties!r}: choose one of {', '.join(get_args(Ties))}")
     return ties

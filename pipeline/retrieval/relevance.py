@@ -33,7 +33,17 @@ class Positives:
 
     @classmethod
     def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:
-        """Gathers pairs that are sorted by query."""
+        """Gather pairs that are sorted by query.
+
+        Args:
+            query: Int64 [P], ascending.
+            candidate: Int64 [P].
+            queries: How many queries there are, Q.
+            grade: Float64 [P] above 0; None for 1.
+
+        Returns:
+            The relation.
+        """
         start = np.zeros(queries + 1, np.int64)
         np.cumsum(np.bincount(query, minlength=queries), out=start[1:])
         return cls(start, candidate, grade)
@@ -57,7 +67,14 @@ class Positives:
         return np.ones(len(self.candidate)) if self.grade is None else self.grade
 
     def best(self, values: npt.NDArray) -> npt.NDArray:
-        """The largest of each query's values [P]: [Q], infinity for a query without pairs."""
+        """Find the largest of each query's values.
+
+        Args:
+            values: [P], of each pair.
+
+        Returns:
+            [Q], infinity for a query without pairs.
+        """
         found = np.full(len(self), np.inf, values.dtype)
         asking = self.count > 0
         if asking.any():
@@ -65,7 +82,16 @@ class Positives:
         return found
 
     def restricted(self, queries: Ids, candidates: Ids, size: int) -> Positives:
-        """Only these queries and candidates, renumbered in the order given. size: of all candidates."""
+        """Keep only some queries and candidates, renumbered in the order given.
+
+        Args:
+            queries: Int64 places.
+            candidates: Int64 places.
+            size: How many candidates there are in all.
+
+        Returns:
+            The pairs that are left.
+        """
         place = np.full(size, -1, np.int64)
         place[candidates] = np.arange(len(candidates))
         count = self.count[queries]
@@ -76,7 +102,14 @@ class Positives:
         return Positives.of_pairs(query[kept], candidate[kept], len(queries), grade)
 
     def equals(self, other: Positives) -> bool:
-        """Whether both hold the same pairs in the same order, with the same grades."""
+        """Compare two relations.
+
+        Args:
+            other: The other.
+
+        Returns:
+            Whether both hold the same pairs in the same order, with the same grades.
+        """
         return (np.array_equal(self.start, other.start) and np.array_equal(self.candidate, other.candidate)
                 and np.array_equal(self.grades, other.grades))
 
@@ -106,20 +139,32 @@ class Relevance:
 
     @classmethod
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
-        """One image a caption: int64 [C], the image's row, or -1 for a caption that is a candidate alone."""
+        """Make the relation of one image a caption.
+
+        Args:
+            owner: Int64 [C], the row of the caption's image, or -1 for a caption that is a candidate alone.
+            images: How many images there are.
+
+        Returns:
+            The relation.
+        """
         known = np.flatnonzero(owner >= 0)
         return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
 
     @classmethod
     def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
                  owner: Ids | None = None) -> Relevance:
-        """Any pairs, each counting in both directions.
+        """Make a relation of any pairs, each counting in both directions.
 
         Args:
-            image, caption: int64 [P], rows and columns of the matrix; no pair twice.
+            image: Int64 [P], rows of the matrix.
+            caption: Int64 [P], columns; no pair twice.
             shape: Images and captions of the pool.
-            grade: float64 [P] above 0; None for 1.
-            owner: int64 [C], see above; by default the first right image of each caption.
+            grade: Float64 [P] above 0; None for 1.
+            owner: Int64 [C], see above; by default the first right image of each caption.
+
+        Returns:
+            The relation.
         """
         sort = np.lexsort((image, caption))
         by_caption = Positives.of_pairs(caption[sort], image[sort], shape[1], None if grade is None else grade[sort])
@@ -127,12 +172,30 @@ class Relevance:
 
     @classmethod
     def of_directions(cls, i2t: Positives, t2i: Positives, owner: Ids | None = None) -> Relevance:
-        """Two relations, one for each direction."""
+        """Bring two relations together, one for each direction.
+
+        Args:
+            i2t: The right captions of each image.
+            t2i: The right images of each caption.
+            owner: As for `of_pairs`.
+
+        Returns:
+            The relation.
+        """
         return cls(i2t, t2i, first_of(t2i) if owner is None else owner)
 
     @classmethod
     def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
-        """The right images of each caption, each pair counting in both directions. Arguments as in `of_pairs`."""
+        """Make a relation of the right images of each caption, each pair counting in both directions.
+
+        Args:
+            t2i: The right images of each caption.
+            images: How many images there are.
+            owner: As for `of_pairs`.
+
+        Returns:
+            The relation.
+        """
         owner = first_of(t2i) if owner is None else owner
         order = np.argsort(t2i.candidate, kind="stable")
         grade = None if t2i.grade is None else t2i.grade[order]
@@ -147,7 +210,15 @@ class Relevance:
         return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
 
     def select(self, images: Ids, captions: Ids) -> Relevance:
-        """What is right where only these images and captions are in the pool; pairs with others are left out."""
+        """Say what is right where only some images and captions are in the pool; pairs with others are left out.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The relation; the same one if all stay.
+        """
         if all(np.array_equal(index, np.arange(size))
                for index, size in zip((images, captions), self.shape, strict=True)):
             return self
@@ -160,13 +231,27 @@ class Relevance:
         return Relevance(self.i2t.restricted(images, captions, self.shape[1]), t2i, owner)
 
     def equals(self, other: Relevance) -> bool:
-        """Whether the same is right in both, of the same images."""
+        """Compare two relations.
+
+        Args:
+            other: The other.
+
+        Returns:
+            Whether the same is right in both, and captions have the same images.
+        """
         return (np.array_equal(self.owner, other.owner) and self.i2t.equals(other.i2t)
                 and self.t2i.equals(other.t2i))
 
 
 def first_of(t2i: Positives) -> Ids:
-    """The first right image of each caption, -1 where it has none: int64 [C]."""
+    """Find the first right image of each caption.
+
+    Args:
+        t2i: The right images of each caption.
+
+    Returns:
+        Int64 [C], -1 for a caption without.
+    """
     owner = np.full(len(t2i), -1, np.int64)
     asking = t2i.count > 0
     owner[asking] = t2i.candidate[t2i.start[:-1][asking]]
@@ -174,11 +259,14 @@ def first_of(t2i: Positives) -> Ids:
 
 
 def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
-    """What is right in a matrix.
+    """Check what is right in a matrix.
 
     Args:
         truth: A `Relevance`, or integers [C], the row of each caption's image; -1 for one without.
         shape: Images and captions of the matrix.
+
+    Returns:
+        The relation.
 
     Raises:
         InputError: For another shape or type, for a row that the matrix does not have, and where nothing is right.
