@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PIECE, LONGEST_LINE = 16_000_000, 100_000  # bytes
 BOM = b"\xef\xbb\xbf"
+BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 
 def name_of(side: Side, number: int) -> str:
@@ -58,13 +59,21 @@ def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]
             columns = header(head) if comma and header else list(names)
             piece = body if comma else piece.removeprefix(BOM)
         if not comma:
-            piece = re.sub(rb" ?\n ?", b"\n", re.sub(rb"[ \t\r\f\v]+", b" ", piece)).lstrip(b" ")
+            piece = _single_blanks(piece)
         if piece.strip():
             table = _parsed(piece, columns, "," if comma else " ", f"{path}: from row {first} on")
             yield table, first
             first += len(table)
     if columns is None:
         raise InputError(f"{path}: is empty, expected columns {' '.join(names)}")
+
+
+def _single_blanks(piece: bytes) -> bytes:
+    """The same lines with one blank between columns, and none around them."""
+    piece = piece.translate(BLANKS)
+    while b"  " in piece:
+        piece = piece.replace(b"  ", b" ")
+    return piece.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
