@@ -89,8 +89,8 @@ def _extract(settings: Settings, feature: str) -> dict[str, Any]:
 def _train(settings: Settings, name: str, text: str) -> dict[str, Any]:
     """What a head depends on; not where it is trained."""
     recipe = settings.recipe(name)
-    how = settings.training_of(settings.run.dataset).model_dump(exclude={"device", "pieces", "processes"})
-    return {"recipe": recipe.model_dump(), "training": how, "code": _short(training.made_by(text, recipe))}
+    how = settings.training_of(settings.run.dataset).recorded(exclude={"device", "pieces", "processes"})
+    return {"recipe": recipe.recorded(), "training": how, "code": _short(training.made_by(text, recipe))}
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Options(Section):
     weights: str = "resnet152-in1k"
     image_size: Count = 512
     grid: Count = 16
+    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "grid"})
 
 
 class Grid:
@@ -52,7 +53,7 @@ class Grid:
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
         self.network = network.load(options.network, options.weights, runtime)
-        self.settings: Mapping[str, Any] = options.model_dump()
+        self.settings: Mapping[str, Any] = options.recorded()
         self.trained, self.weights = self.network.trained, self.network.digest
         self.reported_as = f"grid{options.grid}-{options.network}"
         self.items = options.grid**2

@@ -30,6 +30,7 @@ class Options(Section):
     weights: str = "vit-base-patch16-224"
     image_size: Count = 224
     cls: bool = True
+    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "cls"})
 
 
 class Patch:
@@ -46,7 +47,7 @@ class Patch:
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
         self.network = Network(options.network, options.weights, runtime, img_size=options.image_size)
-        self.settings: Mapping[str, Any] = options.model_dump()
+        self.settings: Mapping[str, Any] = options.recorded()
         self.trained, self.weights = self.network.trained, self.network.digest
         self.reported_as = f"patch-{options.network}" + ("" if options.cls else "-nocls")
         model = self.network.model

@@ -37,6 +37,7 @@ class Options(Section):
     network: str = "resnet152.tv_in1k"
     weights: str = "resnet152-in1k"
     image_size: Count = 512
+    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
 
 
 def windows() -> np.ndarray:
@@ -65,7 +66,7 @@ class Pyramid:
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
         self.network = network.load(options.network, options.weights, runtime)
-        self.settings: Mapping[str, Any] = options.model_dump()
+        self.settings: Mapping[str, Any] = options.recorded()
         self.trained, self.weights = self.network.trained, self.network.digest
         self.boxes = windows()
         self.items = len(self.boxes)

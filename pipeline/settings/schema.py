@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -48,6 +49,25 @@ class Section(BaseModel):
     """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
+    """Settings that are recorded also where they have their default: those that name a network, and those of the first
+    release, whose stores stay valid that way."""
+
+    def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
+        """Collect what is recorded of the settings beside what they made, and compared with later settings.
+
+        A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
+        records as they were, and what was made before it stays valid. The default itself must not change.
+
+        Args:
+            exclude: Settings on which what is made does not depend.
+
+        Returns:
+            JSON values by name.
+        """
+        at_default = {name for name, field in type(self).model_fields.items()
+                      if not field.is_required() and getattr(self, name) == field.get_default(call_default_factory=True)}
+        return self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
 
 
 class Run(Section):

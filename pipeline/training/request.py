@@ -54,8 +54,8 @@ class TrainingRequest:
         if words is not None and not Path(words).is_file():
             return None
         return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
-                "recipe": self.recipe.model_dump(), "torch": version("torch"),
-                "training": self.training.model_dump(exclude={"device", "processes"}),
+                "recipe": self.recipe.recorded(), "torch": version("torch"),
+                "training": self.training.recorded(exclude={"device", "processes"}),
                 "vocabulary": words and sha256(Path(words))}
 
     def is_done(self, folder: Path) -> bool:

@@ -82,8 +82,8 @@ class TrainingJob:
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
-                "recipe": self.recipe_name, "recipe_settings": self.recipe.model_dump(),
-                "training": self.training.model_dump(exclude=NOT_COMPARED), "seed": self.seed,
+                "recipe": self.recipe_name, "recipe_settings": self.recipe.recorded(),
+                "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
                 "vocabulary": words.digest, "width": self.source.layout.dimension}
 

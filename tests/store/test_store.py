@@ -260,7 +260,7 @@ def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
 
 @pytest.mark.parametrize(("array", "shard", "said"), [
     ("features", 1, "1: features: its bytes have changed since they were written"),
-    ("boxes", 2, "2: boxes: its bytes have changed"), ("counts", 0, "0: counts: its bytes are not")])
+    ("boxes", 2, "2: boxes: its bytes have changed"), ("counts", 0, "0: counts: its bytes have changed")])
 def test_verify_finds_a_flipped_bit(made: Path, array: str, shard: int, said: str) -> None:
     file = ledger.shard_file(made, array, shard, 1 + len(layout().arrays()[array][0]))
     content = bytearray(file.read_bytes())

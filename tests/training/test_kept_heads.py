@@ -13,6 +13,7 @@ from folders import tree
 from pipeline import training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore, StoreError, ledger
 from pipeline.training import checkpoint
 
@@ -181,3 +182,28 @@ def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: trainin
     before = tree(copied.folder)
     training.train(replace(copied, source=FeatureStore(copied.source.path)))
     assert tree(copied.folder) == before
+
+
+class LaterTraining(Training):
+    """Training with a setting that was added later."""
+
+    shuffle: bool = True
+
+
+class LaterRecipe(Recipe):
+    """A recipe with a setting that was added later."""
+
+    temperature: float = 1.0
+
+
+def test_a_setting_of_training_and_of_recipes_added_later_leaves_heads(job: training.TrainingJob) -> None:
+    training.train(job)
+    made = (job.folder / "head.json").read_bytes()
+    sizes, recipe = job.training.model_dump(), job.recipe.model_dump()
+    later = replace(job, training=LaterTraining(**sizes), recipe=LaterRecipe(**recipe))
+    assert training.train(later).epochs == json.loads(made)["training"]["epochs"]
+    assert (job.folder / "head.json").read_bytes() == made
+    for other, key in ((replace(later, training=LaterTraining(**sizes, shuffle=False)), "training"),
+                       (replace(later, recipe=LaterRecipe(**recipe, temperature=2.0)), "recipe_settings")):
+        with pytest.raises(InputError, match=rf"other settings \({key}\)"):
+            training.train(other)

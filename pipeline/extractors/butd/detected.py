@@ -30,6 +30,7 @@ class Options(detector.Options):
     max_boxes: Count = 36
     boxes: Literal["proposals", "regressed"] = "proposals"
     proposals: Count = proposals.AFTER_NMS
+    ALWAYS_RECORDED = frozenset({*detector.Options.ALWAYS_RECORDED, "min_boxes", "max_boxes", "boxes", "proposals"})
 
     @model_validator(mode="after")
     def _enough(self) -> Options:
@@ -60,7 +61,7 @@ class Detected:
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options = options
         self.detector = detector.Detector(options, runtime)
-        self.settings: Mapping[str, Any] = options.model_dump()
+        self.settings: Mapping[str, Any] = options.recorded()
         self.reported_as, self.items = options.reported_as, options.max_boxes
         self.dimension = self.detector.dimension
         self.trained, self.weights = self.detector.trained, self.detector.digest

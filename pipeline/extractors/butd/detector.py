@@ -43,6 +43,7 @@ class Options(Section):
     weights: str = "butd-36"
     short_side: Count = pixels.SHORT_SIDE
     long_side: Count = pixels.LONG_SIDE
+    ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
 
 
 class Detector:

@@ -61,7 +61,7 @@ class Given:
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.boxes = read_boxes(Path(options.boxes))
         self.detector = detector.Detector(options, runtime)
-        self.settings: Mapping[str, Any] = {**options.model_dump(), "boxes": sha256(Path(options.boxes))}
+        self.settings: Mapping[str, Any] = {**options.recorded(), "boxes": sha256(Path(options.boxes))}
         self.reported_as = "butd-given"
         self.items = max(map(len, self.boxes.values()))
         self.dimension = self.detector.dimension

@@ -1,0 +1,60 @@
+"""A setting that is added later, with a default, leaves the records of what was made before it, and stores valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+
+from pipeline import extraction
+from pipeline.extractors import ENGINES
+from pipeline.settings import Section
+from pipeline.store import StoreError, read_header
+
+FIRST_RELEASE = {
+    "pyramid": {"network", "weights", "image_size"},
+    "butd-36": {"weights", "short_side", "long_side", "min_boxes", "max_boxes", "boxes", "proposals"},
+    "butd-10-100": {"weights", "short_side", "long_side", "min_boxes", "max_boxes", "boxes", "proposals"},
+    "butd-given": {"weights", "short_side", "long_side", "boxes"},
+    "grid": {"network", "weights", "image_size", "grid"},
+    "patch": {"network", "weights", "image_size", "cls"},
+}
+
+
+@pytest.mark.parametrize("engine", FIRST_RELEASE)
+def test_stores_of_the_first_release_keep_their_fingerprint(engine: str) -> None:
+    options = import_module(ENGINES.module(engine)).Options
+    given = {"boxes": "boxes.csv"} if engine == "butd-given" else {}
+    assert options(**given).recorded().keys() == FIRST_RELEASE[engine]
+
+
+class Later(Section):
+    """Settings with one that was added later."""
+
+    size: int
+    network: str = "resnet"
+    flip: bool = False
+
+
+def test_a_setting_at_its_default_is_not_recorded_but_a_network_is() -> None:
+    assert Later(size=3).recorded() == {"size": 3, "network": "resnet"}
+    assert Later(size=3, flip=True).recorded() == {"size": 3, "network": "resnet", "flip": True}
+    assert Later(size=3, flip=True).recorded(exclude={"flip"}) == {"size": 3, "network": "resnet"}
+
+
+def test_an_option_of_an_engine_added_later_leaves_stores(
+        job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction.extract(job)
+    made = read_header(job.store)[1]
+    module = import_module(ENGINES.module(job.engine.name))
+
+    class Options(module.Options):  # type: ignore[name-defined, misc]
+        flip: bool = False
+
+    monkeypatch.setattr(module, "Options", Options)
+    assert extraction.extract(job).extracted == 0
+    assert read_header(job.store)[1] == made
+    flipped = replace(job.engine, options=(*job.engine.options, ("flip", True)))
+    with pytest.raises(StoreError, match="'flip': True"):
+        extraction.extract(replace(job, engine=flipped))
