@@ -65,8 +65,9 @@ class Section(BaseModel):
         Returns:
             JSON values by name.
         """
-        at_default = {name for name, field in type(self).model_fields.items()
-                      if not field.is_required() and getattr(self, name) == field.get_default(call_default_factory=True)}
+        defaults = {name: field.get_default(call_default_factory=True)
+                    for name, field in type(self).model_fields.items() if not field.is_required()}
+        at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
         return self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
 
 
