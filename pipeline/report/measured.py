@@ -15,6 +15,7 @@ BENCHMARKS = {
     ("coco", "coco_5k"): "coco_5k",
     ("coco", "cxc"): "coco_5k_cxc",
     ("flickr30k", "flickr30k_1k"): "f30k_1k",
+    ("multi30k", "multi30k_2016"): "multi30k",
 }
 """(Data set, protocol) -> the papers' test set. No other measurement may stand under a paper's headings."""
 
@@ -65,7 +66,7 @@ class MeasuredSystem:
         origin: What it was measured on and with.
         systems: Its names in `results/metrics.json`, by seed.
         values: Column -> one number for each seed, in the order of `systems`: recalls (i2t_r1, …, t2i_r10) and rsum in
-            percent, and the other metrics of `METRICS` that were written.
+            percent, the other metrics of `METRICS` that were written, and mR of each language (en_mR).
         members: The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
     """
 

@@ -13,6 +13,7 @@ DATASETS = {
     "coco": "MS-COCO",
     "flickr30k": "Flickr30K",
     "flickr8k": "Flickr8K",
+    "multi30k": "Multi30K",
     "sample": "the sample of rendered scenes",
 }
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}

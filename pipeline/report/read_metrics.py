@@ -133,7 +133,7 @@ def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
 
 
 def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
-    """The recalls and RSUM, and of the other metrics those that were written."""
+    """The recalls and RSUM, of the other metrics those that were written, and mR of each language."""
     if "cxc" in scores:
         return _of_cxc(where, scores["cxc"])
     columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in METRICS]
@@ -143,6 +143,7 @@ def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
         values |= {f"{side}_{name}": float(ways[side]) for name, ways in scores.get("metrics", {}).items()
                    for side in ("i2t", "t2i") if side in ways}
         values["rsum"] = float(scores["rsum"])
+        values |= {f"{language}_mR": float(found["mR"]) for language, found in scores.get("languages", {}).items()}
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"metrics of {where} cannot be read at {error}; run `pipeline evaluate` again"
