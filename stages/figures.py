@@ -39,16 +39,17 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     """
     evidence, unreadable = _gather(paths, settings, images)
     drawn: dict[str, figures.Drawing] = {}
+    font = settings.typesetting.figure_font
     lacking: dict[str, str] = {}
     with Progress("figures", "figure", len(settings.figures)) as bar:
         for name in settings.figures:
             try:
-                drawn[name] = figures.draw(name, evidence)
+                drawn[name] = figures.draw(name, evidence, font)
             except figures.MissingInputs as lack:
                 lacking[name] = str(lack)
             bar.update()
     if drawn or not paths.figures.exists():
-        _write(paths.figures, drawn, lacking)
+        _write(paths.figures, drawn, lacking, font)
     click.echo(f"{paths.figures}: {', '.join(drawn) or 'nothing new'}")
     for name, needed in lacking.items():
         click.echo(f"{name}: left out, it needs {needed}")
@@ -56,11 +57,11 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
         click.echo(f"left out: {why}")
 
 
-def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str]) -> None:
+def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:
     """Every figure's files, and of all in the folder a page and a document."""
     with updating(folder, {*drawn, *lacking}) as making:
         for name, drawing in drawn.items():
-            figures.save(drawing, making, name)
+            figures.save(drawing, making, name, font)
             (making / f"{name}.tex").write_text(latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8")
             (making / f"{name}.md").write_text(figures.section(name, drawing), encoding="utf-8")
         preview = latex.preview(texts(making, figures.FIGURES, "tex"))

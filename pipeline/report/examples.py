@@ -15,6 +15,7 @@ from pipeline.errors import InputError
 from pipeline.files.images import decode
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord
+from pipeline.report import names
 from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.scores.similarity_store import SimilarityStore
@@ -68,11 +69,16 @@ class Gallery:
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
-        names = dict(zip(manifest.images["image_id"].tolist(), manifest.images["file"].tolist(), strict=True))
-        files = [names[image] for image in store.image_ids.tolist()]
+        files_of = dict(zip(manifest.images["image_id"].tolist(), manifest.images["file"].tolist(), strict=True))
+        files = [files_of[image] for image in store.image_ids.tolist()]
         return cls(store.path.stem, store.scores, store.caption_image,
                    [texts[caption] for caption in store.caption_ids.tolist()], files,
                    lambda row: decode(images_folder / files[row]), store.made_from)
+
+    @property
+    def title(self) -> str:
+        """Its name for readers, where its record has the parts of one."""
+        return names.system(self.made_from) if "recipe" in self.made_from else self.system
 
     @property
     def members(self) -> tuple[HeadRecord, ...]:

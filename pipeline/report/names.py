@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.features import FEATURES
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.features import FEATURES, letters
 
 FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
@@ -16,6 +19,20 @@ DATASETS = {
     "multi30k": "Multi30K",
     "sample": "the sample of rendered scenes",
 }
+VARIANTS = {
+    "notok": "without token-level AdPool", "noemb": "without embedding-level AdPool", "noadpool": "mean pooling",
+    "noadopt": "hard triplet loss", "nomargin": "AdOpt without margin", "manual": "pooling by hand",
+    "w25": "AdPool weights 0.25, 0.75", "w50": "AdPool weights 0.5, 0.5", "w75": "AdPool weights 0.75, 0.25",
+    "random": "random AdPool weights", "noaug": "no size augmentation", "visualaug": "size augmentation of images",
+    "transformer": "GPO by a Transformer", "perdim": "GPO for each dimension", "datadep": "GPO that sees the features",
+}
+"""Ending of a recipe's name -> what it varies."""
+POOLINGS = {
+    "max": "max", "mean": "mean", "gpo": "GPO", "cls": "CLS", "lip": "LIP", "gcn": "GCN", "gem": "GeM",
+    "seq2seq": "Seq2Seq", "selfattn": "SelfAttn", "adapool": "AdaPool", "softpool": "SoftPool", "fspool": "FSPool",
+    "adpool": "AdPool",
+}
+"""Pooling -> its name in a sentence."""
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 
@@ -28,10 +45,37 @@ def method(recipe: str, visual: str = "") -> str:
             the name does not say it.
 
     Returns:
-        "VSE+2AD" for vse2ad, "VSE+2AD, fine-tuned" for vse2ad_finetuned, the recipe's own name if no paper has it.
+        "VSE+2AD" for vse2ad, "VSE+2AD, fine-tuned" for vse2ad_finetuned, "VSE∞, max–max pooling" for vse_infty-max_max;
+        the recipe's own name if no paper has it.
     """
+    base, _, ending = recipe.partition("-")
+    if base in METHODS and ending:
+        return f"{METHODS[base]}, {_variant(ending)}"
     plain = published_method(recipe)
     return f"{plain}, fine-tuned" if recipe.endswith(FINETUNED) and plain != recipe and visual != "R" else plain
+
+
+def _variant(ending: str) -> str:
+    """What the ending of a recipe's name says; of images and captions where it names two poolings."""
+    poolings = [f"{part[4:]}-max" if part[:4] == "kmax" and part[4:].isdecimal() else POOLINGS.get(part)
+                for part in ending.split("_")]
+    if ending in VARIANTS or not all(poolings):
+        return VARIANTS.get(ending, ending)
+    return f"{'–'.join(filter(None, poolings))} pooling"
+
+
+def system(made_from: Mapping[str, Any]) -> str:
+    """The name of a scored system.
+
+    Args:
+        made_from: Its record in the store of scores.
+
+    Returns:
+        For example "VSE∞, max–max pooling, Region, BiGRU, seed 0".
+    """
+    visual = made_from.get("ensemble") or letters(tuple(made_from["features"]))
+    return ", ".join((method(made_from["recipe"], visual), features(visual), encoder(made_from["text"]),
+                      f"seed {made_from['seed']}"))
 
 
 def published_method(recipe: str) -> str:

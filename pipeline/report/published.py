@@ -116,6 +116,22 @@ def load(table: str) -> tuple[PublishedRow, ...]:
 
 
 @cache
+def training_curve() -> tuple[Mapping[str, float], ...]:
+    """Read the points of VSE+2AD's Figure A.2-1.
+
+    Its axis shows two panels and does not print the points' epochs. The first panel's ten are taken as epochs 1 to 10,
+    the second's thirteen as the last of 25.
+
+    Returns:
+        One mapping for each point: epochs, with_adopt and without_adopt (RSUM).
+    """
+    starts = {"early": 1, "late": 13}
+    return tuple({"epochs": starts[cells["panel"]] + int(cells["point_index"]),
+                  **{column: float(cells[column]) for column in ("with_adopt", "without_adopt")}}
+                 for cells in _read("vse2ad_figA2.csv"))
+
+
+@cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`.
 

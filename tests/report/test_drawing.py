@@ -53,10 +53,11 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     head(tmp_path, "t0", [7, 8], objective=TRIPLET, recipe="vse2ad-noadopt")
     head(tmp_path, "unfinished", [1], objective=TRIPLET, epochs=2)
     drawing = draw("training_curve", tmp_path)
-    (axes,) = drawing.figure.axes
+    axes, printed = drawing.figure.axes
+    assert [line.get_ydata()[-1] for line in printed.lines] == [425.9, 417.8]  # as printed
     assert [line.get_ydata().tolist() for line in axes.lines] == [[15, 30], [7, 8]]
     assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 2], [1, 2]]
-    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0"}
+    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0", "published"}
     assert "up to 2 seeds" in drawing.caption
 
 
@@ -145,7 +146,7 @@ def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: 
                      image=recipe["image_pooling"], text=recipe["text_pooling"])
         description = json.loads((place / "head.json").read_text())
         (place / "head.json").write_text(json.dumps(description | {"recipe_settings": recipe}))
-    for name in ("training_curve", "negatives", "pooling_coefficients", "kmax_grid"):
+    for name in ("training_curve", "negatives", "pooling_coefficients"):
         assert len(draw(name, tmp_path).numbers)
 
 
@@ -176,6 +177,31 @@ def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pyt
     assert ("the first 2 captions that found the right image first and the first 2 captions that did not find it among "
             "the first 2; in the order of the SHA-256 digests of the captions") in drawing.caption
     figures.save(drawing, tmp_path, "retrieved")
+
+
+def test_photographs_make_a_small_pdf(tmp_path: Path) -> None:
+    """Twenty-two photographs with soft gradients and some noise, which compress as real ones do."""
+    noise = np.random.default_rng(0)
+    slope = np.linspace(0, 200, 400)[:, None, None] * np.ones((400, 300, 3)) * [1.0, 0.7, 0.4]
+
+    def photograph(row: int) -> Image.Image:
+        return Image.fromarray((slope + noise.normal(20, 4, slope.shape)).clip(0, 255).astype(np.uint8))
+
+    shown = gallery(photograph)
+    captions = [f"caption {number}" for number in range(40)]
+    scores = np.random.default_rng(1).normal(size=(20, 40)).astype(np.float32)
+    many = Gallery("many", as_similarity(scores), np.repeat(np.arange(20), 2), captions, captions[:20], photograph,
+                   shown.made_from)
+    figures.save(draw("retrieved_images", tmp_path, gallery=many), tmp_path, "retrieved")
+    assert (tmp_path / "retrieved.pdf").stat().st_size < 300_000
+
+
+def test_a_figure_with_serifs_has_the_papers_kind_of_font(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1, 2], negatives=[[9], [8]])
+    inputs = figures.FigureInputs("data", heads=read_heads(tmp_path))
+    for font, name in (("serif", b"STIX"), ("sans", b"DejaVuSans")):
+        figures.save(figures.draw("negatives", inputs, font), tmp_path, font, font)
+        assert name in (tmp_path / f"{font}.pdf").read_bytes()
 
 
 def test_retrieved_captions_mark_the_images_own(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_the_curve_is_of_the_run_if_it_can_be(tmp_path: Path) -> None:
         for objective in (ADOPT, TRIPLET):
             head(tmp_path, f"{recipe}-{objective['name']}", [1, 2], recipe=recipe, objective=objective,
                  image={"name": pooling})
-    assert set(draw("training_curve", tmp_path).numbers["head"]) == {"vse2ad-adopt", "vse2ad-triplet"}
+    assert set(draw("training_curve", tmp_path).numbers["head"]) == {"vse2ad-adopt", "vse2ad-triplet", "published"}
     of_run = draw("training_curve", tmp_path, run=[("other", "bigru", 0), ("mine", "bigru", 0)])
-    assert set(of_run.numbers["head"]) == {"mine-adopt", "mine-triplet"}
+    assert set(of_run.numbers["head"]) == {"mine-adopt", "mine-triplet", "published"}
 
 
 def test_equal_settings_under_two_names_are_one_run(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_equal_settings_under_two_names_are_one_run(tmp_path: Path) -> None:
         head(tmp_path, name, [1, 2], recipe="vse2ad" if name[0] == "a" else "vse2ad-again", seed=seed)
     head(tmp_path, "t0", [1, 2], recipe="vse2ad-noadopt", objective=TRIPLET)
     drawing = draw("training_curve", tmp_path)
-    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0"}
+    assert set(drawing.numbers["head"]) == {"a0", "a1", "t0", "published"}
     assert "up to 2 seeds" in drawing.caption
 
 

@@ -18,7 +18,7 @@ from pipeline import settings
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
-NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty", "kmax_grid": "vse_infty-max_max",
+NEEDED = {"training_curve": "vse2ad-noadopt", "pooling_coefficients": "vse_infty",
           "retrieval_time": "pipeline throughput"}
 
 
@@ -61,7 +61,7 @@ def test_figures_whose_inputs_are_there_are_drawn_and_the_others_named(drawn: Pa
 
 def test_retrievals_are_of_the_widest_ensemble_with_its_stand_ins_named(drawn: Path) -> None:
     source = (drawn / "retrieved_images.tex").read_text(encoding="utf-8")
-    assert "vse2ad-RGP-bigru-s0" in source
+    assert "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0" in source
     assert r"$\dagger$ Not the papers' networks" in source
     assert set(pd.read_csv(drawn / "retrieved_images.csv")["file"]) <= set(invented_run.FILES)
 

@@ -66,7 +66,7 @@ def test_results_are_there_and_traceable(project: Path) -> None:
 def test_tables_hold_published_and_measured_rows_apart(project: Path) -> None:
     text = (project / "results" / "tables" / "vse2ad_table1.tex").read_text(encoding="utf-8")
     rsum = json.loads((project / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]["rsum"]
-    panel = text.index("Measured here on the sample of rendered scenes")
+    panel = text.index("on the sample of rendered scenes")
     assert 0 < text.index("527.8") < panel  # VSE+2AD, BiGRU, R on COCO 1K as published
     assert "527.8" not in text[panel:]
     assert f"{rsum:.1f}" in text[panel:]
@@ -112,8 +112,6 @@ def test_figures_are_drawn_as_far_as_there_is_something_to_draw(project: Path) -
     drawn = {file.stem for file in (project / "results" / "figures").glob("*.pdf")}
     assert drawn == {"training_curve", "negatives", "pooling_coefficients", "retrieval_time", "retrieved_images",
                      "retrieved_captions"}
-    index = (project / "results" / "figures" / "index.md").read_text(encoding="utf-8").replace("\\", "")
-    assert "kmax_grid: needs four or more heads" in index
 
 
 def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:

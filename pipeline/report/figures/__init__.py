@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pipeline import lazy
 from pipeline.errors import InputError
 from pipeline.report import markdown
-from pipeline.report.figures.drawing import Drawing, MissingInputs, note_unprintable, paper_style, save
+from pipeline.report.figures.drawing import Drawing, Font, MissingInputs, note_unprintable, paper_style, save
 from pipeline.report.figures.figure_inputs import FigureInputs
 
-__all__ = ["FIGURES", "Drawing", "FigureInputs", "MissingInputs", "draw", "index", "save", "section"]
+__all__ = ["FIGURES", "Drawing", "FigureInputs", "Font", "MissingInputs", "draw", "index", "save", "section"]
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
     "training_curve": "pipeline.report.figures.training_curve:draw",
@@ -23,12 +23,13 @@ FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
 }, "figures")
 
 
-def draw(name: str, inputs: FigureInputs) -> Drawing:
+def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
     """Draw one figure.
 
     Args:
         name: A key of `FIGURES`.
         inputs: Heads, scores and timings, as far as they exist.
+        font: With or without serifs.
 
     Returns:
         The figure.
@@ -39,7 +40,7 @@ def draw(name: str, inputs: FigureInputs) -> Drawing:
     """
     if name not in FIGURES:
         raise InputError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}")
-    with paper_style():
+    with paper_style(font):
         return note_unprintable(FIGURES[name](inputs))
 
 

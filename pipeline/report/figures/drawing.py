@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import pandas as pd
@@ -38,14 +38,16 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3
     "svg.hashsalt": "vse-pipeline",
 }
-FONT = "DejaVu Sans"
-"""It comes with matplotlib, so that figures are the same on every machine."""
+FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
+"""They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times."""
+Font = Literal["sans", "serif"]
 FURTHER_FONTS = (
-    "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Telugu",
-    "Noto Sans Thai", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
+    "DejaVu Sans", "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil",
+    "Noto Sans Telugu", "Noto Sans Thai",
+    "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
 )
-"""If installed, asked in this order for letters that `FONT` lacks. Some PDF readers warn about the last ones."""
+"""If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones."""
 REPLACEMENT = "�"
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """Bidirectional classes of control characters that reverse the text after them."""
@@ -73,13 +75,16 @@ class MissingInputs(Exception):
 
 
 @contextmanager
-def paper_style() -> Iterator[None]:
+def paper_style(font: Font = "sans") -> Iterator[None]:
     """Draw and save in the style of the papers.
+
+    Args:
+        font: With or without serifs.
 
     Yields:
         Nothing.
     """
-    with mpl.rc_context({**STYLE, "font.family": fonts()}):
+    with mpl.rc_context({**STYLE, "font.family": fonts(font)}):
         yield
 
 
@@ -107,31 +112,35 @@ def empty_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(drawing: Drawing, folder: Path, name: str) -> None:
+def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None:
     """Write NAME.pdf, .svg, .png (300 dots an inch) and .csv (its numbers). The same drawing gives the same bytes.
 
     Args:
         drawing: The figure.
         folder: Where the files are written.
         name: Their name without ending.
+        font: The font that it was drawn with.
     """
     dateless: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Title": name}, "svg": {"Date": None, "Title": name}, "png": {"Title": name}}
-    with paper_style():
+    with paper_style(font):
         for kind, metadata in dateless.items():
             drawing.figure.savefig(folder / f"{name}.{kind}", dpi=300, metadata=metadata)
     drawing.numbers.to_csv(folder / f"{name}.csv", index=False)
 
 
 @cache
-def fonts() -> list[str]:
+def fonts(first: Font = "sans") -> list[str]:
     """The installed fonts.
+
+    Args:
+        first: The font that is asked first.
 
     Returns:
         Names of fonts; each is asked for the letters that those before it lack.
     """
     installed = set(fontManager.get_font_names())
-    return [FONT, *(name for name in FURTHER_FONTS if name in installed)]
+    return [FONTS[first], *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first])]
 
 
 @cache

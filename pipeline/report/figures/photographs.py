@@ -13,7 +13,8 @@ from PIL import Image, ImageOps
 from pipeline.files.images import ImageError
 from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, printable
 
-PIXELS = 240  # of a thumbnail's side: about 300 an inch in print
+PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
+COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
 
 
 def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool | None) -> None:
@@ -28,7 +29,7 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
         # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
-        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="lanczos", clip_on=False)
+        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
     except ImageError as error:
         write(axes, 0.5, 0.5, "\n".join(textwrap.wrap(printable(f"not shown: {error}"), 14)), ha="center", fontsize=5,
               color=GREY)
@@ -67,8 +68,9 @@ def tick_or_cross(right: bool) -> str:
 
 
 def _square(image: Image.Image) -> np.ndarray:
-    """The whole photograph on a white square, uint8 [PIXELS, PIXELS, 3]."""
-    return np.asarray(ImageOps.pad(image, (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white"))
+    """The whole photograph on a white square of few colours, uint8 [PIXELS, PIXELS, 3]."""
+    square = ImageOps.pad(image.convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white")
+    return np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
 
 
 def rank_text(rank: float) -> str:

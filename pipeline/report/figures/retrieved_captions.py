@@ -50,7 +50,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1])
     for (photograph, text), example in zip(rows, chosen, strict=True):
         _row(photograph, text, gallery, example)
-    caption = (f"Top-{SHOWN} caption retrieval of {gallery.system} on {inputs.title}, {len(gallery.captions):,} "
+    caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. "
                f"{how_chosen('i2t', successes, failures, SHOWN)}{stand_in_sentence(gallery.members)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,

@@ -42,7 +42,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
         _row(axes, gallery, example)
-    caption = (f"Top-{SHOWN} image retrieval of {gallery.system} on {inputs.title}, {len(gallery.files):,} images, "
+    caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
                f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
                f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
                f"{stand_in_sentence(gallery.members)}")

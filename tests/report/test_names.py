@@ -1,0 +1,32 @@
+"""Systems go by names that people say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline import settings
+from pipeline.report import names
+
+
+@pytest.mark.parametrize(("recipe", "name"), [
+    ("vse2ad", "VSE+2AD"), ("vse2ad_finetuned", "VSE+2AD, fine-tuned"), ("vse_infty-max_max", "VSE∞, max–max pooling"),
+    ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
+    ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"), ("vse2ad-my_own", "VSE+2AD, my_own"), ("my_own", "my_own"),
+])
+def test_a_recipe_is_named_by_its_method_and_what_it_varies(recipe: str, name: str) -> None:
+    assert names.method(recipe) == name
+
+
+def test_every_shipped_variant_has_a_name_of_its_own() -> None:
+    recipes = settings.load(Path(__file__).parents[2] / "params.yaml").recipes
+    said = [names.method(recipe) for recipe in recipes]
+    assert len(set(said)) == len(said)
+    assert not [name for name in said if "_" in name]
+
+
+def test_a_system_names_its_parts() -> None:
+    made_from = {"recipe": "vse_infty", "features": {"region": "butd-36"}, "ensemble": None, "text": "bigru", "seed": 2}
+    assert names.system(made_from) == "VSE∞, Region, BiGRU, seed 2"
+    assert names.system(made_from | {"ensemble": "RGP"}) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
