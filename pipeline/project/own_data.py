@@ -18,6 +18,7 @@ from pipeline.extraction import needs
 from pipeline.features import of_ensemble
 from pipeline.files import weights
 from pipeline.manifest import SPLITS, Manifest
+from pipeline.manifest.table import LANGUAGE
 from pipeline.project import templates
 from pipeline.settings import Settings, load
 
@@ -164,7 +165,7 @@ def stages_file() -> str:
 
 
 def captions_file(data: OwnData) -> str:
-    """Write captions as CSV with the splits that were drawn.
+    """Write captions as CSV with the splits that were drawn, and the languages where there are any.
 
     Args:
         data: The data set.
@@ -174,8 +175,10 @@ def captions_file(data: OwnData) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("image", "caption", "split"))
-    writer.writerows(data.table.table[["file", "caption", "split"]].itertuples(index=False))
+    table = data.table.table
+    columns = ["file", "caption", "split", *[LANGUAGE] * (LANGUAGE in table.columns)]
+    writer.writerow(["image", *columns[1:]])
+    writer.writerows(table[columns].itertuples(index=False))
     return out.getvalue()
 
 

@@ -12,7 +12,7 @@ import yaml
 from installing import ROOT, Run
 from PIL import Image
 
-from pipeline import settings
+from pipeline import manifest, settings
 from pipeline.errors import InputError
 from pipeline.manifest import dataset
 from pipeline.project import own_data
@@ -70,6 +70,17 @@ def test_splits_are_drawn_where_none_are_named(photos: Path, tmp_path: Path) -> 
     with_splits(tmp_path / "captions.csv", SPLITS)
     named = own_data.choose("mine", photos, tmp_path / "captions.csv")
     assert (named.drawn, named.images) == (False, {"train": 20, "val": 2, "test": 2})
+
+
+def test_drawn_splits_keep_the_languages(photos: Path, tmp_path: Path) -> None:
+    rows = list(csv.reader((tmp_path / "captions.csv").open(encoding="utf-8")))[1:]
+    write(tmp_path / "captions.csv", [(*row, ("en", "de")[number % 2]) for number, row in enumerate(rows)], "language")
+    data = own_data.choose("mine", photos, tmp_path / "captions.csv")
+    (tmp_path / "again.csv").write_text(own_data.captions_file(data), encoding="utf-8")
+    again = manifest.build("mine", photos, tmp_path / "again.csv")
+    assert again.table[["file", "caption", "split", "language"]].equals(
+        data.table.table[["file", "caption", "split", "language"]])
+    assert again.languages == ["de", "en"]
 
 
 def test_an_untrained_network_is_left_out(photos: Path, tmp_path: Path) -> None:
