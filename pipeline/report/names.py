@@ -20,6 +20,7 @@ DATASETS = {
     "sample": "the sample of rendered scenes",
 }
 VARIANTS = {
+    "en": "trained on English",
     "notok": "without token-level AdPool", "noemb": "without embedding-level AdPool", "noadpool": "mean pooling",
     "noadopt": "hard triplet loss", "nomargin": "AdOpt without margin", "manual": "pooling by hand",
     "w25": "AdPool weights 0.25, 0.75", "w50": "AdPool weights 0.5, 0.5", "w75": "AdPool weights 0.75, 0.25",

@@ -65,7 +65,7 @@ def test_measured_rows_stand_in_the_table_of_what_they_were_trained_on() -> None
         "VSE+2AD (Region, BiGRU)": ["60.0", "50.0", "70.0", "40.0", "55.0"]}
     (seven,) = tables.build("rerank_table7", every).panels
     assert {name: row for name, row in rows(seven).items() if "BiGRU" in name} == {
-        "vse_infty-en (Region, BiGRU)": ["60.0", "2.0", "3.0", "1.0", "2.0"]}
+        "VSE∞, trained on English (Region, BiGRU)": ["60.0", "2.0", "3.0", "1.0", "2.0"]}
     assert seven.groups[-1].rows[0].sources == ("vse_infty-en-R-bigru-s0 multi30k",)
 
 
