@@ -15,7 +15,8 @@ import torch
 
 from benchmarks.measure import report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
-from pipeline.retrieval import Embeddings, Member, consecutive_captions, evaluate, fuse
+from pipeline.fusion import Member, fuse
+from pipeline.retrieval import Embeddings, consecutive_captions, evaluate
 from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
 

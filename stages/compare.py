@@ -16,13 +16,14 @@ from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-
     from pipeline import manifest, retrieval
+    from pipeline.fusion import Member, in_order_of
     from pipeline.provenance import record
-    from pipeline.retrieval import Member, Metrics, Protocol, Ties, contrast, pairs
+    from pipeline.retrieval import Metrics, Protocol, Ties
     from pipeline.scores.candidates import Columns, Pool, require_one_owner
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
+    from pipeline.statistics import contrast, pairs
 
 
 @click.command
@@ -138,7 +139,7 @@ def _like(first: Pool, pool: Pool) -> Pool:
         return pool
     members = [Member(each.name, each.scores, *each.require_ids()) for each in (first, pool)]
     require_one_owner(first.name, first.image_of_caption(), pool.name, pool.image_of_caption())
-    return replace(pool, scores=retrieval.in_order_of(*members), caption_image=first.caption_image)
+    return replace(pool, scores=in_order_of(*members), caption_image=first.caption_image)
 
 
 def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:

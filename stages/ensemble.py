@@ -14,6 +14,7 @@ import click
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, of_ensemble
+from pipeline.fusion import FUSIONS
 from stages import measuring, options
 from stages.paths import Paths, ensembles, system
 from stages.progress import Progress
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline.files import asked, code
+    from pipeline.fusion import Member, align, fuse
+    from pipeline.fusion import shares as shares_of
     from pipeline.scores import similarity_store, tuning
     from pipeline.scores.candidates import Columns, owners, require_one_owner
     from pipeline.scores.plain import open_scores
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 LETTERS = [feature.letter for feature in FEATURES.values()]
-CODE = ("pipeline.retrieval.fusion", "pipeline.scores.similarity_store")
-ROOMS = ("pipeline.retrieval", "pipeline.scores")
+CODE = ("pipeline.fusion.methods", "pipeline.scores.similarity_store")
+ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
 
 
 @click.command
@@ -38,7 +41,7 @@ ROOMS = ("pipeline.retrieval", "pipeline.scores")
 @click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH",
               help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
               "for an ensemble of your own.")
-@click.option("--fusion", type=click.Choice(list(retrieval.FUSIONS)), default="mean", show_default=True,
+@click.option("--fusion", type=click.Choice(list(FUSIONS)), default="mean", show_default=True,
               help="Mean of the similarities; or, among each query's candidates, of z-scores, of 1 / (60 + rank) "
               "(rank, or RRF), of scores scaled to 0 to 1 (combsum), or of these for each member's best 100, times "
               "the number of members that list a candidate (combmnz).")
@@ -108,7 +111,7 @@ def _tune(stores: list[SimilarityStore], on: tuple[Path, ...], columns: Columns,
 def _fuse(path: Path, name: str, stores: list[SimilarityStore], fusion: str, weights: Sequence[float],
           keep_common: bool, tuned: dict[str, Any]) -> None:
     """Write an ensemble, unless it is there and its members are as they were."""
-    shares = retrieval.shares(weights or None, len(stores))
+    shares = shares_of(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores],
                    "seals": [store.seal for store in stores], **tuned}}
@@ -148,10 +151,10 @@ def _find(paths: Paths, dataset: str, member: str) -> Path:
     return Path(member) if Path(member).exists() else paths.similarity(dataset, member)
 
 
-def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[retrieval.Member], dict[str, Any]]:
+def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[Member], dict[str, Any]]:
     """The members' scores with their ids, and what made_from says of the images that were left out."""
     if not keep_common:
-        return [retrieval.Member(store.path.stem, store.scores, store.image_ids, store.caption_ids)
+        return [Member(store.path.stem, store.scores, store.image_ids, store.caption_ids)
                 for store in stores], {}
     kept = reduce(np.intersect1d, [store.image_ids for store in stores])
     if not len(kept):
@@ -160,24 +163,24 @@ def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[retri
     return [_only(store, kept) for store in stores], {"left_out": np.setdiff1d(every, kept).tolist()}
 
 
-def _only(store: SimilarityStore, image_ids: np.ndarray) -> retrieval.Member:
+def _only(store: SimilarityStore, image_ids: np.ndarray) -> Member:
     """A member with just these images and their captions."""
     keep = np.isin(store.image_ids, image_ids)
     rows, columns = np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])
-    return retrieval.Member(store.path.stem, retrieval.select(store.scores, rows, columns), store.image_ids[rows],
+    return Member(store.path.stem, retrieval.select(store.scores, rows, columns), store.image_ids[rows],
                             store.caption_ids[columns])
 
 
-def _save(path: Path, parts: list[retrieval.Member], first: SimilarityStore, fusion: str, shares: list[float],
+def _save(path: Path, parts: list[Member], first: SimilarityStore, fusion: str, shares: list[float],
           made_from: dict[str, Any], bar: Progress) -> None:
     ids, captions = parts[0].image_ids, parts[0].caption_ids
     place = {image: row for row, image in enumerate(ids.tolist())}
     owner = _owners(first)
     caption_image = np.array([place[owner[caption]] for caption in captions.tolist()], np.int64)
     if fusion == "mean":
-        matrices, by_query = [retrieval.fuse(parts, fusion, shares)], None
+        matrices, by_query = [fuse(parts, fusion, shares)], None
     else:
-        matrices, by_query = retrieval.align(parts), {"method": fusion, "weights": shares}  # type: ignore[assignment]
+        matrices, by_query = align(parts), {"method": fusion, "weights": shares}  # type: ignore[assignment]
     similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,  # type: ignore[arg-type]
                           lambda rows: bar.reach(rows / len(matrices)))
 

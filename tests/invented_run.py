@@ -14,8 +14,8 @@ from invented_heads import head
 from PIL import Image
 
 from pipeline.files.digest import sha256
+from pipeline.fusion import Member, fuse
 from pipeline.manifest import Manifest
-from pipeline.retrieval import Member, fuse
 from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store.layout import StoreLayout, create

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.intervals import wilson
 from pipeline.retrieval.ranks import Floats
+from pipeline.statistics.intervals import wilson
 
 CONFIDENCE = 0.95
 DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Manifest
 from pipeline.provenance import results
 from pipeline.provenance.step import Places, Step
 from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
-from pipeline.retrieval.combining import WeightedSum
 from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.scores.measured import extend, measure

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.intervals import wilson
 from pipeline.retrieval.metrics import Metrics
-from pipeline.retrieval.per_image import contributions, gather
 from pipeline.retrieval.similarity import PerDirection, Similarity, select
+from pipeline.statistics.intervals import wilson
+from pipeline.statistics.per_image import contributions, gather
 
 Languages = npt.NDArray[np.str_]
 

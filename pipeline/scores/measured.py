@@ -23,6 +23,7 @@ from pipeline.scores import runs
 from pipeline.scores.candidates import Columns, Pool
 from pipeline.scores.judged import Truth
 from pipeline.settings import Evaluate
+from pipeline.statistics import interval
 
 Progress = Callable[[int], object]
 
@@ -78,7 +79,7 @@ def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluat
     Returns:
         JSON values.
     """
-    measured = found.as_dict() | {"interval": retrieval.interval(found)}
+    measured = found.as_dict() | {"interval": interval(found)}
     if settings.metrics:
         images = pool.scores.shape[0]
         measured["metrics"] = of_pool(parse_all(settings.metrics), pool.scores, pool.truth, found, rules, settings,

@@ -29,7 +29,8 @@ from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
-from pipeline.retrieval import FUSIONS, as_similarity
+from pipeline.fusion import FUSIONS
+from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.scores import contents
 from pipeline.scores.embedding_store import EmbeddingStore

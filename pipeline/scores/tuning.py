@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.fusion import Member, fuse
 from pipeline.scores.similarity_store import SimilarityStore
 
 STEPS = {2: 20, 3: 10, 4: 6}
@@ -45,10 +46,10 @@ def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusi
                              "those that they are used for")
         if _heads(store) != _heads(member):
             raise InputError(f"{store.path}: was not scored by the heads of {member.path.stem}")
-    parts = [retrieval.Member(store.path.stem, store.scores, store.image_ids, store.caption_ids) for store in on]
+    parts = [Member(store.path.stem, store.scores, store.image_ids, store.caption_ids) for store in on]
     best, chosen, tried = -math.inf, [1.0] * len(on), 0
     for weights in weightings(len(on)):
-        rsum = retrieval.evaluate(retrieval.fuse(parts, fusion, weights), on[0].caption_image,
+        rsum = retrieval.evaluate(fuse(parts, fusion, weights), on[0].caption_image,
                                   block_megabytes=block_megabytes).rsum
         tried += 1
         progress(tried)

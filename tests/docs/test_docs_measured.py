@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.retrieval import holm
+from pipeline.statistics import holm
 
 SEEDS = 3
 PAGE = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8").replace("−", "-")

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import agreement
 from pipeline.errors import InputError
+from pipeline.fusion.methods import Member, fuse
 from pipeline.metrics import METRICS, parse, parse_all
 from pipeline.metrics.base import Fold, Metric
 from pipeline.metrics.measure import as_dict, fold_of, measure
@@ -21,13 +22,12 @@ from pipeline.retrieval import (
     as_similarity,
     consecutive_captions,
     evaluate,
-    interval,
     rank,
 )
-from pipeline.retrieval.fusion import Member, fuse
 from pipeline.retrieval.placements import place
 from pipeline.retrieval.ranks import Ties
 from pipeline.retrieval.relevance import Positives
+from pipeline.statistics import interval
 
 EVERY = ("R@1", "R@3", "Recall@2", "P@3", "MRR", "MRR@2", "nDCG", "nDCG@3", "AP", "AP@3", "AP(rel=2)", "R(rel=3)@2",
          "mAP@R", "Rprec", "mean_rank")

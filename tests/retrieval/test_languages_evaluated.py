@@ -17,6 +17,7 @@ from pipeline.retrieval.protocols import protocol
 from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate
+from pipeline.statistics import interval, intervals
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
@@ -48,7 +49,7 @@ def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.
         expected = alone(pool, name)
         assert {key: numbers[key] for key in expected.as_dict()} == expected.as_dict()
         assert numbers["mR"] == pytest.approx(expected.rsum / 6, abs=1e-12)
-        assert numbers["interval"]["mR"] == [end / 6 for end in retrieval.interval(expected)["rsum"]]
+        assert numbers["interval"]["mR"] == [end / 6 for end in interval(expected)["rsum"]]
         assert numbers["captions"] == 40 * EACH[name]
     means = [numbers["mR"] for numbers in found["languages"].values()]
     assert means == sorted(means, reverse=True)
@@ -85,7 +86,7 @@ def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rn
     owner = np.repeat(np.arange(images), 2)
     pools = divide(retrieval.as_similarity(np.repeat(once, 2, axis=1)), owner, np.tile(["de", "en"], images))
     measured = {name: (pool, retrieval.evaluate(pool.scores, pool.caption_image)) for name, pool in pools.items()}
-    own = retrieval.intervals(measured["en"][1])["rsum"]
+    own = intervals(measured["en"][1])["rsum"]
     np.testing.assert_allclose(mean_recall(measured), [own.value / 6, own.low / 6, own.high / 6])
 
 

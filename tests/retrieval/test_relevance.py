@@ -7,9 +7,10 @@ import pytest
 from sorting import best_positions
 
 from pipeline.errors import InputError
-from pipeline.retrieval import Embeddings, Protocol, QueryRanks, Relevance, evaluate, intervals, rank
-from pipeline.retrieval.fusion import Member, fuse
+from pipeline.fusion.methods import Member, fuse
+from pipeline.retrieval import Embeddings, Protocol, QueryRanks, Relevance, evaluate, rank
 from pipeline.retrieval.relevance import Positives, as_relevance
+from pipeline.statistics import intervals
 
 
 def random_relevance(seed: int, shape: tuple[int, int], apart: bool) -> tuple[Relevance, list[np.ndarray]]:

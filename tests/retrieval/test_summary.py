@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.retrieval import Protocol, evaluate, interval, summary
+from pipeline.retrieval import Protocol, evaluate, summary
+from pipeline.statistics import interval
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:

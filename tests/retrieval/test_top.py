@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.retrieval import as_similarity, fuse
-from pipeline.retrieval.fusion import Member
+from pipeline.fusion import fuse
+from pipeline.fusion.methods import Member
+from pipeline.retrieval import as_similarity
 from pipeline.retrieval.top import top
 
 

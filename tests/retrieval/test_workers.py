@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from pipeline.errors import InputError
-from pipeline.retrieval import Embeddings, fuse, rank
+from pipeline.fusion import fuse
+from pipeline.fusion.methods import Member
+from pipeline.retrieval import Embeddings, rank
 from pipeline.retrieval.blocks import PRODUCT_WIDTH, TILE_CELLS, TILE_WIDTH, cut, product_blocks
-from pipeline.retrieval.fusion import Member
 from pipeline.retrieval.workers import share
 
 

@@ -12,6 +12,7 @@ import zarr
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.fusion import Member, fuse
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.stored import Matrix
 from pipeline.scores import contents, similarity_store
@@ -95,10 +96,10 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
     first, second = (rng.random((12, 24)).astype(np.float32) for _ in range(2))
     save(tmp_path / "s.zarr", first, second, fusion={"method": "rank", "weights": [0.25, 0.75]})
     store = SimilarityStore.open(tmp_path / "s.zarr")
-    members = [retrieval.Member(str(each), each, np.arange(12), np.arange(24)) for each in (first, second)]
+    members = [Member(str(each), each, np.arange(12), np.arange(24)) for each in (first, second)]
     rules = retrieval.Protocol("thirds", folds=3)
     owner = np.arange(24) // 2
-    expected = retrieval.evaluate(retrieval.fuse(members, "rank", [1, 3]), owner, rules)
+    expected = retrieval.evaluate(fuse(members, "rank", [1, 3]), owner, rules)
     assert retrieval.evaluate(store.scores, owner, rules).as_dict() == expected.as_dict()
     with pytest.raises(InputError, match=r"by rank .* has no one matrix"):
         _ = store.similarity

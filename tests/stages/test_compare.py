@@ -16,6 +16,7 @@ from tampering import sealed_anew
 from pipeline import retrieval
 from pipeline.scores import similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.statistics import STATISTICS, compare, holm
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 
@@ -35,7 +36,7 @@ def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     paths = score("region", noise=3), score("grid", noise=1)
     found = compared(pipeline, f"{REGION}-s0", f"{GRID}-s0")
     first, second = (metrics(path) for path in paths)
-    expected = retrieval.compare(first, second, 1000, seed=0)["rsum"]
+    expected = compare(first, second, 1000, seed=0)["rsum"]
     rsum = found["contrasts"]["all"]["rsum"]
     assert (rsum["a"], rsum["b"]) == pytest.approx((first.rsum, second.rsum))
     assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
@@ -63,7 +64,7 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
             for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))]
     contrast = compared(pipeline, REGION, GRID)["contrasts"]["all"]
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
-    expected = retrieval.compare(*runs)["rsum"]
+    expected = compare(*runs)["rsum"]
     assert (contrast["rsum"]["p"], contrast["rsum"]["interval"][1]) == (expected.p, expected.difference.high)
     told = {name: pipeline("compare", *names)[1] for name, names in {
         "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
@@ -78,8 +79,8 @@ def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     score("region", noise=3)
     score("grid", noise=2)
     rows = compared(pipeline, REGION, GRID)["contrasts"]["all"]
-    recalls = [rows[name] for name in retrieval.STATISTICS[:-1]]
-    assert [row["holm"] for row in recalls] == retrieval.holm([row["p"] for row in recalls])
+    recalls = [rows[name] for name in STATISTICS[:-1]]
+    assert [row["holm"] for row in recalls] == holm([row["p"] for row in recalls])
     assert rows["rsum"]["holm"] == rows["rsum"]["p"]
 
 
@@ -92,7 +93,7 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     sums = [pair["contrasts"]["all"]["rsum"] for pair in pairs]
     alone = compared(pipeline, names[0], names[2])["contrasts"]["all"]["rsum"]
     assert {key: sums[1][key] for key in alone if key != "holm"} == {key: alone[key] for key in alone if key != "holm"}
-    assert [row["holm"] for row in sums] == retrieval.holm([row["p"] for row in sums])
+    assert [row["holm"] for row in sums] == holm([row["p"] for row in sums])
     for output in ("text", "markdown"):
         lines = pipeline("compare", *names, "--format", output)[1].splitlines()
         for title, row in zip(("2 - 1", "3 - 1", "3 - 2"), sums, strict=True):

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from retrieval.sorting import measure
 from scored import score
+from sorting import measure
 
 from pipeline import retrieval
+from pipeline.fusion import FUSIONS, Member, fuse
 from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import SimilarityStore
 
@@ -121,18 +122,18 @@ def plain(pipeline: Any, scenes: Manifest, rng: np.random.Generator) -> tuple[st
     return "--member", "good_test.npy", "--member", "noise_test.npy", "--manifest", "m.parquet"
 
 
-@pytest.mark.parametrize("fusion", retrieval.FUSIONS)
+@pytest.mark.parametrize("fusion", FUSIONS)
 def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plain: tuple[str, ...], scenes: Manifest,
                                                              fusion: str) -> None:
     code, _, err = pipeline("ensemble", "ours", *plain, "--fusion", fusion)
     assert code == 0, err
     split = scenes.split("test")
-    members = [retrieval.Member(name, np.load(f"{name}_test.npy"), split.image_ids, split.caption_ids)
+    members = [Member(name, np.load(f"{name}_test.npy"), split.image_ids, split.caption_ids)
                for name in ("good", "noise")]
     fused = opened("ours")
     assert fused.made_from["fusion"]["members"] == ["good_test", "noise_test"]
     assert (fused.made_from["dataset"], fused.made_from["split"]) == (scenes.dataset, "test")
-    expected = retrieval.evaluate(retrieval.fuse(members, fusion), split.caption_image)
+    expected = retrieval.evaluate(fuse(members, fusion), split.caption_image)
     assert retrieval.evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
     assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
                     "m.parquet")[0] == 0

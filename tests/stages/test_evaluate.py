@@ -20,6 +20,7 @@ from pipeline.provenance.step import DIFFERS, MATCHES
 from pipeline.retrieval import Relevance
 from pipeline.scores import measured
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.statistics import intervals
 
 RUN = ("-S", "run.features=[region, grid]")
 
@@ -43,7 +44,7 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     metrics = retrieval.evaluate(store.similarity, store.caption_image)
     numbers = results["vse2ad-RG-bigru-s0"]["all"]
     assert {**metrics.as_dict(), "interval": numbers["interval"]} == numbers
-    found = retrieval.intervals(metrics)
+    found = intervals(metrics)
     assert numbers["interval"]["t2i"]["r5"] == [found["t2i_r5"].low, found["t2i_r5"].high]
     assert numbers["interval"]["rsum"] == [found["rsum"].low, found["rsum"].high]
     assert results["vse2ad-RG-bigru-s0"]["made_from"] == store.made_from

@@ -16,6 +16,7 @@ from invented_heads import head
 
 from pipeline import retrieval
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.statistics import holm
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
@@ -136,7 +137,7 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     assert cells[3].startswith(f"{retrieval.evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [")
     rows = [row for table in tables for row in table.findall("h:tbody/h:tr", NAMESPACE)]
     chances, corrected = ([float("".join(row[at].itertext())) for row in rows] for at in (-2, -1))
-    assert corrected == pytest.approx(retrieval.holm(chances), rel=0.1)
+    assert corrected == pytest.approx(holm(chances), rel=0.1)
 
 
 def test_curves_are_those_of_the_histories(run: Any) -> None:

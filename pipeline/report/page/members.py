@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.retrieval import Member, Metrics, contrast, evaluate, fuse, holm
+from pipeline.fusion import Member, fuse
+from pipeline.retrieval import Metrics, evaluate
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
+from pipeline.statistics import contrast, holm
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.fusion.combined import CombMNZ, CombSum
+from pipeline.fusion.combining import WeightedSum
+from pipeline.fusion.reciprocal import RankFusion
+from pipeline.fusion.standardised import ZScores
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.combined import CombMNZ, CombSum
-from pipeline.retrieval.combining import WeightedSum
-from pipeline.retrieval.reciprocal import RankFusion
 from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
-from pipeline.retrieval.standardised import ZScores
 
 
 class Member(NamedTuple):

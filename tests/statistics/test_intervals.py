@@ -8,8 +8,9 @@ from scipy import stats
 from sorting import noisy_pairs
 
 from pipeline.errors import InputError
-from pipeline.retrieval import STATISTICS, Embeddings, Metrics, Protocol, consecutive_captions, evaluate, intervals
-from pipeline.retrieval.intervals import wilson
+from pipeline.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
+from pipeline.statistics import STATISTICS, intervals
+from pipeline.statistics.intervals import wilson
 
 CAPTIONS = 5
 

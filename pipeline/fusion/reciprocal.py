@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.fusion.combining import PerQuery, joint
 from pipeline.retrieval.blocks import Cells, Ids, Index, cut
-from pipeline.retrieval.combining import PerQuery, joint
 from pipeline.retrieval.similarity import Direction, Similarity, WholeQueries
 
 Floats = npt.NDArray[np.float64]

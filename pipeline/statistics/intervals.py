@@ -9,8 +9,8 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.metrics import RECALLS, Metrics
-from pipeline.retrieval.per_image import STATISTICS, contributions, gather, statistics
 from pipeline.retrieval.ranks import Floats
+from pipeline.statistics.per_image import STATISTICS, contributions, gather, statistics
 
 MOST = np.array([100.0] * 6 + [600.0])
 """The largest value of each statistic."""

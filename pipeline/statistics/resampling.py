@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.metrics import RECALLS
-from pipeline.retrieval.per_image import FoldHits, mean, statistics
 from pipeline.retrieval.ranks import Floats
+from pipeline.statistics.per_image import FoldHits, mean, statistics
 
 # Images of resampled test sets handled at once: 16 bytes each, and some tens of bytes of what follows from them.
 DRAWN_AT_ONCE = 2_000_000

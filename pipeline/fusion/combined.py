@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.fusion.combining import PerQuery
+from pipeline.fusion.moments import ranges
+from pipeline.fusion.reciprocal import ReciprocalRanks
+from pipeline.fusion.standardised import Standardised
 from pipeline.retrieval.blocks import Cells, Index
-from pipeline.retrieval.combining import PerQuery
-from pipeline.retrieval.moments import ranges
-from pipeline.retrieval.reciprocal import ReciprocalRanks
 from pipeline.retrieval.similarity import Direction, Similarity
-from pipeline.retrieval.standardised import Standardised
 
 LISTED = 100
 """How many candidates a system lists, for CombMNZ."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from pipeline.retrieval import contrast
+from pipeline.statistics import contrast
 
 COLUMNS = ("", "RSUM", "difference", "p", "Holm", "over")
 RECALLS = "Every pair's recalls: --json."

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.fusion.combining import PerQuery, joint
+from pipeline.fusion.moments import BLOCK_BYTES, Moments, moments
 from pipeline.retrieval.blocks import Cells, Ids, Index
-from pipeline.retrieval.combining import PerQuery, joint
-from pipeline.retrieval.moments import BLOCK_BYTES, Moments, moments
 from pipeline.retrieval.similarity import Direction, EqualRows, Similarity
 
 

@@ -12,12 +12,11 @@ from pipeline.retrieval import (
     Embeddings,
     Metrics,
     Protocol,
-    compare,
     consecutive_captions,
     evaluate,
-    over_seeds,
 )
-from pipeline.retrieval.seeds import Runs, difference
+from pipeline.statistics import compare, over_seeds
+from pipeline.statistics.seeds import Runs, difference
 
 
 def system(noise: float, seed: int, images: int = 200, folds: int = 1) -> Metrics:

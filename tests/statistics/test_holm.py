@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.retrieval import holm
+from pipeline.statistics import holm
 
 
 def test_an_example_by_hand() -> None:

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from pipeline.errors import InputError
-from pipeline.retrieval.intervals import UNSEEN
 from pipeline.retrieval.metrics import Metrics
-from pipeline.retrieval.per_image import STATISTICS
 from pipeline.retrieval.ranks import Floats
+from pipeline.statistics.intervals import UNSEEN
+from pipeline.statistics.per_image import STATISTICS
 
 
 @dataclass(frozen=True)

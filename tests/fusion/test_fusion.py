@@ -10,7 +10,8 @@ from scipy.stats import rankdata, zscore
 from sorting import noisy_pairs
 
 from pipeline.errors import InputError
-from pipeline.retrieval import Embeddings, Member, Protocol, align, evaluate, fuse
+from pipeline.fusion import Member, align, fuse
+from pipeline.retrieval import Embeddings, Protocol, evaluate
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
 OWNER = np.random.default_rng(5).permutation(np.arange(90) // 3)

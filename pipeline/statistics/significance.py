@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.retrieval import resampling, seeds
-from pipeline.retrieval.intervals import MOST, Interval, check_confidence
 from pipeline.retrieval.metrics import Metrics
-from pipeline.retrieval.per_image import STATISTICS, FoldHits, contributions, gather, statistics
+from pipeline.statistics import resampling, seeds
+from pipeline.statistics.intervals import MOST, Interval, check_confidence
+from pipeline.statistics.per_image import STATISTICS, FoldHits, contributions, gather, statistics
 
 
 @dataclass(frozen=True)
