@@ -152,7 +152,8 @@ def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(run: Any
         head(tmp_path / "heads" / "sample", f"{name}-region-bigru-s0", [1, 2], recipe=name)
     _, tree, _ = run("-S", "run.ablations=[vse2ad-noadopt]")
     found = tree.findall(".//h:section[@id='curves']//h:figcaption", NAMESPACE)
-    assert [caption.text for caption in found] == ["VSE+2AD, BiGRU", "VSE+2AD, hard triplet loss, BiGRU", "VSE++, BiGRU"]
+    assert [caption.text for caption in found] == [
+        "VSE+2AD, BiGRU", "VSE+2AD, hard triplet loss, BiGRU", "VSE++, BiGRU"]
 
 
 def test_size_is_bounded_by_the_settings(run: Any) -> None:
