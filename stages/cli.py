@@ -31,6 +31,7 @@ COMMANDS = {
     "convert": "Turn published weights of VSE∞ into a head.",
     "score": "Write a head's similarity matrix.",
     "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
+    "rescore": "Make new similarities from a system's, such as a hubness correction.",
     "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
     "compare": "Test two systems against each other on the same queries.",
     "synthetic": "Learn known pooling patterns with GPO's generators.",

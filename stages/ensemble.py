@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.files import asked, code
     from pipeline.fusion import Member, align, fuse
     from pipeline.fusion import shares as shares_of
+    from pipeline.rescoring import stored
     from pipeline.scores import similarity_store, tuning
     from pipeline.scores.candidates import Columns, owners, require_one_owner
     from pipeline.scores.plain import open_scores
@@ -188,6 +189,8 @@ def _save(path: Path, parts: list[Member], first: SimilarityStore, fusion: str, 
 def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
     """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
     every = [store.made_from for store in stores]
+    if again := [store.path.stem for store in stores if stored.SOURCE in store.made_from]:
+        raise InputError(f"{again[0]}: is rescored; rescore the ensemble instead")
     for store in stores[1:]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:

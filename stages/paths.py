@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from pipeline.settings import Run
+    from pipeline.settings import Named, Run
 
 System: TypeAlias = tuple[str, str, str, int]
 """A head or an ensemble: recipe, feature or letters of features, text encoder, seed."""
@@ -138,7 +138,7 @@ def system(recipe: str, feature: str, text: str, seed: int) -> str:
 
 
 def systems(run: Run) -> dict[str, System]:
-    """List the run's heads and ensembles, ablations last.
+    """List the run's heads and ensembles, then these rescored, ablations last.
 
     Ensembles with features that the run leaves out are not listed.
 
@@ -152,7 +152,9 @@ def systems(run: Run) -> dict[str, System]:
     axes = [(recipe, visual, text, seed)
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
     ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
-    return {system(*each): each for each in (*axes, *ablations)}
+    made = {system(*each): each for each in axes}
+    again = {f"{name}+{step.name}": each for name, each in made.items() for step in run.rescorers}
+    return made | again | {system(*each): each for each in ablations}
 
 
 def heads(run: Run) -> dict[str, System]:
@@ -164,7 +166,7 @@ def heads(run: Run) -> dict[str, System]:
     Returns:
         Name -> head.
     """
-    return {name: each for name, each in systems(run).items() if each[1] in run.features}
+    return {name: each for name, each in systems(run).items() if each[1] in run.features and name == system(*each)}
 
 
 def ensembles(run: Run) -> dict[str, System]:
@@ -176,4 +178,18 @@ def ensembles(run: Run) -> dict[str, System]:
     Returns:
         Name -> ensemble.
     """
-    return {name: each for name, each in systems(run).items() if each[1] not in run.features}
+    return {name: each for name, each in systems(run).items() if each[1] not in run.features and name == system(*each)}
+
+
+def rescored(run: Run) -> dict[str, tuple[str, Named]]:
+    """List the run's rescored systems.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Name -> the system that is rescored, and the rescorer.
+    """
+    known = systems(run)
+    pairs = {f"{name}+{step.name}": (name, step) for name in known for step in run.rescorers}
+    return {name: pair for name, pair in pairs.items() if name in known}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stages.options import with_settings
-from stages.paths import Paths, heads, systems
+from stages.paths import Paths, ensembles, heads, systems
 
 if TYPE_CHECKING:
-    from pipeline import extraction, manifest, plugins, training
+    from pipeline import extraction, manifest, plugins, rescoring, training
     from pipeline.extraction import needs
     from pipeline.files import code
     from pipeline.files.atomic import write_text
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 ROOMS = ("pipeline", "stages")
-PARTS = {"manifest": ("pipeline.manifest", "readers"), "evaluate": ("pipeline.metrics", "metrics"),
+PARTS = {"manifest": ("pipeline.manifest", "readers"), "rescore": ("pipeline.rescoring", "rescorers"),
+         "evaluate": ("pipeline.metrics", "metrics"),
          "tables": ("pipeline.report.tables", "tables"), "figures": ("pipeline.report.figures", "figures")}
 """Command -> the package of the parts that it finds by name, and their kind in installed packages."""
 
@@ -41,9 +42,11 @@ def command(paths: Paths, settings: Settings) -> None:
     absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
     needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
     plan = _plan(paths, settings)
+    for step in run.rescorers:
+        rescoring.build(step.name, **step.options)
     write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
     click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
-               f"{len(plan['score']['systems']) - len(plan['train'])} ensembles")
+               f"{len(ensembles(run))} ensembles")
 
 
 def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
@@ -57,7 +60,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "manifest": card.model_dump() | _code("manifest"),
         "extract": {feature: _extract(settings, feature) for feature in run.features},
         "train": {name: _train(settings, recipe, text) for name, (recipe, _, text, _) in heads(run).items()},
-        "score": settings.score.model_dump() | made | _code("score", "ensemble"),
+        "score": settings.score.model_dump() | made | {"rescorers": [step.model_dump() for step in run.rescorers]}
+        | _code("score", "ensemble", "rescore"),
         "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
         | _code("evaluate"),
         "throughput": _throughput(settings),

@@ -18,6 +18,7 @@ from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Manifest
 from pipeline.provenance import results
 from pipeline.provenance.step import Places, Step
+from pipeline.rescoring import stored
 from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
 from pipeline.scores import by_language
@@ -41,6 +42,8 @@ def scores(store: SimilarityStore, places: Places) -> Step:
         The comparison.
     """
     fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
+    if stored.SOURCE in store.made_from:
+        return _rescored(store, places, cells)
     if store.made_from["ensemble"] is None:
         what, members = "scores again, from its embeddings", []
     elif not fusion:
@@ -53,6 +56,19 @@ def scores(store: SimilarityStore, places: Places) -> Step:
     try:
         sources = _fused(store, fusion, members) if members else [_product(store)]
         other = next(filter(None, map(_first_other, map(as_similarity, store.matrices), sources)), None)
+    except InputError as error:
+        other = str(error)
+    return Step(store.path, what, cells, other or cells)
+
+
+def _rescored(store: SimilarityStore, places: Places, cells: str) -> Step:
+    made = store.made_from
+    name, path = made[stored.SOURCE]["system"], places.similarity(made["dataset"], made[stored.SOURCE]["system"])
+    what = f"scores again, by {made['steps'][-1]['name']} of {name}"
+    if not path.exists():
+        return Step(store.path, what, cells, None)
+    try:
+        other = _first_other(as_similarity(store.similarity), stored.compute(SimilarityStore.open(path), made))
     except InputError as error:
         other = str(error)
     return Step(store.path, what, cells, other or cells)

@@ -13,6 +13,7 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again, results
 from pipeline.provenance.step import Places, Result, Step
+from pipeline.rescoring import stored
 from pipeline.scores import contents
 from pipeline.scores.candidates import owners
 from pipeline.scores.similarity_store import SimilarityStore
@@ -42,6 +43,12 @@ def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: f
 
 def _members(made_from: Mapping[str, Any], places: Places, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
+    if source := made_from.get(stored.SOURCE):
+        path = places.similarity(made_from["dataset"], source["system"])
+        yield from _store(path, source["seal"], places, manifest, True)
+        if path.exists() and path not in seen:
+            yield from _members(SimilarityStore.open(path).made_from, places, manifest, seen | {path})
+        return
     if made_from["ensemble"] is None:
         return
     fusion, members = made_from.get("fusion") or {}, made_from["members"]

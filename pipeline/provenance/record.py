@@ -13,6 +13,7 @@ from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord, differences
+from pipeline.rescoring import stored
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.training import checkpoint
 
@@ -110,7 +111,7 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
             if store.made_from[key] != first.made_from[key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {first.path.name} "
                                  f"{first.made_from[key]!r}; score all again")
-        if store.made_from["ensemble"] is None:
+        if not _is_made_of_others(store):
             scored |= {member["head"]: member for member in store.made_from["members"]}
     for head, member in scored.items():
         _refuse_another_head(head_folder(head), member)
@@ -119,8 +120,11 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
         older += [name for name, seal in _sealed(store) if name in stores and stores[name].seal != seal]
         if older:
-            raise InputError(f"{store.path}: is an ensemble of an older {older[0]} than is scored now; run "
-                             f"`pipeline ensemble {store.made_from['ensemble']}` again")
+            made = store.made_from
+            what, again = ("made", f"rescore {made[stored.SOURCE]['system']} --by {made['steps'][-1]['name']}") \
+                if stored.SOURCE in made else ("an ensemble", f"ensemble {made['ensemble']}")
+            raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
+                             f"`pipeline {again}` again")
 
 
 def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
@@ -139,10 +143,17 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
 
 
 def _members(store: SimilarityStore) -> list[dict[str, Any]]:
-    return store.made_from["members"] if store.made_from["ensemble"] is not None else []
+    return store.made_from["members"] if _is_made_of_others(store) else []
+
+
+def _is_made_of_others(store: SimilarityStore) -> bool:
+    """Whether its scores are an ensemble's, or rescored."""
+    return store.made_from["ensemble"] is not None or stored.SOURCE in store.made_from
 
 
 def _sealed(store: SimilarityStore) -> list[tuple[str, str]]:
-    """An ensemble's members by name, with the seals that they had; [] where that was not recorded."""
+    """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
+    if source := store.made_from.get(stored.SOURCE):
+        return [(source["system"], source["seal"])]
     fusion = store.made_from.get("fusion") or {}
     return list(zip(fusion.get("members", ()), fusion.get("seals", ()), strict=False))

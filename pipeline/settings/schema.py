@@ -71,9 +71,22 @@ class Section(BaseModel):
         return self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
 
 
+class Named(BaseModel):
+    """A pooling, an objective or a rescorer by name. The other keys are its options and checked where it is built."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of that part."""
+        return dict(self.model_extra or {})
+
+
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
+    rescorers: Each makes one more system of every head and ensemble, except of ablations.
     ablations: Recipes that are trained on the first feature with the first text encoder only.
     """
 
@@ -84,6 +97,15 @@ class Run(Section):
     recipes: Annotated[list[Name], Field(min_length=1)]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
     ablations: list[Name]
+    rescorers: list[Named] = []
+
+    @field_validator("rescorers")
+    @classmethod
+    def _have_names_of_their_own(cls, steps: list[Named]) -> list[Named]:
+        names = [step.name for step in steps]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]} twice: both would make the same systems")
+        return steps
 
     @field_validator("ensembles")
     @classmethod
@@ -139,18 +161,6 @@ class Extract(Section):
     shard_images: Count
     compressor: Literal["none", "zstd"]
     dtype: Literal["float16", "float32"]
-
-
-class Named(BaseModel):
-    """A pooling or an objective by name. The other keys are its options and checked where it is built."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the pooling or objective."""
-        return dict(self.model_extra or {})
 
 
 class Recipe(Section):

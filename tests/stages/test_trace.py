@@ -256,3 +256,20 @@ def test_what_cannot_be_traced_is_refused(refused: Callable[..., str], run: Path
     assert "give one" in refused("trace", *RESULT, "--caption", "1", "--image", "1")
     METRICS.write_text('{"vse2ad-R-bigru-s0": 7}')
     assert "neither what `pipeline evaluate` writes" in refused("trace", *RESULT)
+
+
+def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> None:
+    name, rescored = f"{ENSEMBLE}+csls", ("-S", "run.rescorers=[{name: csls, neighbours: 2}]")
+    for command in ("ensemble", "rescore", "evaluate"):
+        assert pipeline(command, *RUN, *rescored, "-S", "run.ensembles=[R]")[0] == 0
+    code, steps, _ = traced(pipeline, METRICS, name)
+    assert code == 0
+    assert {f"scores again, by csls of {ENSEMBLE}", "scores again, by mean of its members",
+            "scores again, from its embeddings"} <= {step["what"] for step in steps}
+    attributes = Path("similarities/sample", f"{name}.zarr", "zarr.json")
+    said = json.loads(attributes.read_text())
+    said["attributes"]["made_from"]["steps"][-1]["neighbours"] = 3
+    attributes.write_text(json.dumps(said))
+    assert any(f"scores again, by csls of {ENSEMBLE} differs" in line for line in wrong(pipeline, METRICS, name))
+    shutil.rmtree(FUSED)
+    assert f"{FUSED}: what made it not there" in wrong(pipeline, METRICS, name)

@@ -1,0 +1,35 @@
+"""Rescorers: from a system's similarities to new ones. A new one is a file here and a line in `RESCORERS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.rescoring.base import Rescorer
+
+RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
+    "csls": "pipeline.rescoring.csls:CSLS",
+}, "rescorers")
+
+
+def build(name: str, **options: Any) -> Rescorer:
+    """Build a rescorer by name.
+
+    Args:
+        name: A key of `RESCORERS`.
+        options: The rescorer's own; its class documents them.
+
+    Returns:
+        The rescorer.
+
+    Raises:
+        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
+    """
+    from pipeline.settings.lookup import build_by_name
+
+    return build_by_name("rescorer", RESCORERS, name, **options)
+
+
+lazy.offer(__name__)

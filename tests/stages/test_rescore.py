@@ -1,0 +1,71 @@
+"""`pipeline rescore`: a step between ensemble and evaluate, recorded, measured, set in tables and traced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored import score
+
+from pipeline.scores import similarity_store
+from pipeline.scores.similarity_store import SimilarityStore
+
+RUN = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]",
+       "-S", "run.rescorers=[{name: csls, neighbours: 3}]")
+RG = "vse2ad-RG-bigru-s0"
+
+
+def path(name: str) -> Path:
+    return Path("similarities", "sample", f"{name}.zarr")
+
+
+@pytest.fixture
+def made(pipeline: Any) -> None:
+    for feature in ("region", "grid"):
+        score(feature)
+    for command in ("ensemble", "rescore"):
+        assert pipeline(command, *RUN)[0] == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
+    source, store = SimilarityStore.open(path(RG)), SimilarityStore.open(path(f"{RG}+csls"))
+    assert store.made_from["steps"] == [{"name": "csls", "neighbours": 3}]
+    assert store.made_from["rescored"] == {"system": RG, "seal": source.seal}
+    assert not np.array_equal(store.similarity[:], source.similarity[:])
+    assert pipeline("rescore", *RUN)[1].count("nothing to do") == 4  # two heads, R, RG
+    score("grid", noise=2.0)
+    pipeline("ensemble", *RUN)
+    assert pipeline("rescore", *RUN)[1].count("nothing to do") == 2
+
+
+@pytest.mark.usefixtures("made")
+def test_it_is_measured_and_named_in_tables(pipeline: Any, tmp_path: Path) -> None:
+    assert pipeline("evaluate", *RUN)[0] == 0
+    measured = json.loads(Path("results/metrics.json").read_text())
+    assert {RG, f"{RG}+csls"} <= measured.keys()
+    assert pipeline("tables", *RUN)[0] == 0
+    assert "csls (neighbours 3)" in Path("results/tables/vse2ad_table1.tex").read_text()
+
+
+@pytest.mark.usefixtures("made")
+def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
+    store = SimilarityStore.open(path(RG))
+    similarity_store.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
+                          store.caption_image, store.made_from | {"untrained": ["grid"]})
+    assert f"is made of an older {RG} than is scored now; run `pipeline rescore {RG} --by csls`" \
+        in refused("evaluate", *RUN)
+
+
+@pytest.mark.usefixtures("made")
+def test_what_cannot_be_rescored_is_refused(refused: Callable[..., str]) -> None:
+    assert "expected --by NAME, of csls" in refused("rescore", RG)
+    assert "'cls'" in refused("rescore", RG, "--by", "cls")
+    assert "no similarity store there" in refused("rescore", "nothing", "--by", "csls")
+    assert "csls twice" in refused("rescore", "-S", "run.rescorers=[{name: csls}, {name: csls, neighbours: 2}]")
+    assert "is rescored; rescore the ensemble instead" in refused(
+        "ensemble", "mine", "--member", f"{RG}+csls", "--member", RG)
