@@ -270,7 +270,7 @@ def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("medianpool", {}, "there are: adapool, adpool"),
+        ("no_such_pooling", {}, "there are: adapool, adpool"),
         ("mean", {"k": 3}, "'k'; there are: none"),
         ("kmax", {"K": 3}, "'K'; there are: k"),
         ("kmax", {"k": 0}, "at least 1"),
