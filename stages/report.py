@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.features import of_ensemble
+from pipeline.features import FEATURES, of_ensemble
 from stages import options
 from stages.paths import Paths, heads, system
 from stages.progress import Progress
@@ -119,11 +119,23 @@ def _protocol(settings: Settings, card: manifest.Dataset) -> str:
 
 def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore], images: Path | None,
               progress: Callable[[str], object]) -> dict[str, Any]:
-    """Ensembles, or single heads where there are none, of the run's first recipe, text encoder and seed with any."""
+    """All systems of the run. Compared at first: the narrowest and the widest ensemble of the first recipe with any."""
     there = scored_systems.first(settings, found)
-    shown = {visual: store for visual, store in there.items() if visual in settings.run.ensembles} or there
-    return explorer.gather(scored_systems.galleries(paths, settings, shown, images), settings.report,
-                           progress) if shown else {}
+    if not there:
+        return {}
+    ensembles = [store for visual, store in there.items() if visual in settings.run.ensembles] or list(there.values())
+    shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
+    return explorer.gather(scored_systems.galleries(paths, settings, shown, images),
+                           (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
+
+
+def _is_also_ensemble(name: str, found: Mapping[str, SimilarityStore]) -> bool:
+    """Whether a lone head is shown as an ensemble of one member."""
+    made_from = found[name].made_from
+    if made_from.get("ensemble") is not None:
+        return False
+    feature, = made_from["features"]
+    return system(made_from["recipe"], FEATURES[feature].letter, made_from["text"], made_from["seed"]) in found
 
 
 def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -41,6 +41,8 @@ class Gallery:
         files: I file names.
         open: From a row to the decoded image; raises ImageError if the file cannot be read.
         made_from: The store's record: recipe, text encoder, seed and members.
+        image_ids: Int64 [I], the manifest's; None for the rows themselves.
+        caption_ids: Int64 [C], the manifest's; None for the columns themselves.
     """
 
     system: str
@@ -50,6 +52,8 @@ class Gallery:
     files: Sequence[str] = field(repr=False)
     open: Callable[[int], Image.Image] = field(repr=False)
     made_from: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    image_ids: np.ndarray | None = field(default=None, repr=False)
+    caption_ids: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path) -> Gallery:
@@ -73,7 +77,7 @@ class Gallery:
         files = [files_of[image] for image in store.image_ids.tolist()]
         return cls(store.path.stem, store.scores, store.caption_image,
                    [texts[caption] for caption in store.caption_ids.tolist()], files,
-                   lambda row: decode(images_folder / files[row]), store.made_from)
+                   lambda row: decode(images_folder / files[row]), store.made_from, store.image_ids, store.caption_ids)
 
     @property
     def title(self) -> str:
@@ -141,7 +145,7 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        places = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown).tolist()
+        places = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown).places.tolist()
         return [Example(query, of[query], tuple(row)) for query, row in zip(chosen, places, strict=True)]
 
     return (shown_for([query for query in order if of[query] == 1][:each]),
@@ -195,26 +199,48 @@ def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
     return sorted(queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query))
 
 
-def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray,
-                   count: int) -> np.ndarray:
+class Top(NamedTuple):
+    """The most similar candidates of queries, best first.
+
+    Attributes:
+        places: Int64 [Q, count], rows of images (t2i) or columns of captions (i2t).
+        similarity: Float [Q, count].
+        relevant: Float [Q], the largest similarity of a relevant candidate; NaN where nothing says which are.
+    """
+
+    places: np.ndarray
+    similarity: np.ndarray
+    relevant: np.ndarray
+
+
+def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int,
+                   caption_image: np.ndarray | None = None) -> Top:
     """The most similar candidates of each query.
 
     Args:
         scores: Similarities [I, C].
         direction: t2i or i2t.
         queries: Int64 [Q], columns (t2i) or rows (i2t) of the scores.
-        count: The number of candidates wanted.
+        count: The number of candidates wanted; all if there are fewer.
+        caption_image: Int64 [C], the row of each caption's image, which says what is relevant.
 
     Returns:
-        Int64 [Q, count], or all candidates if there are fewer; best first, ties by position.
+        The candidates, ties by position.
     """
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]
     places = np.empty((len(queries), min(count, candidates)), np.int64)
+    similarity, relevant = np.empty(places.shape), np.full(len(queries), np.nan)
     at_once = max(1, CELLS // candidates)
     for start in range(0, len(queries), at_once):
         part = queries[start:start + at_once]
         block = source.block(slice(0, candidates), part).T if direction == "t2i" else source.block(
             part, slice(0, candidates))
-        places[start:start + at_once] = (-block).argsort(axis=1, kind="stable")[:, :count]
-    return places
+        found = (-block).argsort(axis=1, kind="stable")[:, :count]
+        places[start:start + at_once] = found
+        similarity[start:start + at_once] = np.take_along_axis(block, found, axis=1)
+        if caption_image is not None:
+            right = (np.arange(candidates) == caption_image[part][:, None] if direction == "t2i"
+                     else caption_image == part[:, None])
+            relevant[start:start + at_once] = np.where(right, block, -np.inf).max(axis=1)
+    return Top(places, similarity, relevant)

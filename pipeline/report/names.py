@@ -34,6 +34,7 @@ POOLINGS = {
     "adpool": "AdPool",
 }
 """Pooling -> its name in a sentence."""
+TEST_SETS = {"coco_1k_5fold": "MS-COCO 5-fold 1K", "coco_5k": "MS-COCO 5K", "f30k_1k": "Flickr30K 1K"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 

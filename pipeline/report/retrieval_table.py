@@ -66,7 +66,7 @@ class RetrievalTable:
             InputError: If the published rows or the throughput cannot be read, or there is no such metric.
         """
         asked = replace(self, columns=self.columns.choose(request.metrics))
-        printed, doubts = asked._published()
+        printed, doubts = asked.published_rows()
         timing = read_timing(results.throughput, self.base)
         systems = [system for system in results.systems if request.measured and self.measured_header(system)]
         here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
@@ -74,8 +74,15 @@ class RetrievalTable:
         others = [_other_panel(asked, members, printed, timing) for members in outside_benchmarks(systems)]
         return Table(self.name, (*[first] * bool(first.groups), *others))
 
-    def _published(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one group together, and the notes on those in doubt."""
+    def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
+        """The published rows, those of one group together, and the notes on those in doubt.
+
+        Returns:
+            Both, empty for a table without published rows.
+
+        Raises:
+            InputError: If the published rows cannot be read.
+        """
         if self.published_header is None:
             return [], []
         rows, doubts = published_rows(published.load(self.name), self.published_header, self.columns.shown())

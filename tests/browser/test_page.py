@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -60,8 +62,8 @@ def open_page(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else faults.append(
-            request.url))
+        here = ("file:", "data:", "blob:")
+        page.on("request", lambda request: None if request.url.startswith(here) else faults.append(request.url))
         page.goto(report.as_uri() + fragment)
         return page
     yield open_view
@@ -102,7 +104,7 @@ def test_searching_and_opening_a_query(open_page: Callable[..., Any]) -> None:
     assert all("number" in title and "7" in title for title in titles)
     page.locator("#found button").first.click()
     assert page.inner_text("#detail-title") in titles[0]
-    assert page.locator("#answer ol.images").count() == 3
+    assert page.locator("#answer ol.images").count() == 2  # systems A and B
     assert page.inner_text("#announcement").startswith("Shown: caption number")
     assert page.locator("#found button[aria-current=true]").count() == 1
     page.fill("#words", "no caption holds this")
@@ -134,13 +136,85 @@ def test_images_find_captions(open_page: Callable[..., Any]) -> None:
     assert "its own:" in first.text_content()
 
 
+def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.select_option("#system-a", label="VSE+2AD, Patch, BiGRU, seed 0 †")
+    page.select_option("#system-b", label="VSE+2AD, Grid, BiGRU, seed 0")
+
+    def gains() -> list[float]:
+        shown = page.locator("#found .rank").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+        pairs = [re.findall(r"[AB]: ([\d.]+)", text) for text in shown]
+        return [float(a) - float(b) for a, b in pairs]
+
+    page.select_option("#sort", "gain")
+    found = gains()
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0
+    page.select_option("#sort", "drop")
+    found = gains()
+    assert found == sorted(found)
+    assert found[0] < 0
+    assert page.locator("#answer h4").first.inner_text().startswith("A: VSE+2AD, Patch")
+    assert page.locator(".summary tbody tr").count() == 5  # all systems, with their similarities
+    first = page.locator("#answer ol.images li").first
+    assert re.fullmatch(r"-?\d+\.\d{3}", first.locator(".similarity").inner_text())
+    assert first.locator(".under").inner_text() == first.locator("img, .gone").get_attribute("alt").strip()
+
+
+def test_filters_are_in_the_address_and_come_back(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.check("input[value=i2t]")
+    page.select_option("#filter", "top5")
+    page.select_option("#sort", "worst")
+    page.select_option("#system-a", "1")
+    page.fill("#words", "number")
+    titles, address = page.locator("#found button").all_inner_texts(), page.evaluate("location.hash")
+    again = open_page(fragment=address)
+    assert again.locator("#found button").all_inner_texts() == titles
+    assert [again.input_value(f"#{name}") for name in ("filter", "sort", "system-a", "words")] == [
+        "top5", "worst", "1", "number"]
+    assert again.is_checked("input[value=i2t]")
+    nonsense = "#queries?way=x&a=<script>&b=__proto__&filter=constructor&sort=__proto__&query=1e99&words=%3Cimg%3E"
+    assert open_page(fragment=nonsense).input_value("#words") == "<img>"
+
+
+def test_a_number_leads_to_its_queries(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    link = page.locator("#results a", has_text=re.compile(r"^\d")).nth(1)
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#filter').value === 'first'")
+    assert page.is_checked("input[value=i2t]")
+    assert all("B: 1" in text for text in page.locator("#found .rank").all_inner_texts())
+
+
+def test_ranks_are_downloaded_as_csv(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    with page.expect_download() as waiting:
+        page.click("#download")
+    with open(waiting.value.path(), encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert waiting.value.suggested_filename == "ranks-t2i.csv"
+    assert head == ["caption_id", *(f"vse2ad-{part}-bigru-s0" for part in ("grid", "patch", "R", "RG", "RGP"))]
+    assert len(rows) == 80
+    assert {int(row[0]) for row in rows} == set(range(100, 180))
+
+
+def test_curves_share_their_axes(open_page: Callable[..., Any]) -> None:
+    names = open_page().locator("#curves svg .axes").evaluate_all(
+        "all => all.map((axes) => [...axes.querySelectorAll('text')].map((text) => text.textContent))")
+    assert all({"RSUM on val", "epochs trained"} <= set(texts) for texts in names)
+
+
 def test_keyboard_alone_reaches_and_opens_a_query(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.focus("#words")
     page.keyboard.type("number")
-    page.keyboard.press("Tab")
+    for stop in ("system-a", "system-b", "filter", "sort", "download"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == stop
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")

@@ -79,7 +79,8 @@ def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
     assert len(ids) == len(set(ids))
     named = [node.attrib[name] for node in tree.iter() for name in ("aria-labelledby", "for") if name in node.attrib]
     assert set(named) <= set(ids)
-    assert {node.attrib["href"][1:] for node in tree.iter() if node.attrib.get("href", "").startswith("#")} <= set(ids)
+    places = {node.attrib["href"] for node in tree.iter() if node.attrib.get("href", "").startswith("#")}
+    assert {place[1:] for place in places if not place.startswith("#queries?")} <= set(ids)
     levels = [int(node.tag[-1]) for node in tree.iter() if re.fullmatch(r".*}h[1-6]", str(node.tag))]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
@@ -92,7 +93,15 @@ def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
 def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
     scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]
-    rows = tree.findall(".//h:section[@id='results']//h:tbody/h:tr", NAMESPACE)
+    table, published = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
+    printed = [" ".join("".join(cell.itertext()) for cell in row).split() for row in published.findall(
+        "h:tbody/h:tr", NAMESPACE)]
+    assert len(printed) == 6  # R, RG and RGP on two test sets
+    assert ["Region+Grid+Patch", "VSE+2AD,", "BiGRU:", "MS-COCO", "5-fold", "1K", "539.1", "83.8", "98.1", "99.4", "67.1", "93.0", "97.7"] in printed
+    rows = table.findall("h:tbody/h:tr", NAMESPACE)
+    links = [link.attrib["href"] for link in rows[-1].iter(f"{{{NAMESPACE['h']}}}a")]
+    assert links[1] == "#queries?way=i2t&b=vse2ad-RGP-bigru-s0&filter=first"
+    assert len(links) == 7
     assert len(rows) == 5  # R and the region head are one system
     rsum, drawn, *recalls = (" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE))
     assert drawn == ""
@@ -105,7 +114,10 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
 
 def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) -> None:
     _, _, data = run("-S", "report.top=3")
-    assert data["systems"] == ["R", "RG", "RGP"]
+    assert [system["name"] for system in data["systems"]] == [f"vse2ad-{part}-bigru-s0" for part in (
+        "grid", "patch", "R", "RG", "RGP")]
+    assert [data["systems"][place]["title"] for place in data["default"]] == [
+        "VSE+2AD, Region, BiGRU, seed 0", "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0 †"]
     store = SimilarityStore.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
     matrix, files, texts = store.similarity[:], invented_run.FILES, invented_run.CAPTIONS
     for query in data["t2i"]:
@@ -113,11 +125,16 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
         if text in texts:
             column = texts.index(text)
             order = sorted(range(6), key=lambda row: -matrix[row, column])
-            assert [data["images"][place]["file"] for place in query["top"][2]] == [files[row] for row in order[:3]]
-            assert query["ranks"][2] == order.index(column // 2) + 1
+            assert [data["images"][place]["file"] for place in query["top"][4]] == [files[row] for row in order[:3]]
+            assert query["ranks"][4] == order.index(column // 2) + 1
+            assert query["own"][4] == pytest.approx(matrix[column // 2, column], rel=1e-3)
+            assert query["similarity"][4] == pytest.approx(matrix[order[:3], column], rel=1e-3)
     ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
-    found = {data["images"][query["query"]]["file"]: query["ranks"][2] for query in data["i2t"]}
+    found = {data["images"][query["query"]]["file"]: query["ranks"][4] for query in data["i2t"]}
     assert found == dict(zip(files, ranks.tolist(), strict=True))
+    assert data["ranks"]["i2t"] == {"ids": store.image_ids.tolist(), "systems": [
+        *data["ranks"]["i2t"]["systems"][:4], pytest.approx(ranks.tolist(), abs=0.01)]}
+    assert data["ranks"]["t2i"]["ids"] == store.caption_ids.tolist()
 
 
 def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
@@ -160,7 +177,7 @@ def test_size_is_bounded_by_the_settings(run: Any) -> None:
     _, _, data = run("-S", "report.queries=2", "-S", "report.top=1", "-S", "report.thumbnail=16")
     assert len(data["i2t"]) == 2
     assert len(data["t2i"]) == 4
-    assert len(data["images"]) <= 2 + 4 * 3
+    assert len(data["images"]) <= 2 + 4 * 5
     assert all(len(image["thumb"]) < 2000 for image in data["images"] if image["thumb"])
 
 

@@ -11,7 +11,7 @@ from pipeline.report import names
 from pipeline.report.heads import TrainedHead
 
 WIDTH, HEIGHT = 360, 220
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Chart:
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
-    """Chart the heads that were trained here.
+    """Chart the heads that were trained here, all on the same axes, so that charts can be compared.
 
     Args:
         heads: Heads; those without a history are left out.
@@ -89,16 +89,17 @@ def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
     Returns:
         One chart for each recipe and text encoder, in the order of the heads.
     """
+    every = [row["rsum"] for head in heads for row in head.history]
+    epochs = max((len(head.history) for head in heads), default=0)
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
     for head in (head for head in heads if head.history):
         groups.setdefault((head.recipe, head.text), []).append(head)
-    return [_chart(f"{names.method(recipe)}, {names.encoder(text)}", members)
-            for (recipe, text), members in groups.items()]
+    return [_chart(f"{names.method(recipe)}, {names.encoder(text)}", members,
+                   every, epochs) for (recipe, text), members in groups.items()]
 
 
-def _chart(title: str, heads: Sequence[TrainedHead]) -> Chart:
-    epochs = max(len(head.history) for head in heads)
-    every = [row["rsum"] for head in heads for row in head.history]
+def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epochs: int) -> Chart:
+    """The curves of some heads on axes for all values of RSUM and all epochs."""
     ys = ticks(min(every), max(every), 5)
     low, high = min(ys[0], *every), max(ys[-1], *every)
 

@@ -5,23 +5,29 @@
   if (!data.systems) return;
 
   const STEP = 30; // queries listed at once
-  const last = data.systems.length - 1;
-  const best = data.systems[last];
-  const top = Math.max(...data.t2i.concat(data.i2t).map((query) => query.top[last].length));
+  const ADDRESS = "#queries?";
+  const top = Math.max(...data.t2i.concat(data.i2t).map((query) => query.top[0].length));
   const at = (id) => document.getElementById(id);
-  const state = { way: "t2i", listed: STEP, found: [], chosen: null };
+  const title = (system) => data.systems[system].title;
+  const state = { way: "t2i", a: data.default[0], b: data.default[1], listed: STEP, found: [], chosen: null };
 
+  const rankOf = { a: (query) => query.ranks[state.a], b: (query) => query.ranks[state.b] };
+  const gain = (query) => rankOf.a(query) - rankOf.b(query);
   const FILTERS = {
     all: ["all", () => true],
-    first: [`found first by ${best}`, (query) => query.ranks[last] === 1],
-    missed: [`missed by ${best}: not among its first ${top}`, (query) => query.ranks[last] > top],
-    gained: [`better under ${best} than under ${data.systems[0]}`, (query) => query.ranks[last] < query.ranks[0]],
-    lost: [`worse under ${best} than under ${data.systems[0]}`, (query) => query.ranks[last] > query.ranks[0]],
+    first: ["B finds it first", (query) => rankOf.b(query) === 1],
+    top5: ["B finds it among the first 5", (query) => rankOf.b(query) <= 5],
+    top10: ["B finds it among the first 10", (query) => rankOf.b(query) <= 10],
+    missed: [`B misses it: not among its first ${top}`, (query) => rankOf.b(query) > top],
+    gained: ["better under B than under A", (query) => gain(query) > 0],
+    lost: ["worse under B than under A", (query) => gain(query) < 0],
   };
-  if (last === 0) {
-    delete FILTERS.gained;
-    delete FILTERS.lost;
-  }
+  const SORTS = {
+    digest: ["the digests of the files", (one, other) => one.number - other.number],
+    gain: ["rank gain from A to B", (one, other) => gain(other) - gain(one)],
+    drop: ["rank drop from A to B", (one, other) => gain(one) - gain(other)],
+    worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],
+  };
 
   // Each query once: its number, its ground truth, and the words that find it.
   const queries = {
@@ -57,7 +63,13 @@
 
   const shownRank = (rank) => (Number.isInteger(rank) ? String(rank) : rank.toFixed(1));
 
-  const ranks = (query) => data.systems.map((name, index) => `${name}: ${shownRank(query.ranks[index])}`).join(", ");
+  const compared = () => (state.a === state.b ? [state.b] : [state.a, state.b]);
+
+  const letter = (system) => (system === state.a && state.a !== state.b ? "A" : "B");
+
+  const ranks = (query) => compared().map((system) => `${letter(system)}: ${shownRank(query.ranks[system])}`).join(", ");
+
+  const shownSimilarity = (value) => value.toFixed(3);
 
   function photograph(index, size) {
     const image = data.images[index];
@@ -77,6 +89,7 @@
     const words = at("words").value.toLowerCase().split(/\s+/).filter(Boolean);
     const keep = FILTERS[at("filter").value][1];
     state.found = queries[state.way].filter((query) => keep(query) && words.every((word) => query.words.includes(word)));
+    state.found.sort((one, other) => SORTS[at("sort").value][1](one, other) || one.number - other.number);
     state.listed = STEP;
     list();
     const count = state.found.length;
@@ -84,7 +97,36 @@
       : `${count.toLocaleString("en")} ${count === 1 ? "query fits" : "queries fit"}.`;
     at("detail").hidden = count === 0;
     if (count === 0) state.chosen = null;
-    else if (!state.found.includes(state.chosen)) show(state.found[0]);
+    else show(state.found.includes(state.chosen) ? state.chosen : state.found[0]);
+  }
+
+  // The filters, the systems and the query are in the address, so that it can be sent to somebody.
+  function keepAddress() {
+    const parts = { way: state.way, a: data.systems[state.a].name, b: data.systems[state.b].name,
+      filter: at("filter").value, sort: at("sort").value, words: at("words").value };
+    if (state.chosen !== null) parts.query = state.chosen.number;
+    try {
+      history.replaceState(null, "", ADDRESS + new URLSearchParams(parts));
+    } catch { /* some browsers allow no addresses within a file */ }
+  }
+
+  function readAddress() {
+    if (!location.hash.startsWith(ADDRESS)) return false;
+    const parts = new URLSearchParams(location.hash.slice(ADDRESS.length));
+    if (["t2i", "i2t"].includes(parts.get("way"))) state.way = parts.get("way");
+    document.querySelector(`input[name=way][value=${state.way}]`).checked = true;
+    for (const side of ["a", "b"]) {
+      const system = data.systems.findIndex((each) => each.name === parts.get(side));
+      if (system >= 0) state[side] = system;
+      at(`system-${side}`).value = state[side];
+    }
+    at("filter").value = Object.hasOwn(FILTERS, parts.get("filter")) ? parts.get("filter") : "all";
+    at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "digest";
+    at("words").value = parts.get("words") ?? "";
+    state.chosen = queries[state.way][Number(parts.get("query") ?? NaN)] ?? null;
+    search();
+    at("explorer").scrollIntoView();
+    return true;
   }
 
   function list() {
@@ -118,10 +160,8 @@
 
   function open(query) {
     show(query);
+    keepAddress();
     at("announcement").textContent = `Shown: ${query.title}. Rank of the ground truth: ${ranks(query)}.`;
-    try {
-      history.replaceState(null, "", `#query=${state.way}-${query.number}`);
-    } catch { /* some browsers allow no addresses within a file */ }
     if (matchMedia("(max-width: 50rem)").matches) at("detail-title").focus();
   }
 
@@ -129,38 +169,57 @@
     state.chosen = query;
     markChosen();
     at("detail-title").textContent = query.title;
-    at("answer").replaceChildren(summary(query), ...data.systems.map((_, index) => answer(query, index)));
+    at("answer").replaceChildren(summary(query), ...compared().map((system) => answer(query, system)));
   }
 
   function summary(query) {
     const image = state.way === "t2i" ? [...query.right][0] : query.query;
-    const head = make("tr", {}, make("th", { scope: "col" }, "System"), make("th", { scope: "col" }, "Rank"));
-    const rows = data.systems.map((name, index) => make("tr", {},
-      make("th", { scope: "row" }, name), make("td", {}, shownRank(query.ranks[index]))));
+    const head = make("tr", {}, make("th", { scope: "col" }, "System"), make("th", { scope: "col" }, "Rank"),
+      make("th", { scope: "col" }, "Similarity"));
+    const rows = data.systems.map((system, index) => make("tr", compared().includes(index) ? { class: "compared" } : {},
+      make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ${system.title}` : system.title),
+      make("td", {}, shownRank(query.ranks[index])), make("td", {}, shownSimilarity(query.own[index]))));
     return make("div", { class: "summary" },
       make("figure", {}, photograph(image, "large"),
         make("figcaption", {}, state.way === "t2i" ? "The ground truth: " : "The query: ",
           make("bdi", {}, data.images[image].file))),
       make("table", { class: "numbers" },
-        make("caption", {}, state.way === "t2i" ? "Rank of its image" : "Rank of the best of its captions"),
+        make("caption", {}, state.way === "t2i" ? "Rank and similarity of its image" : "Rank and similarity of the best of its captions"),
         make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 
-  function answer(query, index) {
-    const entries = query.top[index].map((candidate) => {
+  function answer(query, system) {
+    const entries = query.top[system].map((candidate, place) => {
       const right = query.right.has(candidate);
+      const similarity = make("span", { class: "similarity" }, shownSimilarity(query.similarity[system][place]));
       if (state.way === "t2i") {
         return make("li", { class: right ? "right" : "" }, photograph(candidate, "medium"),
-          mark(right, "ground truth", "not the ground truth"));
+          mark(right, "ground truth", "not the ground truth"), similarity,
+          make("span", { class: "under", dir: "auto" }, data.images[candidate].alt));
       }
-      return make("li", { class: right ? "right" : "" }, mark(right, "its own:", "another image's:"),
+      return make("li", { class: right ? "right" : "" }, mark(right, "its own:", "another image's:"), similarity,
         make("span", { dir: "auto" }, data.captions[candidate].text));
     });
     return make("section", {},
-      make("h4", {}, `${data.systems[index]}: the first ${entries.length}, ground truth at rank `
-        + shownRank(query.ranks[index])),
+      make("h4", {}, `${letter(system)}: ${title(system)}. The first ${entries.length}, ground truth at rank `
+        + shownRank(query.ranks[system])),
       make("ol", { class: state.way === "t2i" ? "images" : "texts" }, ...entries));
   }
+
+  // A spreadsheet takes what begins with = + - @ as a formula; names of systems are the only texts here.
+  function ranksAsText() {
+    const cell = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" : "") + text.replaceAll('"', '""')}"`;
+    const { ids, systems } = data.ranks[state.way];
+    const head = [state.way === "t2i" ? "caption_id" : "image_id", ...data.systems.map((system) => cell(system.name))];
+    const rows = ids.map((id, index) => [id, ...systems.map((ranks_) => ranks_[index])].join(","));
+    return [head.join(","), ...rows, ""].join("\n");
+  }
+
+  at("download").addEventListener("click", () => {
+    const address = URL.createObjectURL(new Blob([ranksAsText()], { type: "text/csv" }));
+    make("a", { href: address, download: `ranks-${state.way}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  });
 
   // Arrow keys move along the list; Enter and space open a query.
   at("found").addEventListener("keydown", (event) => {
@@ -176,13 +235,30 @@
   at("found").addEventListener("focusin", (event) => stop(event.target));
 
   at("search").addEventListener("submit", (event) => event.preventDefault());
-  at("words").addEventListener("input", search);
-  at("filter").addEventListener("change", search);
+  function changed() {
+    search();
+    keepAddress();
+  }
+  at("words").addEventListener("input", changed);
+  at("filter").addEventListener("change", changed);
+  at("sort").addEventListener("change", () => {
+    state.chosen = null; // the first in the new order is shown
+    changed();
+  });
+  for (const side of ["a", "b"]) {
+    at(`system-${side}`).replaceChildren(...data.systems.map((system, index) =>
+      make("option", { value: index }, system.title)));
+    at(`system-${side}`).value = state[side];
+    at(`system-${side}`).addEventListener("change", (event) => {
+      state[side] = Number(event.target.value);
+      changed();
+    });
+  }
   for (const radio of document.querySelectorAll("input[name=way]")) {
     radio.addEventListener("change", () => {
       state.way = radio.value;
       state.chosen = null;
-      search();
+      changed();
     });
   }
   at("more").addEventListener("click", () => {
@@ -192,16 +268,10 @@
     listed()[next].focus();
   });
 
-  at("filter").replaceChildren(...Object.entries(FILTERS).map(([name, [text]]) => make("option", { value: name }, text)));
-  for (const id of ["search", "count", "stage"]) at(id).hidden = false;
-  const linked = /^#query=(t2i|i2t)-(\d+)$/.exec(location.hash);
-  if (linked && queries[linked[1]][Number(linked[2])]) {
-    state.way = linked[1];
-    document.querySelector(`input[name=way][value=${linked[1]}]`).checked = true;
-    search();
-    open(queries[linked[1]][Number(linked[2])]);
-    at("explorer").scrollIntoView();
-  } else {
-    search();
+  for (const [id, choices] of [["filter", FILTERS], ["sort", SORTS]]) {
+    at(id).replaceChildren(...Object.entries(choices).map(([name, [text]]) => make("option", { value: name }, text)));
   }
+  for (const id of ["search", "count", "stage"]) at(id).hidden = false;
+  addEventListener("hashchange", readAddress);
+  if (!readAddress()) search();
 })();

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report import emphasis, names
+from pipeline.report.counterparts import Counterpart, counterparts
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import stand_ins
 from pipeline.report.numerals import rounded
@@ -60,6 +61,7 @@ class HeadlineRow:
         stand_ins: Networks that are not the papers'.
         best: The columns in which it is the best of the table.
         span: RSUM as it is drawn.
+        published: What the papers print of the same system, by test set.
     """
 
     method: str
@@ -71,6 +73,12 @@ class HeadlineRow:
     stand_ins: Sequence[str]
     best: frozenset[str]
     span: Span
+    published: Sequence[Counterpart] = ()
+
+    @property
+    def same(self) -> Mapping[str, str]:
+        """What the papers print of it on this very test set, {} for nothing."""
+        return next((each.numbers for each in self.published if each.same), {})
 
     @property
     def first(self) -> bool:
@@ -102,6 +110,12 @@ class Headline:
     def data(self) -> str:
         """The data set's name for readers."""
         return names.DATASETS.get(self.dataset, self.dataset)
+
+    @property
+    def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
+        """(row, test set, what the papers print of the row's system there), on other data or with other networks."""
+        return [(row, names.TEST_SETS.get(each.test_set, each.test_set), each)
+                for row in self.rows for each in row.published if not each.same]
 
     @property
     def stand_ins(self) -> list[str]:
@@ -143,7 +157,8 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
         winners = frozenset(column for column in COLUMNS if index in best[column])
         method = ", ".join((names.method(o.recipe, o.visual), *o.steps))
         rows.append(HeadlineRow(method, names.encoder(o.text), names.features(o.visual), len(system.systems),
-                                system.systems, shown, stand_ins(system), winners, span))
+                                system.systems, shown, stand_ins(system), winners, span,
+                                counterparts(system)))
     return rows
 
 
