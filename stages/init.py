@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @click.option("--images", type=click.Path(path_type=Path), help="Your own photographs: their folder.")
 @click.option("--captions", type=click.Path(path_type=Path),
               help="Their captions: a .csv with columns image,caption[,split], or what else `pipeline manifest` reads.")
@@ -45,20 +47,26 @@ def command(folder: Path, images: Path | None, captions: Path | None, form: str 
     else:
         written = _own(folder, images, captions, form, name or _after(folder))
     click.echo(f"{folder}: {', '.join(written)}")
-    click.echo(f"Next: {'' if folder == Path() else f'cd {folder} && '}dvc repro")
+    there = f"./{folder}" if str(folder).startswith("-") else str(folder)
+    click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(there)} && '}dvc repro")
     if find_spec("dvc") is None:
         click.echo("DVC is not installed: pip install 'vse-pipeline[sample]' brings it", err=True)
 
 
 def _after(folder: Path) -> str:
     """A data set's name after a folder's."""
-    return re.sub(r"[^A-Za-z0-9]+", "_", folder.absolute().name).strip("_") or "own"
+    letters = unicodedata.normalize("NFKD", folder.absolute().name)
+    bare = "".join(each for each in letters if not unicodedata.combining(each))
+    return re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
 
 
 def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str) -> list[str]:
     """Write a project for a user's own photographs, and say what was chosen."""
     if name in manifest.datasets(folder):
         raise InputError(f"there is a data set {name!r} already; choose another --name")
+    if folder.resolve().is_relative_to(images.resolve()):
+        raise InputError(f"{folder}: lies in the folder of images {images}, so what is written there would be taken "
+                         "for images; choose a folder beside it")
     data = own_data.choose(name, images, captions, form)
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())

@@ -50,11 +50,12 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
     _check_rows(table, annotations)
-    if images is not None and reader.names_every_image:
-        _check_all_named(images, set(table["file"]), annotations)
-    for file in table["file"].unique():
+    files = table["file"].unique().tolist()
+    for file in files:
         _check_path(file, annotations)
-    sizes = {file: _size(images, file, annotations) if images else NO_FILE for file in table["file"].unique()}
+    sizes = _sizes(images, files, annotations) if images is not None else dict.fromkeys(files, NO_FILE)
+    if images is not None and reader.names_every_image:
+        _check_all_named(images, set(files), annotations)
     table.insert(2, "bytes", table["file"].map(sizes))
     columns = COLUMNS
     if LANGUAGE in table.columns:
@@ -120,7 +121,16 @@ def _check_path(file: str, source: Path) -> None:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
 
 
+def _sizes(folder: Path, files: list[str], source: Path) -> dict[str, int]:
+    sizes = {file: _size(folder, file, source) for file in files}
+    if absent := [file for file in files if sizes[file] < 0]:
+        raise InputError(f"{folder / absent[0]}: no such image, though {source.name} names it; {len(absent)} of "
+                         f"{len(files)} images that it names are not in the folder")
+    return sizes
+
+
 def _size(folder: Path, file: str, source: Path) -> int:
+    """Its size in bytes; -1 if there is no such file."""
     place = folder / file
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
         inside = place.resolve().is_relative_to(folder.resolve()) or not place.is_symlink()
@@ -128,7 +138,6 @@ def _size(folder: Path, file: str, source: Path) -> int:
     except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:
-        raise InputError(f"{source}: the path {file!r} leaves the image folder")
-    if size < 0:
-        raise InputError(f"{place}: no such image, though {source.name} names it")
+        raise InputError(f"{place}: is a link that leaves the image folder; name the folder that it leads to, or "
+                         "copy the file")
     return size

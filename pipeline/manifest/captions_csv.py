@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -28,14 +29,14 @@ def read(path: Path) -> pd.DataFrame:
     Raises:
         InputError: For a file that is no such CSV, naming the line.
     """
-    lines = csv.DictReader(io.StringIO(text_of(path)), strict=True)
+    lines = csv.DictReader(io.StringIO(text_of(path), newline=None), strict=True)  # None: any line ends
     try:
         missing = {"image", "caption"} - set(lines.fieldnames or [])
     except csv.Error as error:
         raise InputError(f"CSV line 1: {error}") from None
     if missing:
-        raise InputError(f"the CSV has no column {' nor '.join(sorted(missing))}; expected {EXPECTED}, "
-                         f"got {', '.join(lines.fieldnames or ['nothing'])}")
+        raise InputError(f"{path}: the first line has no column {' nor '.join(sorted(missing))}; expected {EXPECTED}, "
+                         f"separated by commas, got {_shortened(lines.fieldnames)}")
     columns = ["image_id", "file", "split", "caption_id", "caption"]
     columns += [LANGUAGE] * (LANGUAGE in (lines.fieldnames or []))
     rows: list[tuple[object, ...]] = []
@@ -54,6 +55,11 @@ def read(path: Path) -> pd.DataFrame:
         raise InputError(f"CSV line {lines.line_num}: {error}") from None
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
+
+
+def _shortened(header: Sequence[str] | None) -> str:
+    written = ",".join(header or ())
+    return repr(written if len(written) <= 60 else f"{written[:60]}…") if written else "nothing"
 
 
 READER = Reader(f"a .csv file with columns {EXPECTED}", lambda path: path.suffix.lower() == ".csv", read,

@@ -44,7 +44,7 @@ def text_of(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such annotation file; name it with --annotations") from None
+        raise InputError(f"{path}: no such annotation file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, expected an annotation file") from None
     except UnicodeDecodeError as error:

@@ -31,8 +31,8 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
     Raises:
         InputError: If one of the others is there already, or the folder is a file.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder")
+    if file := next((place for place in (folder, *folder.parents) if place.is_file()), None):
+        raise InputError(f"{file}: is a file; name a folder")
     shipped = {name: templates.path(name).read_text(encoding="utf-8") for name in templates.SHIPPED}
     wanted, links = shipped | dict(changed or {}), links or {}
     if taken := [name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)]:

@@ -70,8 +70,14 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
     Raises:
         InputError: If the data set cannot be read, has too few images in a split, or no feature can be extracted.
     """
+    shipped = load(templates.path("params.yaml"))
+    if name in shipped.training:
+        raise InputError(f"the settings have a section training.{name} already; choose another --name")
     table = manifest.build(name, images, captions, form)
     drawn = set(table.images["split"]) == {"test"}  # as readers say where there are no splits
+    if drawn and len(table.images) < sum(FEWEST.values()):
+        raise InputError(f"{captions}: names {len(table.images)} images; training needs at least "
+                         f"{sum(FEWEST.values())}, " + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
     if drawn:
         table = _draw_splits(table)
     counts = table.images["split"].value_counts()
@@ -79,8 +85,8 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
         raise InputError(f"{captions}: training needs at least " + ", ".join(
             f"{fewest} images in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
             f"{counts.get(few[0], 0)}")
-    features, left_out = _features(load(templates.path("params.yaml")), name)
-    training = load(templates.path("params.yaml")).training_of(name).model_dump()
+    features, left_out = _features(shipped, name)
+    training = shipped.training_of(name).model_dump()
     train = table.table[table.table["split"] == "train"]
     return OwnData(table, drawn, features, left_out, training | scaled(int(counts["train"]), len(train)))
 
@@ -145,13 +151,18 @@ def settings_file(data: OwnData) -> str:
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
     chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
     for key, value in chosen.items():
-        written = value if isinstance(value, str) else f"[{', '.join(value)}]"
+        written = _name(value) if isinstance(value, str) else f"[{', '.join(value)}]"
         text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
         if not found:
             raise AssertionError(f"params.yaml has no run.{key}")
     lines = "".join(f"    {key}: {yaml.safe_dump(value).splitlines()[0]}\n" for key, value in data.training.items())
-    section = f"  {data.table.dataset}:  # chosen by `pipeline init`\n{lines}"
+    section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
     return re.sub(r"(?m)^training:.*\n", lambda found: found[0] + section, text, count=1)
+
+
+def _name(name: str) -> str:
+    """A name as YAML has it: in quotes where YAML would read another thing, as it does of 2024, 1e3 and yes."""
+    return name if name[0].isalpha() and isinstance(yaml.safe_load(name), str) else f"'{name}'"
 
 
 def stages_file() -> str:

@@ -124,7 +124,7 @@ def test_karpathy_refuses(folder: Path, images: Any, said: str) -> None:
 def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     secret = picture(tmp_path / "secret.png")
     (folder / "link.png").symlink_to(secret)
-    with pytest.raises(InputError, match="leaves the image folder"):
+    with pytest.raises(InputError, match=r"link\.png: is a link that leaves the image folder"):
         build(folder, [entry(0, filename="link.png")])
 
 
@@ -140,6 +140,14 @@ def test_csv(folder: Path) -> None:
     assert len(manifest.build("mine", folder, file).split("test").image_ids) == 4
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_csv_of_any_system(folder: Path, end: str) -> None:
+    file = folder.parent / "captions.csv"
+    lines = ["image,caption", *(f"{number}.png,picture {number}" for number in range(4)), ""]
+    file.write_bytes(end.join(lines).encode("utf-8-sig"))
+    assert manifest.build("mine", folder, file).table["caption"].tolist() == [f"picture {n}" for n in range(4)]
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("image,words\n0.png,x\n", "no column caption"),
     ("", "no column caption nor image"),
@@ -148,7 +156,10 @@ def test_csv(folder: Path) -> None:
     ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 images have no caption in captions.csv, the first '3.png'"),
     ('image,caption\n0.png,"x\n', "CSV line"),
     ("image,caption\n0.png,A dog , running\n", "CSV line 2: more fields than columns"),
-    ("image,caption\r0.png,x\r", "CSV line 1"),
+    ("image;caption\n0.png;x\n", r"captions.csv: the first line .*, separated by commas, got 'image;caption'"),
+    ("0.png," + "A dog. " * 99 + "\n", r"got '0.png,A dog\. .{40,60}…'$"),
+    ("image,caption\nphotos/0.png,x\nphotos/1.png,x\n3.png,x\n",
+     r"photos/0\.png: no such image, though captions\.csv names it; 2 of 3 images that it names are not"),
 ])
 def test_csv_refuses(folder: Path, text: str, said: str) -> None:
     file = folder.parent / "captions.csv"

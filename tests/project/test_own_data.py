@@ -83,6 +83,33 @@ def test_drawn_splits_keep_the_languages(photos: Path, tmp_path: Path) -> None:
     assert again.languages == ["de", "en"]
 
 
+def test_too_few_images_to_draw_splits_from(photos: Path, tmp_path: Path) -> None:
+    for place in range(11, COUNT):
+        next(photos.rglob(f"{place:02}.png")).unlink()
+    rows = list(csv.reader((tmp_path / "captions.csv").open(encoding="utf-8")))[1:]
+    write(tmp_path / "captions.csv", [tuple(row) for row in rows if int(row[0][-6:-4]) < 11])
+    with pytest.raises(InputError, match="names 11 images; training needs at least 12, 8 of them in train, 2"):
+        own_data.choose("mine", photos, tmp_path / "captions.csv")
+
+
+@pytest.mark.parametrize("name", ["2024", "1e3", "null", "yes", "0x10", "holidays"])
+def test_a_name_that_yaml_reads_otherwise(photos: Path, tmp_path: Path, name: str) -> None:
+    data = own_data.choose(name, photos, tmp_path / "captions.csv")
+    texts, _ = own_data.files(data, photos, tmp_path / "captions.csv", None)
+    (tmp_path / "params.yaml").write_text(texts["params.yaml"], encoding="utf-8")
+    ours = settings.load(tmp_path / "params.yaml")
+    assert (ours.run.dataset, ours.training_of(name).batch_size) == (name, data.training["batch_size"])
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / f"{name}.yaml").write_text(texts[f"manifests/{name}.yaml"], encoding="utf-8")
+    assert dataset(name, tmp_path).title == name
+
+
+@pytest.mark.parametrize("name", ["light", "paper"])
+def test_a_name_that_the_settings_have_is_refused(photos: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"section training\.{name} already; choose another --name"):
+        own_data.choose(name, photos, tmp_path / "captions.csv")
+
+
 def test_an_untrained_network_is_left_out(photos: Path, tmp_path: Path) -> None:
     data = own_data.choose("mine", photos, tmp_path / "captions.csv")
     assert data.features == ["region", "grid"]
@@ -142,6 +169,8 @@ def test_init_asks_nothing_and_copies_no_photograph(outside: Run, photos: Path, 
     (lambda folder: with_splits(folder / "captions.csv", {0: "test", 2: "test"}), r"2 images in val, .*; val has 0"),
     (lambda folder: with_splits(folder / "captions.csv", dict.fromkeys(range(20), "val")), "8 images in train.* has 4"),
     (lambda folder: (folder / "mine").mkdir() or (folder / "mine" / "dvc.yaml").touch(), "has dvc.yaml already"),
+    (lambda folder: (folder / "mine").symlink_to("photos"), "mine: lies in the folder of images photos"),
+    (lambda folder: (folder / "mine").touch(), "mine: is a file; name a folder"),
 ])
 def test_what_is_missing_is_said_and_nothing_is_written(
         outside: Run, photos: Path, tmp_path: Path, spoil: Any, said: str) -> None:
@@ -161,3 +190,19 @@ def test_what_is_missing_is_said_and_nothing_is_written(
 ])
 def test_options_that_do_not_fit(outside: Run, photos: Path, arguments: list[str], said: str) -> None:
     assert said in outside("pipeline", "init", "mine", *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize(("folder", "name", "told"), [
+    ("a trip", "a_trip", "Next: cd 'a trip' && dvc repro"),
+    ("-2024 été", "2024_ete", "Next: cd './-2024 été' && dvc repro"),
+])
+def test_what_is_said_next_can_be_pasted(outside: Run, photos: Path, folder: str, name: str, told: str) -> None:
+    given = ["--images", "photos", "--captions", "captions.csv", "--", folder]
+    printed = outside("pipeline", "init", *given).stdout
+    assert printed.startswith(f"{name}: 24 images")
+    assert told in printed
+
+
+def test_a_folder_below_a_file_is_refused(outside: Run, photos: Path) -> None:
+    ran = outside("pipeline", "init", "captions.csv/mine", code=2)
+    assert ran.stderr == "error: captions.csv: is a file; name a folder\n"
