@@ -77,7 +77,8 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
     drawn = set(table.images["split"]) == {"test"}  # as readers say where there are no splits
     if drawn and len(table.images) < sum(FEWEST.values()):
         raise InputError(f"{captions}: names {len(table.images)} images; training needs at least "
-                         f"{sum(FEWEST.values())}, " + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
+                         f"{sum(FEWEST.values())}, " + ", ".join(
+                             f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
     if drawn:
         table = _draw_splits(table)
     counts = table.images["split"].value_counts()
