@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from pipeline import plugins
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.plugins import Offer
 
 Named = TypeVar("Named")
@@ -114,7 +114,12 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
         Returns:
             The module's name.
+
+        Raises:
+            InputError: For a name that the table does not have.
         """
+        if name not in self:
+            raise unknown(self._kind.removesuffix("s"), name, self)
         return self._place(name).partition(":")[0]
 
     def _place(self, name: str) -> str:

@@ -12,11 +12,14 @@ from stages.paths import Paths, ensembles, heads, systems
 
 if TYPE_CHECKING:
     from pipeline import extraction, manifest, plugins, rescoring, training
+    from pipeline.errors import unknown
     from pipeline.extraction import needs
     from pipeline.files import code
     from pipeline.files.atomic import write_text
     from pipeline.files.digest import digest
     from pipeline.heads.pooling import POOLINGS
+    from pipeline.report.figures import FIGURES
+    from pipeline.report.tables import TABLES
     from pipeline.settings import Settings
 
 ROOMS = ("pipeline", "stages")
@@ -39,14 +42,27 @@ def command(paths: Paths, settings: Settings) -> None:
     for name, lacking in settings.run.left_out.items():
         click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
     run = settings.run
+    _check(paths, settings)
     absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
     needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
     plan = _plan(paths, settings)
-    for step in run.rescorers:
-        rescoring.build(step.name, **step.options)
     write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
     click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
                f"{len(ensembles(run))} ensembles")
+
+
+def _check(paths: Paths, settings: Settings) -> None:
+    """Refuse now what later steps would refuse after hours: unknown tables, figures, rescorers, parts of new heads."""
+    for kind, names, known in (("table", settings.tables, TABLES), ("figure", settings.figures, FIGURES)):
+        for name in names:
+            if name not in known:
+                raise unknown(kind, name, known)
+    run = settings.run
+    for step in run.rescorers:
+        rescoring.build(step.name, **step.options)
+    new = {recipe for name, (recipe, *_) in heads(run).items() if not paths.head(run.dataset, name).exists()}
+    for recipe in sorted(new):
+        training.check_parts(settings.recipe(recipe), settings.training_of(run.dataset).dimension)
 
 
 def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:

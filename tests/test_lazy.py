@@ -8,11 +8,12 @@ from types import ModuleType
 import pytest
 
 from pipeline import lazy
+from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
 
-PACKAGES = ("extraction", "extractors", "heads.pooling", "importers", "manifest", "objectives", "retrieval", "sample",
-            "settings", "store", "text", "training")
+PACKAGES = ("extraction", "extractors", "heads.pooling", "importers", "manifest", "objectives", "report.figures",
+            "retrieval", "sample", "settings", "store", "text", "training")
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -40,3 +41,5 @@ def test_tables_look_their_objects_up(table: lazy.LookupTable[type]) -> None:
     assert "nothing" not in table
     with pytest.raises(KeyError):
         _ = table["nothing"]
+    with pytest.raises(InputError, match=r"unknown .* 'nothing'"):
+        table.module("nothing")

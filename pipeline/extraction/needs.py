@@ -43,6 +43,7 @@ def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[L
     found: list[Lack] = []
     for feature in features:
         engine = settings.engine_of(dataset, feature)
+        check_options(engine.engine, engine.options)
         found += [Lack(feature, what) for what in lacks(engine.engine, engine.options)]
     return found
 

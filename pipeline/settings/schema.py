@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +13,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -37,6 +38,7 @@ def _known_text(name: str) -> str:
 
 Text = Annotated[str, AfterValidator(_known_text)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
+Item = TypeVar("Item")
 Count = Annotated[int, Field(ge=1)]
 DEFAULT_PRESET = "light"
 LANGUAGE_TAG = r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"
@@ -83,6 +85,17 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
+def _without_repeats(names: list[Item]) -> list[Item]:
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is named twice")
+    return names
+
+
+Axis = Annotated[list[Item], Field(min_length=1), AfterValidator(_without_repeats)]
+"""One or more values, each named once."""
+
+
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
@@ -91,12 +104,12 @@ class Run(Section):
     """
 
     dataset: Name
-    features: Annotated[list[Feature], Field(min_length=1)]
-    ensembles: list[str]
-    texts: Annotated[list[Text], Field(min_length=1)]
-    recipes: Annotated[list[Name], Field(min_length=1)]
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)]
-    ablations: list[Name]
+    features: Axis[Feature]
+    ensembles: Annotated[list[str], AfterValidator(_without_repeats)]
+    texts: Axis[Text]
+    recipes: Axis[Name]
+    seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
+    ablations: Annotated[list[Name], AfterValidator(_without_repeats)]
     rescorers: list[Named] = []
 
     @field_validator("rescorers")
@@ -114,6 +127,14 @@ class Run(Section):
             if not of_ensemble(name):
                 known = ", ".join(f"{feature.letter} ({name})" for name, feature in FEATURES.items())
                 raise ValueError(f"{name!r} is no ensemble; expected letters of {known}, in this order")
+        return names
+
+    @field_validator("ablations")
+    @classmethod
+    def _are_no_recipes_of_the_run(cls, names: list[str], others: ValidationInfo) -> list[str]:
+        for name in names:
+            if name in others.data.get("recipes", ()):
+                raise ValueError(f"{name!r} stands in run.recipes already; name it in one of the two")
         return names
 
     @property

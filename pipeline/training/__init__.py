@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.training.loop import train, usable
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
-    from pipeline.training.request import TrainingRequest, made_by, scores, summary
+    from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
     from pipeline.training.source import ImageSource, Photographs, networks
     from pipeline.training.source import of_head as source_of
     from pipeline.training.training_job import TrainingJob
@@ -28,7 +28,7 @@ __all__ = [
     "Photographs",
     "TrainingJob",
     "TrainingRequest",
-    "convert",
+    "check_parts", "convert",
     "embed",
     "embed_captions",
     "launch",

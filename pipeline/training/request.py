@@ -7,9 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.files import asked, code
 from pipeline.files.digest import digest, sha256
+from pipeline.heads import pooling
 from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
 from pipeline.settings import Recipe
@@ -145,6 +147,24 @@ def made_by(text: str, recipe: Recipe) -> dict[str, str]:
     poolings = [POOLINGS.module(side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     objective = OBJECTIVES.module(recipe.objective.name)
     return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, objective], ROOMS)
+
+
+def check_parts(recipe: Recipe, dimension: int) -> None:
+    """Check that a recipe's poolings and objective can be built.
+
+    Args:
+        recipe: The recipe.
+        dimension: d of the joint space.
+
+    Raises:
+        InputError: For a name or an option that is not known, or a value that is refused.
+    """
+    import torch
+
+    with torch.device("meta"):  # takes no memory and draws nothing
+        for side in (recipe.image_pooling, recipe.text_pooling):
+            pooling.build(side.name, dimension, **side.options)
+    objectives.build(recipe.objective.name, **recipe.objective.options)
 
 
 def summary(folder: Path) -> str:

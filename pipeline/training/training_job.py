@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from pipeline import objectives
 from pipeline import text as texts
 from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked, code
 from pipeline.files.atomic import creating, write_text
-from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Processes, SingleProcess
-from pipeline.training.request import made_by
+from pipeline.training.request import check_parts, made_by
 from pipeline.training.source import ImageSource, Photographs, described, has_class_token, networks
 
 REPLACED = ".replaced"
@@ -162,10 +159,7 @@ class TrainingJob:
             InputError: If they cannot, or if the folder holds another head, or one with missing files, that is not to
                 be replaced.
         """
-        with torch.device("meta"):  # takes no memory and draws nothing
-            for side in (self.recipe.image_pooling, self.recipe.text_pooling):
-                pooling.build(side.name, self.training.dimension, **side.options)
-        objectives.build(self.recipe.objective.name, **self.recipe.objective.options)
+        check_parts(self.recipe, self.training.dimension)
         differs = self.differs(words)
         if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / code.FILE).exists():
             warnings.warn(f"{self.folder}: was trained by other code ({code.named(self._other_code)}); --if-changed "

@@ -200,3 +200,15 @@ def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatc
     said = bad(run, "extract", "--dataset", "coco", "--feature", "grid", "--params", PARAMS)
     for word in ("(1) grid: weights 'butd-resnet101'", "region: weights 'butd-36'", "patch: weights 'vit-base"):
         assert word in said
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ("tables=[vse2ad_tabel1]", "unknown table 'vse2ad_tabel1'; did you mean vse2ad_table1?"),
+    ("figures=[negative]", "unknown figure 'negative'; did you mean negatives?"),
+    ("recipes.vse2ad.objective.name=adopp", "unknown objective 'adopp'; did you mean adopt?"),
+    ("recipes.vse2ad.text_pooling.tokn=false", "unknown option of the pooling adpool, 'tokn'; did you mean token?"),
+    ("features.light.patch.image_sze=64", "settings of the engine patch: image_sze: unknown key"),
+])
+def test_the_plan_refuses_what_a_later_step_would(run: Any, change: str, said: str) -> None:
+    """Else an extraction of days would end at a mistyped name."""
+    assert bad(run, "plan", "--params", PARAMS, "-S", change) == f"error: {said}"

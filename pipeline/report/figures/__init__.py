@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.errors import unknown
 from pipeline.report import markdown
-from pipeline.report.figures.drawing import Drawing, Font, MissingInputs, note_unprintable, paper_style, save
-from pipeline.report.figures.figure_inputs import FigureInputs
+
+if TYPE_CHECKING:
+    from pipeline.report.figures.drawing import Drawing, Font, MissingInputs, save
+    from pipeline.report.figures.figure_inputs import FigureInputs
 
 __all__ = ["FIGURES", "Drawing", "FigureInputs", "Font", "MissingInputs", "draw", "index", "save", "section"]
 
@@ -39,7 +42,9 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
         MissingInputs: If its inputs are missing.
     """
     if name not in FIGURES:
-        raise InputError(f"there is no figure {name!r}; choose from {', '.join(FIGURES)}")
+        raise unknown("figure", name, FIGURES)
+    from pipeline.report.figures.drawing import note_unprintable, paper_style  # and with it matplotlib
+
     with paper_style(font):
         return note_unprintable(FIGURES[name](inputs))
 
@@ -70,3 +75,6 @@ def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
     """
     left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(needed)}" for name, needed in missing.items()]
     return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])
+
+
+lazy.offer(__name__)

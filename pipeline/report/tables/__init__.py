@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.errors import unknown
 from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table
@@ -63,5 +63,5 @@ def build(
         InputError: If there is no such table, or one of the arguments cannot be read.
     """
     if name not in TABLES:
-        raise InputError(f"there is no table {name!r}; choose from {', '.join(TABLES)}")
+        raise unknown("table", name, TABLES)
     return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic), request)
