@@ -45,14 +45,14 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
     built = {name: tables.build(name, measured, request, timed, learned) for name in settings.tables}
-    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height)
+    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
         for name, table in shown.items():
             source = latex.to_latex(table, paper, style or how.table_style)
             (making / f"{name}.tex").write_text(source, encoding="utf-8")
             (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
-        preview = latex.preview(texts(making, tables.TABLES, "tex"))
+        preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
         (making / "preview.tex").write_text(preview, encoding="utf-8")
     click.echo(f"{paths.tables}: " + (", ".join(f"{name}.tex, {name}.md" for name in shown) or "no table has rows"))
     if empty := [name for name in built if name not in shown]:

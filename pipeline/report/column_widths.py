@@ -40,16 +40,18 @@ class FittedColumn:
     fixed: bool = False
 
 
-def measure(panel: Panel, size: float) -> tuple[FittedColumn, ...]:
+def measure(panel: Panel, size: float, stretch: float = 1.0) -> tuple[FittedColumn, ...]:
     """Estimate the widths of a panel's columns.
 
     Args:
         panel: The panel.
         size: The size of type in points.
+        stretch: How much wider the paper's font is at this size than the estimate says.
 
     Returns:
         The columns, wide enough for the headings above them.
     """
+    size *= stretch
     cells = list(zip(*(row.cells for group in panel.groups for row in group.rows), strict=True))
     columns = []
     for number, column in enumerate(panel.columns):

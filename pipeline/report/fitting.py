@@ -21,8 +21,8 @@ SIZES = (9.0, 8.0, LEAST)
 """Sizes of type in points, the preferred one first."""
 CAPTION = 11.0
 """Points: the size of captions, which the document sets."""
-FILLED = 0.93
-"""Spaces grow to this part of the width: a document in Computer Modern, wider than Times in small sizes, fits too."""
+FILLED = 0.98
+"""Spaces between columns grow to this part of the width."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def fit(panel: Panel, paper: Paper) -> list[Part]:
     """
     for wide, available in ((False, paper.column), (True, paper.text)):
         for size in SIZES:
-            columns = measure(panel, size)
+            columns = measure(panel, size, paper.stretch(size))
             if total(columns) <= available:
                 return [Part(each, columns, size, wide, available) for each in _pages(panel, size, available, paper)]
     parts = list(_split(panel))

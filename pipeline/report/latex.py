@@ -13,7 +13,7 @@ from pipeline.report.column_widths import LEAST, NUMBER, FittedColumn
 from pipeline.report.fitting import Part, fit
 from pipeline.report.latex_text import comment, escape
 from pipeline.report.letter_widths import width
-from pipeline.report.paper import ACL, Paper
+from pipeline.report.paper import ACL, Paper, TextFont
 from pipeline.report.table import MISSING, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
@@ -28,7 +28,7 @@ NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,grou
 PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
 \documentclass[twocolumn]{article}
 \usepackage[a4paper,textwidth=16cm,textheight=24.7cm,columnsep=0.6cm]{geometry}
-\usepackage{booktabs,siunitx,xcolor,graphicx}
+\usepackage{booktabs,siunitx,xcolor,graphicx}FONT
 \begin{document}
 """
 
@@ -76,16 +76,18 @@ def figure(name: str, caption: str, wide: bool) -> str:
 """
 
 
-def preview(floats: Iterable[str]) -> str:
+def preview(floats: Iterable[str], font: TextFont = "times") -> str:
     """A document that shows tables or figures, those of one file on pages of their own.
 
     Args:
         floats: What `to_latex` or `figure` returned.
+        font: The font of the text.
 
     Returns:
         A complete LaTeX document with two columns, as wide as ACL's.
     """
-    return PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
+    times = r"\usepackage{times}" if font == "times" else ""
+    return PREAMBLE.replace("FONT", times) + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
 def _float(part: Part, label: str, style: Style) -> str:

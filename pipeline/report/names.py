@@ -76,8 +76,22 @@ def system(made_from: Mapping[str, Any]) -> str:
         For example "VSE∞, max–max pooling, Region, BiGRU, seed 0".
     """
     visual = made_from.get("ensemble") or letters(tuple(made_from["features"]))
+    steps = map(step, made_from.get("steps", ()))
     return ", ".join((method(made_from["recipe"], visual), features(visual), encoder(made_from["text"]),
-                      f"seed {made_from['seed']}"))
+                      f"seed {made_from['seed']}", *steps))
+
+
+def step(record: Mapping[str, Any]) -> str:
+    """The name of a step after the ensemble.
+
+    Args:
+        record: The step's record: its name and its settings.
+
+    Returns:
+        For example "rerank (k 20)" for {name: rerank, k: 20}.
+    """
+    settings = ", ".join(f"{key} {value}" for key, value in dict(record).items() if key != "name")
+    return f"{record['name']} ({settings})" if settings else str(record["name"])
 
 
 def published_method(recipe: str) -> str:

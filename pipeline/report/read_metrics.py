@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, letters
 from pipeline.provenance.head_record import HeadRecord, differences
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
 from pipeline.report.table_columns import METRICS
@@ -102,7 +103,7 @@ def _origin(
             text=str(made_from["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
-            steps=tuple(_step(step) for step in made_from.get("steps", ())),
+            steps=tuple(names.step(step) for step in made_from.get("steps", ())),
         )
         if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
             raise ValueError(f"features {origin.visual!r}")
@@ -111,12 +112,6 @@ def _origin(
         raise InputError(
             f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
         ) from None
-
-
-def _step(step: Mapping[str, Any]) -> str:
-    """A step after the ensemble in words: {name: rerank, k: 20} is `rerank (k 20)`."""
-    settings = ", ".join(f"{key} {value}" for key, value in dict(step).items() if key != "name")
-    return f"{step['name']} ({settings})" if settings else str(step["name"])
 
 
 def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:

@@ -85,6 +85,13 @@ def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
     assert (first.panel.key, second.panel.key) == ("", "page2")
 
 
+def test_computer_modern_is_wider() -> None:
+    table = tables.build("vse2ad_table3", {})
+    (times,) = parts(table)
+    (modern,) = parts(table, Paper(ACL.column, ACL.text, ACL.height, "computer modern"))
+    assert (times.wide, modern.wide) == (False, True)
+
+
 def test_spaces_grow_where_there_is_room() -> None:
     (part,) = parts(tables.build("vse2ad_table1", {}))
     assert 6 < part.gap <= 10

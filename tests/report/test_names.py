@@ -30,3 +30,5 @@ def test_a_system_names_its_parts() -> None:
     made_from = {"recipe": "vse_infty", "features": {"region": "butd-36"}, "ensemble": None, "text": "bigru", "seed": 2}
     assert names.system(made_from) == "VSE∞, Region, BiGRU, seed 2"
     assert names.system(made_from | {"ensemble": "RGP"}) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
+    rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
+    assert names.system(rescored) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
