@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import lazy, plugins
+from pipeline import lazy, manifest, plugins
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import code
 from pipeline.heads import pooling
@@ -112,6 +112,25 @@ def test_a_part_that_cannot_be_imported_is_one_line(installed: Path) -> None:
     offer(installed, "broken", least="broken_module:Pool")
     with pytest.raises(InputError, match=r"'least', one of the poolings of broken 1\.0, cannot be used: ModuleNot"):
         pooling.build("least", 2)
+
+
+def test_a_part_of_another_type_is_one_line(installed: Path) -> None:
+    offer(installed, "odd", three="math:pi")
+    with pytest.raises(InputError, match="pooling 'three': expected a class or a function, got float"):
+        pooling.build("three", 2)
+
+
+@pytest.mark.parametrize("place", ["nowhere:READER", "math:pi"])
+def test_a_broken_reader_stops_no_other(installed: Path, place: str) -> None:
+    offer(installed, "odd", three=place)
+    points = installed / "odd-1.0.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text().replace("poolings", "readers"))
+    (installed / "captions.txt").write_text("image,caption\n")
+    (installed / "captions.csv").write_text("image,caption\n0.png,a dog\n")
+    assert len(manifest.build("mine", None, installed / "captions.csv").table) == 1
+    with pytest.warns(InputWarning, match="the reader 'three' is left out"), \
+            pytest.raises(InputError, match="name the format with --format"):
+        manifest.build("mine", None, installed / "captions.txt")
 
 
 def test_an_attribute_of_an_object_can_be_meant() -> None:

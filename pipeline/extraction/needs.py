@@ -87,4 +87,4 @@ def refuse(lacking: list[Lack], dataset: str, besides: Iterable[str] = ()) -> No
         more = "".join(f". It would also take {note}" for note in besides)
         raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
                          f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
-                         "extracted (pipeline import)")
+                         "extracted (pipeline import). manifests/weights.yaml has licences and training data")

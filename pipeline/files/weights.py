@@ -89,7 +89,7 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
             raise InputError(f"weights {name!r}: neither a file nor a name of manifests/weights.yaml "
                              f"({', '.join(checkpoints())}, {UNTRAINED})")
         return path, None
-    path = _package_file(known) if known.package else Path(known.file or "")
+    path = _file(known)
     if not path.is_file():
         raise missing(name, known)
     if known.sha256 and sha256(path) != known.sha256:
@@ -107,10 +107,12 @@ def require(name: str) -> None:
         InputError: If it is not. The message says how to get it.
     """
     known = checkpoints().get(name)
+    if known is not None and not known.timm and not _file(known).is_file():
+        raise missing(name, known, short=True)
     if known is None or not known.timm:
         locate(name)
     elif not _on_hub(f"timm/{known.timm}"):
-        raise missing(name, known)
+        raise missing(name, known, short=True)
 
 
 def _on_hub(repository: str) -> bool:
@@ -127,18 +129,25 @@ def _on_hub(repository: str) -> bool:
     return True
 
 
-def missing(name: str, known: Checkpoint) -> InputError:
+def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     """Make the error for a checkpoint that is not on this machine.
 
     Args:
         name: Its name.
         known: Its entry.
+        short: Without licence and training data, for a message that names several.
 
     Returns:
         An error with licence, training data and how to get it.
     """
+    if short:
+        return InputError(f"weights {name!r} ({known.title}) are not here. To get them: {known.get}")
     return InputError(f"weights {name!r} ({known.title}; licence {known.licence}; trained on {known.trained_on}; "
                       f"overlap with test data: {known.overlaps}) are not here. To get them: {known.get}")
+
+
+def _file(known: Checkpoint) -> Path:
+    return _package_file(known) if known.package else Path(known.file or "")
 
 
 def _package_file(known: Checkpoint) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
@@ -11,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.errors import InputError, InputWarning
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest
 
@@ -71,10 +72,16 @@ def _reader(annotations: Path, form: str | None) -> Reader:
         if form not in READERS:
             raise InputError(f"--format {form!r}: expected one of {', '.join(READERS)}")
         return READERS[form]
-    for reader in READERS.values():
-        if reader.recognises(annotations):
-            return reader
-    known = " or ".join(reader.title for reader in READERS.values())
+    titles = []
+    for name in READERS:
+        try:
+            reader = READERS[name]
+            if reader.recognises(annotations):
+                return reader
+            titles.append(reader.title)
+        except (InputError, AttributeError) as error:  # a broken reader of an installed package stops no other reader
+            warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
+    known = " or ".join(titles)
     raise InputError(f"{annotations}: expected {known}; name the format with --format")
 
 

@@ -34,6 +34,8 @@ def build_by_name(
     """
     if name not in table:
         raise unknown(kind, name, table)
+    if not callable(table[name]):  # an installed package offers it, see pipeline.plugins
+        raise InputError(f"{kind} {name!r}: expected a class or a function, got {type(table[name]).__name__}")
     signature = inspect.signature(table[name], eval_str=True)
     types = {known.name: known.annotation for known in list(signature.parameters.values())[len(given) :]}
     for option in options:

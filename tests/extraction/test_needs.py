@@ -34,6 +34,7 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
         needs.refuse(lacking, "coco")
     said = str(refused.value)
     assert "\n" not in said
+    assert len(said) < 1500  # four things can be found in it
     for word in ("facebookresearch/detectron2", "faster_rcnn_from_caffe_attr.pkl", "woodfrog/vse_infty",
                  "huggingface.co/timm", "run.features", "presets.coco", "pipeline import"):
         assert word in said
