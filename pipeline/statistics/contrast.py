@@ -1,4 +1,4 @@
-"""Two systems side by side, each of one or several seeds: plain JSON values, text, Markdown."""
+"""Two systems side by side, each with one or several seeds: plain JSON values, text, Markdown."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, reca
 
 
 def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> dict[str, Any]:
-    """Compares two systems.
+    """Compare two systems.
 
     Args:
-        a, b: their runs, one for each seed.
-        samples, seed: see `compare`.
+        a: The first system's runs, one for each seed.
+        b: The second system's runs, one for each seed.
+        samples: How many test sets and swaps to draw, see `compare`.
+        seed: Of the random draws, see `compare`.
 
     Returns:
         A statistic's name -> a, b (means over seeds, in percent), difference b - a, its interval [low, high], p, and
         spread: {a, b}, the standard deviation over seeds, None for a single one. Also images, captions, protocol, ties,
-        seeds: {a, b}, and over: what interval and p are drawn over.
+        seeds: {a, b}, and over: ["images"] or ["images", "seeds"], the variation that interval and p cover.
 
     Raises:
-        InputError: unless all were measured by one protocol on the same images and captions.
+        InputError: Unless all runs were measured by one protocol on the same images and captions.
     """
     found = compare(a, b, samples, seed=seed)
     spread = [over_seeds(runs) if len(runs) > 1 else None for runs in (a, b)]
@@ -52,7 +54,13 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
 
 
 def correct(contrasts: Sequence[dict[str, Any]]) -> None:
-    """Adds `holm` beside the p of contrasts that are printed together, RSUM among RSUMs, recalls among recalls."""
+    """Add `holm`, the corrected p, to comparisons that are printed together.
+
+    The RSUMs are one family of tests, the recalls another.
+
+    Args:
+        contrasts: Comparisons from `of`; changed in place.
+    """
     for family in (STATISTICS[:-1], STATISTICS[-1:]):
         rows = [contrast[name] for contrast in contrasts for name in family]
         for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
@@ -65,7 +73,16 @@ def _means(runs: Sequence[Metrics]) -> dict[str, float]:
 
 
 def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """One small table for each contrast; a and b name the systems."""
+    """Write one small text table for each comparison.
+
+    Args:
+        a: The first system's name.
+        b: The second system's name.
+        contrasts: Comparisons with their corrected p, see `of` and `correct`.
+
+    Returns:
+        The tables and notes on how to read them.
+    """
     parts = [f"A  {a}", f"B  {b}", ""]
     for each in contrasts:
         parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each)]), ""]
@@ -73,7 +90,16 @@ def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """All contrasts in one table."""
+    """Write all comparisons as one Markdown table.
+
+    Args:
+        a: The first system's name.
+        b: The second system's name.
+        contrasts: Comparisons with their corrected p, see `of` and `correct`.
+
+    Returns:
+        The table and notes on how to read it.
+    """
     lines = ["| | A | B | B - A | p | Holm |", "|:--|--:|--:|--:|--:|--:|"]
     for each in contrasts:
         lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
@@ -81,25 +107,53 @@ def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as indented lines, columns below each other."""
+    """Write a table's rows as indented lines with aligned columns.
+
+    Args:
+        cells: The rows, all of one length.
+
+    Returns:
+        One line for each row.
+    """
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return [f"  {row}".rstrip() for row in rows]
 
 
 def title(contrast: Mapping[str, Any]) -> str:
-    """What was measured."""
+    """Describe the pool and protocol of a comparison.
+
+    Args:
+        contrast: From `of`.
+
+    Returns:
+        A phrase such as "1000 images x 5000 captions, protocol all".
+    """
     return "{images} images x {captions} captions, protocol {protocol}".format(**contrast)
 
 
 def tested(row: Mapping[str, Any]) -> list[str]:
-    """The cells of one statistic's difference: with its interval, p, corrected p."""
+    """Write the cells of one statistic's difference.
+
+    Args:
+        row: One statistic of a comparison, with its corrected p.
+
+    Returns:
+        The difference with its interval, p, and corrected p.
+    """
     return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]), f"{row['p']:.3g}",
             f"{row['holm']:.3g}"]
 
 
 def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How to read the numbers of contrasts that are printed together."""
+    """Explain how to read comparisons that are printed together.
+
+    Args:
+        contrasts: From `of`.
+
+    Returns:
+        Sentences on intervals, p and its correction.
+    """
     seeds_are_in = {"seeds" in each["over"] for each in contrasts}
     if len(seeds_are_in) == 1:
         return [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES, HOLM]
@@ -107,7 +161,15 @@ def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def mean(value: float, deviation: float | None) -> str:
-    """A mean over seeds with its standard deviation, where there are several."""
+    """Write a mean over seeds with its standard deviation.
+
+    Args:
+        value: The mean, in percent.
+        deviation: The standard deviation over seeds, in percent; None for a single seed.
+
+    Returns:
+        Such as "52.1 ± 0.3", or "52.1" without a deviation.
+    """
     return f"{value:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
 
 

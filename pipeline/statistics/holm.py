@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Each p corrected for the others: with the corrected ones below 0.05 taken as differences, the chance of a single
-    false one among all is at most 5 %, however the tests depend on each other.
+    """Correct the p-values of several tests for each other.
+
+    If corrected values below 0.05 are taken as differences, the chance of one or more false differences is at most 5 %,
+    however the tests depend on each other.
 
     Args:
-        chances: the p of each test.
+        chances: The p of each test.
 
     Returns:
-        The corrected p, in the same order, never below the given and at most 1.
+        The corrected p, in the same order; each is at least the given p and at most 1.
 
     Source: Holm, Scandinavian Journal of Statistics 1979.
 

@@ -1,4 +1,4 @@
-"""The interval of every recall and of RSUM, over test sets of other images; it holds near 0 and 100 % too."""
+"""Confidence intervals of each recall and of RSUM for other images; they also hold near 0 % and 100 %."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ MOST = np.array([100.0] * 6 + [600.0])
 """The largest value of each statistic."""
 
 UNSEEN = 0.1
-"""Images added, in thought, whose captions all miss or all hit together: where no image, or one, shows how far
-captions of one image go together, this does. Chosen by `python -m benchmarks.coverage`."""
+"""Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
+of captions of one image cannot be estimated; this keeps it above 0. Chosen by `python -m benchmarks.coverage`."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with the interval that holds it.
+    """A number with its confidence interval.
 
     Attributes:
-        value: as measured, in percent (points of a sum for rsum).
-        low, high: the interval's ends, in the same unit.
-        confidence: in how many of many test sets such an interval holds the true value, 0 to 1.
+        value: As measured, in percent (for rsum, the sum of percentages).
+        low: The interval's lower end, in the same unit.
+        high: The interval's upper end, in the same unit.
+        confidence: The share of test sets whose interval holds the true value, 0 to 1.
     """
 
     value: float
@@ -37,22 +38,22 @@ class Interval:
 
 
 def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]:
-    """Wilson's score interval of every recall and of RSUM, for images drawn with all their captions.
+    """Compute Wilson's score interval of each recall and of RSUM, for images drawn with all their captions.
 
-    The pool of candidates stays as it is. Each image's share of hits is a value from 0 to 1; its variance over images
-    says how many independent queries the test set is worth, and Wilson's interval for so many follows, with Student's
-    t for the normal quantile. RSUM is treated as 600 times such a share. `docs/measured.md` shows how often these
-    intervals hold the true value.
+    The pool of candidates is fixed. Each image's share of hits is a value from 0 to 1. Its variance over images gives
+    the number of independent queries that carry as much information as the test set. Wilson's interval is computed for
+    that number, with Student's t in place of the normal quantile. RSUM divided by 600 is treated as such a share.
+    `docs/measured.md` shows how often these intervals hold the true value.
 
     Args:
-        metrics: what `evaluate` measured.
-        confidence: between 0 and 1.
+        metrics: From `evaluate`.
+        confidence: Between 0 and 1, both excluded.
 
     Returns:
         An interval for each name in `STATISTICS`.
 
     Raises:
-        InputError: for another confidence.
+        InputError: For a confidence outside these bounds.
 
     Source: Wilson, JASA 1927; effective sample sizes for clusters: Korn and Graubard, Survey Methodology 1998.
     """
@@ -65,10 +66,10 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]
 
 
 def interval(metrics: Metrics) -> dict[str, Any]:
-    """The 95 % intervals as plain JSON values.
+    """Compute the 95 % intervals as plain JSON values.
 
     Args:
-        metrics: what `evaluate` measured.
+        metrics: From `evaluate`.
 
     Returns:
         [low, high] in percent for each recall, nested as `Metrics.as_dict` is, and for rsum.
@@ -79,24 +80,31 @@ def interval(metrics: Metrics) -> dict[str, Any]:
 
 
 def check_confidence(confidence: float) -> None:
-    """Raises InputError unless the confidence lies between 0 and 1."""
+    """Check a confidence.
+
+    Args:
+        confidence: Expected between 0 and 1, both excluded.
+
+    Raises:
+        InputError: For a confidence outside these bounds.
+    """
     if not 0 < confidence < 1:
         raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
 
 
 def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
-    """Wilson's interval for means of values from 0 to 1, one value an image.
+    """Compute Wilson's interval for means of values from 0 to 1, one value for each image.
 
     Args:
-        share: float64 [K], the means.
-        squares: float64 [K], the sums of the squared deviations of the images' values from them.
-        images: how many.
-        confidence: between 0 and 1.
+        share: Float64 [K], the means.
+        squares: Float64 [K], the sums over images of squared deviations from the means.
+        images: How many images there are.
+        confidence: Between 0 and 1.
 
     Returns:
-        The ends: float64 [K] each, from 0 to 1.
+        The lower and the upper ends: float64 [K] each, from 0 to 1.
     """
-    from scipy.special import stdtrit  # a fifth of a second to import
+    from scipy.special import stdtrit  # takes 0.2 s to import
 
     share, freedom = np.clip(share, 0, 1), max(images - 1, 1)
     spread = squares * images / freedom
@@ -104,5 +112,5 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     t = float(stdtrit(freedom, (1 + confidence) / 2))
     middle = (share + t * t / 2 / worth) / (1 + t * t / worth)
     half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / (1 + t * t / worth)
-    # At 0 and 1 the outer end is the share itself, but for rounding; the value is always inside.
+    # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured value.
     return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(np.maximum(middle + half, share), 0, 1)

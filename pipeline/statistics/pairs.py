@@ -1,4 +1,4 @@
-"""Three or more systems: every pair of them compared by RSUM, as text or as a Markdown table."""
+"""Three or more systems: each pair compared by RSUM, as text or as a Markdown table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,26 @@ RECALLS = "Every pair's recalls: --json."
 
 
 def of(systems: int) -> list[tuple[int, int]]:
-    """The pairs of so many systems, by their positions, in the order in which they are printed."""
+    """List all pairs of systems.
+
+    Args:
+        systems: How many there are.
+
+    Returns:
+        Pairs of positions, from 0, in the order in which they are printed.
+    """
     return list(combinations(range(systems), 2))
 
 
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """A table of pairs for each protocol.
+    """Write one text table of all pairs for each protocol.
 
     Args:
-        names: of the systems.
-        contrasts: for each protocol, the pairs' contrasts in the order of `of`.
+        names: The systems' names.
+        contrasts: For each protocol, the pairs' comparisons in the order of `of`.
+
+    Returns:
+        The tables and notes on how to read them.
     """
     parts = [*(f"{number}  {name}" for number, name in enumerate(names, 1)), ""]
     for each in contrasts:
@@ -31,7 +41,15 @@ def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]
 
 
 def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """The same as one Markdown table."""
+    """Write all pairs and protocols as one Markdown table.
+
+    Args:
+        names: The systems' names.
+        contrasts: For each protocol, the pairs' comparisons in the order of `of`.
+
+    Returns:
+        The table and notes on how to read it.
+    """
     lines = ["| " + " | ".join(COLUMNS) + " |", "|:--|--:|--:|--:|--:|:--|"]
     for each in contrasts:
         lines += [f"| *{contrast.title(each[0])}* |" + " |" * 5,

@@ -1,6 +1,6 @@
-"""Hits gathered by image, from which the recalls of any weighting of the images follow, and what each image adds.
+"""Hits summed by image: recalls for any weights of the images, and each image's deviation from the recalls.
 
-The unit is the image, with all its captions, since captions of one image are not independent of each other.
+The unit is the image with all its captions, because captions of one image are not independent of each other.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in REC
 
 @dataclass(frozen=True)
 class FoldHits:
-    """What each of a fold's images with captions adds to the hits: float64 [I, 6]; and to the number of
-    queries: [I, 2].
+    """The hits and queries of each image of one fold; images without captions are left out.
+
+    Attributes:
+        hits: Float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`.
+        queries: Int64 [I, 2], the image's number of queries, i2t and t2i.
     """
 
     hits: Floats
@@ -29,30 +32,57 @@ class FoldHits:
 
     @classmethod
     def of(cls, ranks: Ranks, ties: Ties) -> FoldHits:
-        """Sums the chances of a hit over each image's queries."""
+        """Sum the chances of a hit over each image's queries.
+
+        Args:
+            ranks: The ranks of the fold's queries.
+            ties: How ties count.
+
+        Returns:
+            The sums.
+        """
         images = ranks.shape[0]
         both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
         hits = [_by_image(queries, owner, k, ties, images) for queries, owner in both for k in RECALLS]
         queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
-        # Images without captions are candidates alone: no test set would be drawn from them.
+        # Images without captions are candidates only, so resampled test sets do not draw them.
         asking = queries.any(1)
         return cls(np.stack(hits, 1)[asking], queries[asking])
 
     def minus(self, other: FoldHits) -> FoldHits:
-        """The difference of two systems on the same queries."""
+        """Subtract another system's hits on the same queries.
+
+        Args:
+            other: The other system's hits.
+
+        Returns:
+            The differences of the hits, with the same queries.
+        """
         return FoldHits(self.hits - other.hits, self.queries)
 
     def recalls(self, weights: Floats) -> Floats:
-        """Recalls in percent [S, 6] where image i counts weights[s, i] times."""
+        """Compute recalls with weighted images.
+
+        Args:
+            weights: Float64 [S, I]; image i counts weights[s, i] times in sample s.
+
+        Returns:
+            Float64 [S, 6], in percent.
+        """
         queries = np.repeat(weights @ self.queries, len(RECALLS), axis=1)
         recalls: Floats = 100 * (weights @ self.hits) / np.maximum(queries, 1)
         return recalls
 
     def contributions(self) -> Floats:
-        """By how much each image lies above or below the recalls: percent [I, 6], each column of mean zero.
+        """Compute how far each image lies above or below the recalls.
 
-        With as many queries to every image it is the image's own recall less the recall of all. Otherwise it is the
-        linear part of the ratio hits / queries (Cochran, Sampling Techniques, 1977, section 6.4).
+        If all images have equally many queries, this is the image's own recall minus the overall recall. Otherwise it
+        is the linear approximation of the ratio hits / queries.
+
+        Returns:
+            Float64 [I, 6], in percent; each column has mean 0.
+
+        Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
         queries = np.repeat(self.queries, len(RECALLS), axis=1)
         recalls = self.hits.sum(0) / queries.sum(0)
@@ -65,27 +95,54 @@ def _by_image(queries: QueryRanks, owner: Ids, k: int, ties: Ties, images: int) 
 
 
 def gather(metrics: Metrics) -> list[FoldHits]:
-    """The hits of each fold, one entry for a pool without folds."""
+    """Sum the hits of each fold by image.
+
+    Args:
+        metrics: From `evaluate`.
+
+    Returns:
+        One entry for each fold, or a single one for a pool without folds.
+    """
     return [FoldHits.of(ranks, metrics.ties) for ranks in metrics.ranks]
 
 
 def contributions(folds: Sequence[FoldHits]) -> Floats:
-    """By how much each image of all folds lies above or below the statistics: [N, 7], each column of mean zero.
+    """Compute how far each image of all folds lies above or below the statistics.
 
-    The variance of a statistic over test sets of other images is that of its column, divided by N.
+    The variance of a statistic over test sets of other images is the variance of its column, divided by N.
+
+    Args:
+        folds: The hits of each fold.
+
+    Returns:
+        Float64 [N, 7] for the N images of all folds, in percent; each column has mean 0.
     """
     images = sum(len(fold.hits) for fold in folds)
-    # A statistic is the mean over folds: an image of a smaller fold has more to say in it.
+    # A statistic is the mean over folds, so an image of a smaller fold has more weight.
     six = np.concatenate([fold.contributions() * (images / (len(folds) * len(fold.hits))) for fold in folds])
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:
-    """The statistics [7] where every image counts once."""
+    """Compute the statistics with each image counted once.
+
+    Args:
+        folds: The hits of each fold.
+
+    Returns:
+        Float64 [7], in percent, in the order of `STATISTICS`.
+    """
     return mean([fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds])[0]
 
 
 def mean(recalls: Sequence[Floats]) -> Floats:
-    """The mean over folds of recalls [S, 6], with their sum appended: [S, 7]."""
+    """Average recalls over folds and append their sum.
+
+    Args:
+        recalls: Float64 [S, 6] for each fold, in percent.
+
+    Returns:
+        Float64 [S, 7], in percent.
+    """
     six = np.mean(recalls, axis=0)
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)

@@ -1,4 +1,4 @@
-"""Two single runs on the same queries: other test sets, and swaps of the two, drawn at random."""
+"""Whether two single runs differ on the same queries: bootstrap over images, and random swaps of results."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from pipeline.retrieval.metrics import RECALLS
 from pipeline.retrieval.ranks import Floats
 from pipeline.statistics.per_image import FoldHits, mean, statistics
 
-# Images of resampled test sets handled at once: 16 bytes each, and some tens of bytes of what follows from them.
+# Images of resampled test sets in memory at once: 16 bytes each for weights, and some tens for results.
 DRAWN_AT_ONCE = 2_000_000
 
 
 def difference(folds: Sequence[FoldHits], samples: int, confidence: float, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Whether two runs differ, for other images; of other seeds it says nothing.
+    """Estimate the difference of two runs for other images; variation over training seeds is not covered.
 
-    The interval is that of the percentile bootstrap (Efron and Tibshirani, 1993, chapter 13): images are drawn with
-    replacement, within each fold, together with their captions, as queries; the pool of candidates stays as it was.
-    p is that of the paired randomisation test (Smucker, Allan and Carterette, CIKM 2007): were the systems alike, each
-    image's results could as well have been swapped between them; p = (1 + number of random swaps with a difference at
-    least as large in size) / (1 + samples).
+    The interval comes from the percentile bootstrap: within each fold, images are drawn with replacement, each with its
+    captions as queries. The pool of candidates is fixed. p comes from the paired randomisation test: if the systems
+    were equally good, swapping their results on any image would change nothing, so p = (1 + number of random swaps
+    whose difference is at least as large in size) / (1 + samples).
 
     Args:
-        folds: the second run's hits minus the first's.
-        samples: test sets, and swaps, to draw.
-        confidence: between 0 and 1.
-        seed: of the drawing.
+        folds: The second run's hits minus the first's.
+        samples: How many test sets, and how many swaps, to draw.
+        confidence: Of the interval, between 0 and 1.
+        seed: Of the random draws.
 
     Returns:
-        The ends of the difference's interval, and p, two-sided: float64 [7] each.
+        The lower and upper ends of the difference's interval, in percent, and the two-sided p: float64 [7] each.
 
     Raises:
-        InputError: for fewer than one sample.
+        InputError: For fewer than one sample.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13; Smucker, Allan and Carterette,
+        CIKM
+        2007.
     """
     if samples < 1:
         raise InputError(f"expected samples from 1 up, received {samples}")
@@ -42,13 +45,13 @@ def difference(folds: Sequence[FoldHits], samples: int, confidence: float, seed:
     ends = [(1 - confidence) / 2, (1 + confidence) / 2]
     low, high = np.quantile(_resample(folds, samples, generator), ends, axis=0)
     swapped = np.abs(_swap(folds, samples, generator))
-    # The measured difference is itself one of the swaps; a little slack keeps its equals equal after rounding.
+    # The measured difference is itself one of the swaps; the tolerance keeps equal differences equal after rounding.
     p = (1 + (swapped >= np.abs(statistics(folds)) - 1e-9).sum(0)) / (1 + samples)
     return low, high, p
 
 
 def _resample(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> Floats:
-    """The statistics [samples, 7] of test sets drawn with replacement."""
+    """Compute the statistics [samples, 7] of test sets drawn with replacement."""
     drawn = []
     for count in _batches(folds, samples):
         recalls = []
@@ -61,7 +64,7 @@ def _resample(folds: Sequence[FoldHits], samples: int, generator: np.random.Gene
 
 
 def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> Floats:
-    """The differences [samples, 7] after swapping the two systems' results of about half of the images."""
+    """Compute the differences [samples, 7] after swapping the two systems' results on about half of the images."""
     swapped = []
     for count in _batches(folds, samples):
         recalls = []
@@ -74,6 +77,6 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
 
 
 def _batches(folds: Sequence[FoldHits], samples: int) -> list[int]:
-    """How many resampled test sets to handle at once, so that memory stays bounded for any number of images."""
+    """Split the samples into batches, so that memory stays bounded for any number of images."""
     most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
     return [min(most, samples - start) for start in range(0, samples, most)]

@@ -1,6 +1,6 @@
-"""Training seeds: how far runs of one recipe spread, and whether two recipes differ beyond that spread.
+"""Training seeds: how far runs of one recipe spread, and whether two recipes differ by more than that.
 
-Seeds of two recipes are taken as independent of each other: one number means the same order of batches, no more.
+Seeds of two recipes are taken as independent: the same seed in both means the same order of batches, no more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from pipeline.statistics.per_image import STATISTICS
 
 @dataclass(frozen=True)
 class Spread:
-    """Over n seeds: mean, sample standard deviation (divided by n - 1), smallest and largest value."""
+    """One statistic over several seeds, in percent.
+
+    Attributes:
+        seeds: How many runs there are.
+        mean: Their mean.
+        deviation: Sample standard deviation (divided by seeds - 1).
+        smallest: The smallest value.
+        largest: The largest value.
+    """
 
     seeds: int
     mean: float
@@ -34,21 +42,28 @@ class Runs:
     """One recipe's runs on one test set.
 
     Attributes:
-        values: float64 [S, K], each run's statistics.
-        contributions: float64 [S, N, K], by how much each image lies above or below them.
+        values: Float64 [S, K], each run's statistics.
+        contributions: Float64 [S, N, K], how far each image lies above or below them.
     """
 
     values: Floats
     contributions: Floats
 
     def variance(self) -> Floats:
-        """The variance [K] of the mean over seeds, for other seeds on the same images."""
+        """Compute the variance of the mean over seeds, for other seeds on the same images.
+
+        Returns:
+            Float64 [K].
+        """
         return np.asarray(self.values.var(0, ddof=1) / len(self.values))
 
     def by_image_alone(self) -> Floats:
-        """The part [K] of the mean's variance over images that each seed has for itself.
+        """Compute the part of the mean's variance over images that is specific to each seed.
 
-        `variance` holds this part already, since runs that err on different images differ in their values.
+        `variance` already includes this part: runs that fail on different images also differ in their values.
+
+        Returns:
+            Float64 [K].
         """
         seeds, images, _ = self.contributions.shape
         own = self.contributions - self.contributions.mean(0)
@@ -56,20 +71,23 @@ class Runs:
 
 
 def difference(first: Runs, second: Runs, most: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Whether the mean of `second` differs from that of `first`, for other seeds and other images at once.
+    """Estimate the difference of two recipes' means, for other seeds and other images at once.
 
-    The variance of the difference is that of each recipe's mean over seeds, and that of the images' share which seeds
-    have in common. Its degrees of freedom follow from those of the three (Satterthwaite, Biometrics Bulletin 1946);
-    without the last it is Welch's t test. Two-way bootstraps reject too often with so few seeds as are usual.
-    `docs/measured.md` shows how often equal recipes are told apart: in 4 to 7 of 100 cases.
+    The variance of the difference has three parts: that of each recipe's mean over seeds, and the variance over images
+    that all seeds share. Its degrees of freedom follow from those of the parts (Satterthwaite). Without the third part
+    this is Welch's t test. Two-way bootstraps reject too often with as few seeds as are usual. `docs/measured.md` shows
+    how often two equal recipes are reported as different: in 4 to 7 of 100 cases.
 
     Args:
-        first, second: two or more runs each, on the same images.
-        most: float64 [K], the largest value of each statistic.
-        confidence: between 0 and 1.
+        first: Two or more runs.
+        second: Two or more runs on the same images.
+        most: Float64 [K], the largest value of each statistic.
+        confidence: Of the interval, between 0 and 1.
 
     Returns:
-        The ends of the difference's interval, and p, two-sided: float64 [K] each.
+        The lower and upper ends of the interval of second - first, and the two-sided p: float64 [K] each.
+
+    Source: Satterthwaite, Biometrics Bulletin 1946.
     """
     images = first.contributions.shape[1]
     found = second.values.mean(0) - first.values.mean(0)
@@ -86,16 +104,16 @@ def difference(first: Runs, second: Runs, most: Floats, confidence: float) -> tu
 
 
 def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
-    """Mean and spread of runs that differ in their seed.
+    """Compute mean and spread of runs that differ in their seed.
 
     Args:
-        runs: two or more.
+        runs: Two or more.
 
     Returns:
         A spread for each name in `STATISTICS`.
 
     Raises:
-        InputError: for fewer than two runs, or if they were not measured by one protocol on pools of one size.
+        InputError: For fewer than two runs, or if they were not measured by one protocol on pools of one size.
     """
     if len(runs) < 2:
         raise InputError(f"a spread over seeds needs at least two runs, received {len(runs)}")

@@ -1,4 +1,4 @@
-"""Whether two systems differ beyond chance, on the same queries."""
+"""Whether two systems differ by more than chance on the same queries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pipeline.statistics.per_image import STATISTICS, FoldHits, contributions, g
 
 @dataclass(frozen=True)
 class Comparison:
-    """Second system minus first.
+    """The second system minus the first.
 
     Attributes:
-        difference: with its interval, in percent (points of a sum for rsum).
-        p: two-sided.
-        over_seeds: whether interval and p speak of other seeds too, or of other images alone.
+        difference: With its interval, in percent (for rsum, the sum of percentages).
+        p: Two-sided.
+        over_seeds: Whether interval and p cover other seeds and other images, or other images alone.
     """
 
     difference: Interval
@@ -36,22 +36,24 @@ def compare(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Comparison]:
-    """Whether `second` differs from `first` on the same queries.
+    """Test whether `second` differs from `first` on the same queries.
 
-    With two or more seeds of both it is asked of other seeds and other images at once (`seeds.difference`). A single
-    run does not show how far its recipe's seeds spread: then other images alone are spoken of, with the hits of
-    several seeds of one side averaged query by query (`resampling.difference`).
+    With two or more seeds of both, interval and p cover other seeds and other images (`seeds.difference`). A single run
+    does not show how far its recipe's seeds spread. Then they cover other images alone (`resampling.difference`), and
+    several seeds of one side are averaged query by query.
 
     Args:
-        first, second: one run each, or several that differ in their training seed.
-        samples, seed: of what is drawn at random, where one side is a single run.
-        confidence: of the intervals, between 0 and 1.
+        first: One run, or several that differ in their training seed.
+        second: Likewise, on the same images and captions.
+        samples: How many test sets and swaps to draw; used if one side is a single run.
+        confidence: Of the intervals, between 0 and 1.
+        seed: Of the random draws; used if one side is a single run.
 
     Returns:
         A comparison for each name in `STATISTICS`.
 
     Raises:
-        InputError: if they were not measured by one protocol on the same images and captions.
+        InputError: If the runs were not measured by one protocol on the same images and captions.
     """
     check_confidence(confidence)
     before, after = ([each] if isinstance(each, Metrics) else list(each) for each in (first, second))
@@ -72,7 +74,7 @@ def _runs(group: Sequence[Sequence[FoldHits]]) -> seeds.Runs:
 
 
 def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
-    """For each fold, the mean over runs on the same queries."""
+    """Average the hits over runs on the same queries, fold by fold."""
     return [FoldHits(np.mean([fold.hits for fold in folds], axis=0), folds[0].queries)
             for folds in zip(*group, strict=True)]
 
