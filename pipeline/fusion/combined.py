@@ -25,11 +25,11 @@ class CombSum(PerQuery):
         """Fuse for one direction.
 
         Args:
-            name: Who asks.
-            block_bytes: The most that a block takes.
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
 
         Returns:
-            The matrix that ranks their candidates.
+            The fused scores [I, C].
         """
         by_image = name == "i2t"
         if not hasattr(self, "ranges"):
@@ -40,18 +40,18 @@ class CombSum(PerQuery):
 class CombMNZ(PerQuery):
     """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
 
-    Where all systems list all candidates it orders them as CombSUM does; so each lists its best `LISTED`.
+    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
     """
 
     def direction(self, name: Direction, block_bytes: int) -> _Listed:
         """Fuse for one direction.
 
         Args:
-            name: Who asks.
-            block_bytes: The most that a block takes.
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
 
         Returns:
-            The matrix that ranks their candidates.
+            The fused scores [I, C].
         """
         return _Listed(self.sources, self.weights, name == "i2t", block_bytes)
 
@@ -71,7 +71,7 @@ class _Listed(ReciprocalRanks):
 
 
 def _scaled(scores: Cells) -> tuple[Cells, Cells]:
-    """Scores [Q, n] scaled to 0 to 1 among those that are listed, 0 for the others; and which are listed."""
+    """Scale the listed scores of each query [Q, n] to 0 to 1 and set the others to 0; also return which are listed."""
     count = min(LISTED, scores.shape[1])
     least = np.partition(scores, -count, axis=1)[:, -count, None]
     greatest = scores.max(1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Sums of several sources, of one matrix or of one for each direction."""
+"""Sums of several similarity sources: one matrix for both directions, or one for each direction."""
 
 from __future__ import annotations
 
@@ -12,24 +12,58 @@ from pipeline.retrieval.similarity import Direction, EqualRows, Selection, Simil
 
 
 class WeightedSum:
-    """The sum of sources [I, C] of one shape, each times its weight."""
+    """The weighted sum of sources of one shape."""
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
+        """Hold the sources.
+
+        Args:
+            sources: Similarities [I, C] of one shape.
+            weights: One for each source.
+        """
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
     @property
     def equal(self) -> EqualRows | None:
+        """Which rows and columns must agree, see `joint`."""
         return joint(self.sources)
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Sum a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float32 or float64 [rows, columns].
+        """
         return self._sum(source.block(images, captions) for source in self.sources)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Sum single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n].
+        """
         return self._sum(source.pairs(images, captions) for source in self.sources)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         # The sum, one member and its product with the weight are in memory at once.
+        """Cut a shape into blocks as the first source is best read.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that the sum of one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return self.sources[0].grid(shape, block_bytes // 3)
 
     def _sum(self, terms: Iterator[Cells]) -> Cells:
@@ -42,14 +76,14 @@ class WeightedSum:
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
-    """Which rows and columns must agree in a sum of these sources.
+    """Find which rows and columns of a sum must agree.
 
     Args:
-        sources: Of one shape [I, C].
+        sources: Similarities [I, C] of one shape.
 
     Returns:
-        None if no member is computed. A pair is one that may come out differently if it is in any member; rows are
-        equal if they are in all.
+        Labels under which two rows are equal if they are equal in all computed sources. None if no source is computed.
+        If some sources are stored, all rows count as different, because comparing them would mean reading them.
     """
     computed = [rows for rows in (source.equal for source in sources) if rows is not None]
     if not computed:
@@ -66,16 +100,41 @@ def _joint(labels: Sequence[Ids]) -> Ids:
 
 
 class PerQuery(ABC):
-    """A fusion of sources [I, C] by scores that depend on the candidates of each query; a subclass writes `direction`.
+    """A fusion whose scores depend on all candidates of a query, so each direction has its own matrix.
+
+    A subclass implements `direction`.
     """
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
+        """Hold the sources.
+
+        Args:
+            sources: Similarities [I, C] of one shape.
+            weights: One for each source.
+        """
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
     @abstractmethod
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """The matrix that ranks captions for images ("i2t"), or images for captions ("t2i")."""
+        """Fuse for one direction.
+
+        Args:
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The fused scores [I, C].
+        """
 
     def select(self, images: Ids, captions: Ids) -> PerQuery:
+        """Restrict the candidates; scores are fused among those that stay.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The fusion of the restricted sources.
+        """
         return type(self)([Selection(source, images, captions) for source in self.sources], self.weights)

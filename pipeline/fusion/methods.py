@@ -1,4 +1,4 @@
-"""Ensembles: one score from several systems, aligned by id, computed block by block."""
+"""Ensembles: several systems' scores fused into one, aligned by id and computed block by block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarit
 
 
 class Member(NamedTuple):
-    """One system's scores: what `as_similarity` takes, int64 ids of its rows [I] and of its columns [C]."""
+    """One system of an ensemble.
+
+    Attributes:
+        name: For messages.
+        similarity: Scores [I, C], anything that `as_similarity` takes.
+        image_ids: Int64 [I], the ids of the rows.
+        caption_ids: Int64 [C], the ids of the columns.
+    """
 
     name: str
     similarity: object
@@ -67,10 +74,10 @@ def align(members: Sequence[Member]) -> list[Similarity]:
         members: The systems.
 
     Returns:
-        Their scores.
+        Each member's scores [I, C].
 
     Raises:
-        InputError: If their ids differ, or one is fused query by query already.
+        InputError: If their ids differ, or if a member is itself a fusion that depends on each query's candidates.
     """
     if not members:
         raise InputError("an ensemble needs at least one member")
@@ -87,14 +94,14 @@ def in_order_of(first: Member, member: Member) -> Similarity | PerDirection:
     """Bring a member into the order of another's ids.
 
     Args:
-        first: Whose order it is.
-        member: The system.
+        first: The member whose order is kept.
+        member: The member to reorder.
 
     Returns:
-        Its scores.
+        Its scores [I, C] with the rows and columns of `first`.
 
     Raises:
-        InputError: If it has other ids.
+        InputError: If its ids differ from those of `first`.
     """
     source = as_similarity(member.similarity)
     if source.shape != (len(member.image_ids), len(member.caption_ids)):
@@ -108,7 +115,7 @@ def in_order_of(first: Member, member: Member) -> Similarity | PerDirection:
 
 
 def _places(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
-    """Where each of `wanted` stands in `ids`."""
+    """Find the position in `ids` of each of `wanted`."""
     ids, wanted = np.asarray(ids), np.asarray(wanted)
     distinct, place = np.unique(ids, return_index=True)
     if len(distinct) < len(ids):
@@ -129,14 +136,14 @@ def shares(weights: Sequence[float] | None, count: int) -> list[float]:
     """Scale weights to add up to 1.
 
     Args:
-        weights: One for each member; None for equal ones.
+        weights: One for each member; None for equal weights.
         count: How many members there are.
 
     Returns:
         The weights divided by their sum.
 
     Raises:
-        InputError: If there are more or fewer, or for weights below 0 or all 0.
+        InputError: If their number is not `count`, if one is negative or infinite, or if all are 0.
     """
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count:

@@ -17,8 +17,11 @@ BLOCK_BYTES = 1_000_000
 
 
 class Moments(NamedTuple):
-    """Of n lines: their means, and one over their standard deviations, 0 where all of a line's values are equal;
-    both float64 [n].
+    """How the values of n lines (all rows, or all columns) are standardised.
+
+    Attributes:
+        mean: Float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges.
+        inverse: Float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal.
     """
 
     mean: Floats
@@ -26,10 +29,10 @@ class Moments(NamedTuple):
 
 
 class _Lines:
-    """What is known of n lines so far; each array [n].
+    """Running statistics of n lines; each array [n].
 
-    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983), which loses no digits where a mean is
-    large beside the deviation.
+    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if a mean is large
+    beside the deviation.
     """
 
     def __init__(self, lines: int) -> None:
@@ -38,7 +41,7 @@ class _Lines:
 
     def merge(self, part: slice, count: npt.NDArray[Any] | int, mean: Floats, squares: Floats, least: Floats,
               greatest: Floats) -> None:
-        """squares: sums of squared deviations from `mean`, of `count` values a line."""
+        """Merge `count` values of each line, whose squared deviations from `mean` add up to `squares`."""
         before = self.count[part]
         both = before + count
         share_of_new = np.divide(count, both, out=np.zeros_like(both), where=both > 0)
@@ -58,13 +61,13 @@ class _Lines:
         return Moments(self.mean, inverse)
 
     def ranges(self) -> Moments:
-        """The least value of each line, and one over its distance to the greatest, 0 where they are equal."""
+        """Compute the smallest value of each line and 1 / (largest - smallest), 0 if they are equal."""
         distance = self.greatest - self.least
         return Moments(self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0))
 
 
 class _Worker:
-    """One thread's part."""
+    """The statistics of the blocks that one thread reads."""
 
     def __init__(self, source: Similarity) -> None:
         self.source = source
@@ -84,11 +87,11 @@ class _Worker:
 
 
 def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """Mean and deviation of every row and every column, to about the last digit of float64.
+    """Compute mean and deviation of each row and each column, to about the last digit of float64.
 
     Args:
-        source: A matrix [I, C]; each of its cells is read once.
-        block_bytes: The most that one block and its copies take, for each thread.
+        source: Scores [I, C]; each cell is read once.
+        block_bytes: The most memory that one block and its copies take, for each thread.
 
     Returns:
         The moments of the I rows, and of the C columns.
@@ -98,14 +101,14 @@ def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
 
 
 def ranges(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """The least value of every row and every column, and one over its distance to the greatest.
+    """Compute the smallest value of each row and each column, and 1 / (largest - smallest).
 
     Args:
-        source: As for `moments`.
-        block_bytes: As for `moments`.
+        source: Scores [I, C]; each cell is read once.
+        block_bytes: The most memory that one block and its copies take, for each thread.
 
     Returns:
-        Those of the I rows, and of the C columns; 0 for the second where all of a line's values are equal.
+        Those of the I rows, and of the C columns; the second number is 0 if all values of a line are equal.
     """
     rows, columns = _lines(source, block_bytes)
     return rows.ranges(), columns.ranges()

@@ -1,4 +1,7 @@
-"""Reciprocal rank fusion: every system's candidates are ranked for each query, and 1 / (60 + rank) is averaged."""
+"""Reciprocal rank fusion: the mean over systems of 1 / (60 + rank), where each system ranks the query's candidates.
+
+Source: Cormack, Clarke and Büttcher, SIGIR 2009.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,20 @@ CACHED_CELLS = 1 << 16
 class ReciprocalRanks(WholeQueries):
     """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share their mean rank.
 
-    A rank needs all candidates, so its blocks hold whole queries. `block_bytes` bounds what a block takes, unless the
-    candidates of a single query take more.
+    A rank depends on all candidates, so each block holds whole queries. `block_bytes` bounds a block's memory, unless a
+    single query needs more.
     """
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
                  ) -> None:
+        """Hold the sources.
+
+        Args:
+            sources: Similarities [I, C] of one shape.
+            weights: One for each source.
+            by_image: Whether images are the queries, or captions.
+            block_bytes: The most memory that one block takes.
+        """
         self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
         self.equal = joint(sources)
         candidates = self.shape[1] if by_image else self.shape[0]
@@ -39,11 +50,29 @@ class ReciprocalRanks(WholeQueries):
         self.weights = weights
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Fuse a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float64 [rows, columns].
+        """
         if self.by_image:
             return self._queries(images)[:, captions]
         return self._queries(captions).T[images]
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Fuse single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float64 [n].
+        """
         query, candidate = (images, captions) if self.by_image else (captions, images)
         cells = np.empty(len(query), np.float64)
         order = np.argsort(query, kind="stable")
@@ -54,11 +83,19 @@ class ReciprocalRanks(WholeQueries):
         return cells
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Blocks of whole queries, always the same ones."""
+        """Cut a shape into blocks of whole queries.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: Ignored; the size given to the constructor holds.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return cut(shape, *((self.queries_at_once, shape[1]) if self.by_image else (shape[0], self.queries_at_once)))
 
     def _queries(self, which: Index) -> Cells:
-        """The scores of some queries' candidates: float64 [queries, candidates]."""
+        """Fuse the scores of some queries: float64 [queries, candidates]."""
         every = slice(0, self.shape[1] if self.by_image else self.shape[0])
         total: Floats | None = None
         for source, weight in zip(self.sources, self.weights, strict=True):
@@ -70,14 +107,14 @@ class ReciprocalRanks(WholeQueries):
 
 
 def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Floats:
-    """weight / (60 + rank) of each candidate; tied ones share their mean rank.
+    """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank.
 
     Args:
-        scores: Of each query's candidates [Q, n]; contiguous, the greatest ranked first.
-        weight: Of the whole.
+        scores: Float32 or float64 [Q, n], contiguous; the largest score of a row has rank 1.
+        weight: Multiplies each result.
 
     Returns:
-        float64 [Q, n].
+        Float64 [Q, n].
     """
     queries, candidates = scores.shape
     by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
@@ -93,7 +130,11 @@ def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Flo
 
 
 def _share(worth: Floats, key: npt.NDArray[Any], weight: float) -> None:
-    """Gives candidates in order [Q, n] that are tied with their neighbours, by their keys, their mean rank's worth."""
+    """Give tied candidates the value of their mean rank.
+
+    `worth` [Q, n] holds the values in the order of the ranks and is changed in place; neighbours with equal `key` are
+    tied.
+    """
     tied_with_next = np.flatnonzero(key[:, 1:] == key[:, :-1])
     if not len(tied_with_next):
         return
@@ -107,10 +148,10 @@ def _share(worth: Floats, key: npt.NDArray[Any], weight: float) -> None:
 
 
 def _descending(scores: npt.NDArray[np.floating]) -> tuple[npt.NDArray[Any], Ids]:
-    """Row by row, keys [Q, n] in order, two of which are equal where scores are, and whose each is: the greatest first.
+    """Sort each row, largest score first; return sort keys [Q, n] that are equal where scores are, and the candidates.
 
-    The bits of a float32 and its place are packed into an int64: sorting these is several times faster than sorting
-    places by scores.
+    A float32's bits and its position are packed into an int64. Sorting these is several times faster than sorting
+    positions by score.
     """
     if scores.dtype != np.float32:
         place = np.argsort(-scores, kind="stable")

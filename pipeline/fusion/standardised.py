@@ -1,4 +1,4 @@
-"""Z-scores: every query's candidates given mean 0 and standard deviation 1, before systems are averaged."""
+"""Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
 
 from __future__ import annotations
 
@@ -14,32 +14,68 @@ from pipeline.retrieval.similarity import Direction, EqualRows, Similarity
 
 
 class Standardised:
-    """The weighted sum of sources [I, C] whose scores have mean 0 and deviation 1 among each query's candidates; 0
-    where all of them are equal.
+    """The weighted sum of sources [I, C], each standardised among the candidates of a query.
 
-    A cell needs itself and two numbers of its query for each source, so blocks may be cut as sources are best read.
+    A query whose candidates all have equal scores gets 0. A cell needs only its score and two numbers of its query, so
+    blocks may have any shape.
     """
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
                  by_image: bool) -> None:
+        """Hold the sources.
+
+        Args:
+            sources: Similarities [I, C] of one shape.
+            weights: One for each source.
+            of_query: For each source, what is subtracted from each query's scores and what they are multiplied by.
+            by_image: Whether images are the queries, or captions.
+        """
         self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
         self.means = [mean for mean, _ in of_query]
         self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
 
     @property
     def equal(self) -> EqualRows | None:
+        """Which rows and columns must agree, see `joint`."""
         return joint(self.sources)
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Fuse a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float64 [rows, columns].
+        """
         query = (images, None) if self.by_image else (None, captions)
         return self._sum((source.block(images, captions) for source in self.sources), query)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Fuse single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float64 [n].
+        """
         query = images if self.by_image else captions
         return self._sum((source.pairs(images, captions) for source in self.sources), query)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         # A source's block, the same in float64, and the sum are there at once.
+        """Cut a shape into blocks as the first source is best read.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block and its copies take.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return self.sources[0].grid(shape, min(BLOCK_BYTES, block_bytes // 5))
 
     def _sum(self, parts: Iterator[Cells], query: Any) -> Cells:
