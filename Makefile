@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro setup test browser-test lint bench docs
+.PHONY: repro setup test test-quick browser-test lint bench docs
 
 repro: setup
 	dvc repro
@@ -28,6 +28,15 @@ setup: .venv/ready
 
 test: .venv/test-ready
 	python -m pytest
+
+# The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
+QUICK := compute files fusion heads importers judgements manifest metrics provenance report rescoring retrieval \
+	sample/test_scenes.py sample/test_wording.py scores settings statistics store test_architecture.py \
+	test_docstrings.py test_lazy.py test_objectives.py text training/test_batches.py training/test_divergence.py \
+	training/test_optimizer.py
+
+test-quick: setup
+	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser" $(addprefix tests/,$(QUICK))
 
 # Debian: apt-get install chromium
 browser-test: setup

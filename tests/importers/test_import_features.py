@@ -171,6 +171,7 @@ def test_a_source_of_other_images_is_refused(tsv: Any) -> None:
         import_features(replace(tsv, manifest=other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["lxmert", "scan", "npy"])
 def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> None:
     """tracemalloc counts numpy's arrays and Python's bytes, and no memory maps."""

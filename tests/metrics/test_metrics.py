@@ -33,6 +33,7 @@ EVERY = ("R@1", "R@3", "Recall@2", "P@3", "MRR", "MRR@2", "nDCG", "nDCG@3", "AP"
          "mAP@R", "Rprec", "mean_rank")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("library", "apart"), [("ir_measures", 1e-12), ("ranx", 1e-12), ("eccv_caption", 1e-12),
                                                 ("torchmetrics", 1e-5)])  # the last computes in float32
 def test_agrees_with_other_libraries(library: str, apart: float) -> None:

@@ -166,6 +166,7 @@ def gallery(opened: Any = None) -> Gallery:
                    {"members": [{"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}]})
 
 
+@pytest.mark.slow
 def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.report.figures.retrieved_images.SHOWN", 2)
     head(tmp_path, "a", [1], trained=False)
@@ -179,6 +180,7 @@ def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pyt
     figures.save(drawing, tmp_path, "retrieved")
 
 
+@pytest.mark.slow
 def test_photographs_make_a_small_pdf(tmp_path: Path) -> None:
     """Twenty-two photographs with soft gradients and some noise, which compress as real ones do."""
     noise = np.random.default_rng(0)
@@ -228,6 +230,7 @@ def test_a_photograph_that_is_gone_is_said_in_its_place(tmp_path: Path) -> None:
     assert any("such file" in text.get_text() for axes in drawing.figure.axes for text in axes.texts)
 
 
+@pytest.mark.slow
 def test_saved_files_are_the_same_every_time(tmp_path: Path) -> None:
     head(tmp_path / "heads", "a", [1, 2])
     written = []

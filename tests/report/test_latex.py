@@ -159,6 +159,7 @@ def test_sources_of_a_measured_row_are_a_comment() -> None:
     assert r"\\ % vse2ad-R-bigru-s0 coco" in source
 
 
+@pytest.mark.slow
 def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
     """Parsed everywhere; compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
     drawn = [tables.build(name, everything(), TableRequest(delta=True)) for name in tables.TABLES]

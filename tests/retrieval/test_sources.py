@@ -87,6 +87,7 @@ def sparse(path: Path, shape: tuple[int, int]) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_files_larger_than_the_memory_are_ranked(tmp_path: Path) -> None:
     """A map that may be written to counts as private memory, all of it; one that is read alone does not."""
     files = [sparse(tmp_path / "scores.npy", (50_000, 250_000)), sparse(tmp_path / "vectors.npy", (1_000_000, 64))]

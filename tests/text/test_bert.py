@@ -129,6 +129,7 @@ class Tiny(BertText):
         return cls(text.tokenizer, text.config, None, text.weights)
 
 
+@pytest.mark.slow
 def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
                                                   monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bert, "BertText", Tiny)

@@ -101,6 +101,7 @@ def test_a_copy_reads_alike() -> None:
         assert torch.equal(encoder(tokens, lengths), encoder(tokens, lengths))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:Dynamo does not know")  # what torch.compile cannot follow is marked
 def test_a_head_that_is_compiled_reads_captions_as_before() -> None:
     torch.manual_seed(0)
