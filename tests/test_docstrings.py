@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(ROOT.glob("pipeline/**/*.py"))
-NOT_YET = ("manifest", "retrieval")
+NOT_YET = ("retrieval",)
 """Rooms whose docstrings still have to be brought into this form. The list only ever gets shorter."""
 NOTHING = {"None", "NoReturn", "Iterator[None]"}
 OVERRIDES = {"Module": {"train"}, "BatchNorm1d": {"forward"}, "Function": {"forward", "backward"}}

@@ -1,6 +1,6 @@
-"""The manifest: one table, a row a caption, that says which images and captions there are and what belongs to what.
+"""The manifest: one table with a row for each caption, which lists all images and captions and their pairs.
 
-Images keep the order of the annotation file: COCO's five folds, and the first five captions of an image, are
+Images keep the order of the annotation file, because COCO's five folds and "the first five captions of an image" are
 defined by it. A caption finds its image by id, never by `5 * index`.
 """
 
@@ -39,14 +39,18 @@ def _compute(name: str, compute: Callable[[], str]) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Images, captions, and which caption tells of which image.
+    """Images, captions, and which caption belongs to which image.
 
-    table: a row a caption, columns image_id, file (relative to the image folder), bytes (size on disk, or NO_FILE),
-    split, caption_id, caption and, where captions are in several languages, language; the rows of an image stand
-    together, images in the annotation file's order.
-    remember: (name, compute) gives a digest, perhaps without computing it, see `files.remembered`.
-    dataset: the data set's name. images_folder: where the files lie (not part of any digest). A saved manifest says it
-    as seen from its own folder, unless it was given absolute: every command finds the files, wherever it is run.
+    Attributes:
+        table: A row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
+            NO_FILE), split, caption_id, caption and, with captions in several languages, language. The rows of an image
+            stand together, images in the annotation file's order.
+        dataset: The data set's name.
+        images_folder: The folder of the image files, in no digest. It is saved relative to the manifest's folder unless
+            it
+            is absolute, so commands find the files from any working directory.
+        remember: Called with a digest's name and a function that computes it; returns the digest, from a cache if it
+            can, see `files.remembered`.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -61,7 +65,7 @@ class Manifest:
 
     @cached_property
     def images(self) -> pd.DataFrame:
-        """A row an image: image_id, file, bytes, split. A feature store's rows are these rows."""
+        """A row for each image: image_id, file, bytes, split. A feature store has its rows in this order."""
         columns = ["image_id", "file", "bytes", "split"]
         return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
 
@@ -72,17 +76,27 @@ class Manifest:
 
     @cached_property
     def images_digest(self) -> str:
-        """SHA-256 over ids and files, in order. Feature stores carry it, and each file's size beside its features."""
+        """SHA-256 over ids and files, in order. Feature stores record it, and each file's size beside its features."""
         return self.remember("images", lambda: _digest(self.images[["image_id", "file"]].itertuples(
             index=False, name=None)))
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over every row: all that heads, similarities and results depend on."""
+        """SHA-256 over all rows: everything that heads, similarities and results depend on."""
         return self.remember("table", lambda: _digest(self.table.itertuples(index=False, name=None)))
 
     def split(self, name: str) -> Split:
-        """One split's images and captions, in order. Raises InputError where it is empty or unknown."""
+        """Select one split's images and captions, in order.
+
+        Args:
+            name: The split, "train", "val" or "test".
+
+        Returns:
+            The split.
+
+        Raises:
+            InputError: If the manifest has no images in this split.
+        """
         import numpy as np
         import pandas as pd
 
@@ -101,7 +115,11 @@ class Manifest:
         return rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None
 
     def save(self, path: Path) -> None:
-        """Write one Parquet file; it appears whole or not at all."""
+        """Write the manifest as one Parquet file; a broken write leaves no partial file.
+
+        Args:
+            path: The file.
+        """
         table = self.table.copy()
         seen = self.images_folder if self.images_folder.is_absolute() else Path(os.path.relpath(self.images_folder,
                                                                                                path.parent))
@@ -115,7 +133,10 @@ class Manifest:
 
         Args:
             path: The file.
-            remembered: Digests that need not be computed again while the file stays as it is.
+            remembered: A cache of digests, used while the file is unchanged.
+
+        Returns:
+            The manifest.
 
         Raises:
             InputError: For a missing file or one that is not a manifest.
@@ -135,7 +156,7 @@ class Manifest:
 
 
 def _missing(path: Path) -> InputError:
-    """What to do where there is no manifest: make it, or give another name."""
+    """Make the error for a missing manifest: it says how to make it, or suggests another name."""
     from pipeline.manifest.dataset import names  # and with it pydantic, which help texts do without
 
     name = path.stem
@@ -147,11 +168,16 @@ def _missing(path: Path) -> InputError:
 
 @dataclass(frozen=True)
 class Split:
-    """One split. I images, C captions.
+    """One split with I images and C captions.
 
-    store_rows [I] int64: the images' rows in the manifest and in every feature store.
-    image_ids [I], caption_ids [C] int64. caption_image [C] int64: each caption's image as a row of image_ids.
-    languages: each caption's language as text [C]; None where the manifest has none.
+    Attributes:
+        name: "train", "val" or "test".
+        store_rows: Int64 [I], the images' rows in the manifest and in each feature store.
+        image_ids: Int64 [I].
+        caption_ids: Int64 [C].
+        caption_image: Int64 [C], each caption's image as a row of image_ids.
+        captions: The C texts.
+        languages: Str [C], each caption's language; None if the manifest has none.
     """
 
     name: str
@@ -163,13 +189,27 @@ class Split:
     languages: np.ndarray | None = None
 
     def only(self, keep: np.ndarray) -> Split:
-        """The split without the images where `keep` [I] bool is False, nor their captions."""
+        """Keep some images and their captions.
+
+        Args:
+            keep: Bool [I], whether an image stays.
+
+        Returns:
+            The split without the other images.
+        """
         return self._with_captions(keep, keep[self.caption_image])
 
     def in_languages(self, names: Sequence[str]) -> Split:
-        """The captions in these languages, with the images that have one; [] for all.
+        """Keep the captions in some languages, and the images that have one.
 
-        Raises InputError for a language in which the split has no caption.
+        Args:
+            names: The languages; none keeps all captions.
+
+        Returns:
+            The split without the other captions.
+
+        Raises:
+            InputError: For a language in which the split has no caption.
         """
         import numpy as np
 
@@ -184,7 +224,7 @@ class Split:
         return self._with_captions(np.isin(np.arange(len(self.image_ids)), self.caption_image[captions]), captions)
 
     def _with_captions(self, images: np.ndarray, captions: np.ndarray) -> Split:
-        """Some images [I] bool and some of their captions [C] bool."""
+        """Keep some images, bool [I], and some of their captions, bool [C]."""
         import numpy as np
 
         position, kept = np.cumsum(images) - 1, np.flatnonzero(captions)
