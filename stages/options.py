@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -176,4 +177,6 @@ def changed(section: str) -> bool:
         Whether -S changes something in it.
     """
     keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
+    keys += [re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key) for key in keys
+             for side in ("image", "text")]  # `pooling` is of both sides
     return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)

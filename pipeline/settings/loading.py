@@ -75,6 +75,10 @@ def _change(tree: Any, change: str) -> None:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
+    if keys[0] == "recipes" and keys[2:3] == ["pooling"]:  # of both sides, as in the file
+        for side in inheritance.SIDES:
+            _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
+        return
     if keys[0] == "training" and len(keys) > 2:
         _own_training(tree, keys[1])
     node = tree

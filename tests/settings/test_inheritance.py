@@ -119,3 +119,10 @@ def test_a_varied_recipe_never_takes_anothers_name() -> None:
     changed = {name: recipe for name, recipe in SHIPPED.items() if name != "vse2ad"}
     with pytest.raises(InputError, match="settings' 'vse2ad'"):
         named(SHIPPED["vse2ad"].model_copy(update={"learning_rate": 0.1}), None, "vse2ad", changed, SHIPPED)
+
+
+def test_a_change_to_pooling_is_to_both_sides() -> None:
+    changed = settings.load(PARAMS, ("recipes.vse2ad.pooling.name=gpo",)).recipe("vse2ad")
+    assert (changed.image_pooling.name, changed.text_pooling.name) == ("gpo", "gpo")
+    with pytest.raises(InputError, match=r"recipes\.vse2ad\.image_polling"):
+        settings.load(PARAMS, ("recipes.vse2ad.image_polling.name=gpo",))
