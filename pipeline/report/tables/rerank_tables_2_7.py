@@ -162,7 +162,7 @@ TABLE2 = LanguageTable(
     "after Table 2 of Geigle et al.; trained on captions in all languages",
     (), lambda language: True, ("Mean", "mean"),
     {("mark", "†"): Note("From the literature, as the paper says.", "a"),
-     ("mark", "‡"): Note("The authors' own run of published weights.", "b")},
+     ("mark", "‡"): Note("The authors' own run.", "b")},
 )
 TABLE7 = LanguageTable(
     "rerank_table7",
