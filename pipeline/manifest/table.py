@@ -46,9 +46,8 @@ class Manifest:
             NO_FILE), split, caption_id, caption and, with captions in several languages, language. The rows of an image
             stand together, images in the annotation file's order.
         dataset: The data set's name.
-        images_folder: The folder of the image files, in no digest. It is saved relative to the manifest's folder unless
-            it
-            is absolute, so commands find the files from any working directory.
+        images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
+            manifest's folder, so commands find the files from any working directory.
         remember: Called with a digest's name and a function that computes it; returns the digest, from a cache if it
             can, see `files.remembered`.
     """

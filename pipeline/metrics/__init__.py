@@ -1,5 +1,6 @@
-"""Metrics by name, as ir_measures writes them: R@1, nDCG@10, AP. A new one is a class in a file here and a line in
-`METRICS`.
+"""Metrics by name, as ir_measures writes them: R@1, nDCG@10, AP.
+
+A new one is a class in a file here and a line in `METRICS`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,12 @@ Direction: TypeAlias = Literal["i2t", "t2i"]
 
 
 class EqualRows(NamedTuple):
-    """Labels that rows share if and only if they are equal: of images int64 [I], of captions int64 [C]."""
+    """Groups of identical embeddings: two rows have the same label if and only if their vectors are equal.
+
+    Attributes:
+        images: Int64 [I], the label of each image.
+        captions: Int64 [C], the label of each caption.
+    """
 
     images: Ids
     captions: Ids
@@ -30,33 +35,55 @@ class EqualRows(NamedTuple):
 
 @runtime_checkable
 class Similarity(Protocol):
-    """A matrix [I images, C captions] that is read in blocks; bigger is more similar, and every value is
-    finite.
-
-    `equal` is None where a cell always reads back as the same number. Where cells are computed, the same pair
-    may come out differently by rounding from one block to another; then `equal` says which rows and columns
-    must agree.
-    """
+    """A matrix [I images, C captions] that is read in blocks; larger values are more similar, and all are finite."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        ...
 
     @property
-    def equal(self) -> EqualRows | None: ...
+    def equal(self) -> EqualRows | None:
+        """Which rows and columns must get equal similarities; None if a cell always has the same value.
+
+        A computed cell may differ by rounding from one block to another. Then ranking uses these labels to keep ties.
+        """
+        ...
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """These rows and columns, float32 or float64; if `equal` is None, maybe a view of the storage: do not
-        write into it.
+        """Read some rows and columns.
+
+        Args:
+            images: The rows.
+            captions: The columns.
+
+        Returns:
+            Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage: do not write into
+            it.
         """
         ...
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """The n cells (images[k], captions[k])."""
+        """Read single cells.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n], the cells (images[k], captions[k]).
+        """
         ...
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cuts `shape` (all of the matrix, or of a selection) into blocks as this source is best read, each
-        of at most `block_bytes` where the storage allows.
+        """Cut a shape into blocks that this source reads efficiently.
+
+        Args:
+            shape: Images and captions, of the whole matrix or of a selection.
+            block_bytes: The most memory that one block takes, where the storage allows it.
+
+        Returns:
+            The rows and columns of each block.
         """
         ...
 
@@ -73,48 +100,106 @@ class WholeQueries:
 
 @runtime_checkable
 class PerDirection(Protocol):
-    """Scores that depend on who asks, such as ranks among a query's candidates: one matrix for each
-    direction.
-    """
+    """Scores that depend on the query's candidates, such as ranks: one matrix for each direction."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        ...
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """The matrix that ranks captions for images ("i2t"), or images for captions ("t2i")."""
+        """Give the matrix of one direction.
+
+        Args:
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The scores [I, C].
+        """
         ...
 
     def select(self, images: Ids, captions: Ids) -> PerDirection:
-        """The same scores where only these images and captions are candidates."""
+        """Restrict the candidates to some images and captions.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The scores among these candidates.
+        """
         ...
 
 
 class Selection:
-    """Some rows and columns of another source, in any order: a fold, a split, or the order of another
-    system's ids.
-    """
+    """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
 
     def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
+        """Hold the source.
+
+        Args:
+            source: Similarities [I, C].
+            images: Int64, the selected rows.
+            captions: Int64, the selected columns.
+        """
         self.source, self.images, self.captions = source, images, captions
         self.shape = (len(images), len(captions))
 
     @property
     def equal(self) -> EqualRows | None:
+        """The source's labels of the selected rows and columns."""
         rows = self.source.equal
         return None if rows is None else EqualRows(rows.images[self.images], rows.captions[self.captions])
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Read a block, see `Similarity.block`.
+
+        Args:
+            images: Rows of the selection.
+            captions: Columns of the selection.
+
+        Returns:
+            Float32 or float64 [rows, columns].
+        """
         return self.source.block(as_slice(self.images[images]), as_slice(self.captions[captions]))
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Read single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], rows of the selection.
+            captions: Int64 [n], columns of the selection.
+
+        Returns:
+            Float32 or float64 [n].
+        """
         return self.source.pairs(self.images[images], self.captions[captions])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks as the source is best read.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return self.source.grid(shape, block_bytes)
 
 
 def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Similarity | PerDirection:
-    """These rows and columns of a source; the source itself if that is all of it, in order."""
+    """Select rows and columns of a source.
+
+    Args:
+        source: Similarities [I, C].
+        images: Int64, the selected rows.
+        captions: Int64, the selected columns.
+
+    Returns:
+        The selection; the source itself if everything is selected in its own order.
+    """
     chosen = zip((images, captions), source.shape, strict=True)
     if all(np.array_equal(index, np.arange(size)) for index, size in chosen):
         return source
@@ -124,12 +209,18 @@ def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Sim
 
 
 def as_similarity(source: object) -> Similarity | PerDirection:
-    """A source from what a user has: an array, a torch tensor, a zarr array, the path of either, or a source
-    already.
+    """Make a similarity source of an array, a torch tensor, a zarr array, or the path of one.
 
-    A path that ends in `.npy` is memory-mapped, and never unpickled; any other path is opened as a zarr
-    array. Raises `InputError` for anything else, for a shape that is not [images, captions], or for values
-    that are not floats.
+    A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.
+
+    Args:
+        source: One of these, [images, captions], or a source already.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: For anything else, for another shape, or for values that are not numbers.
     """
     if isinstance(source, PerDirection):
         return source

@@ -1,4 +1,4 @@
-"""What candidates are compared with: the best right one of each query. And the care that computed cells need."""
+"""The similarity of each query's best right candidate, with which all other candidates are compared."""
 
 from __future__ import annotations
 
@@ -61,10 +61,15 @@ class Thresholds:
         return found
 
     def settle(self, block: Cells, rows: slice, columns: slice) -> None:
-        """Writes into a computed block the numbers to compare with, wherever the same two vectors were multiplied.
+        """Overwrite cells of a computed block that must equal a threshold.
 
-        Rounding may differ from one product to another; without this, an image could beat itself or its own
-        duplicate.
+        Rounding may differ from one matrix product to another. Without this, an image could rank above itself or above
+        its own duplicate.
+
+        Args:
+            block: Float32 or float64 [rows, columns], changed in place.
+            rows: The block's images.
+            columns: The block's captions.
         """
         if not self.is_computed:
             return
@@ -102,11 +107,11 @@ class OwnThresholds:
         self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 
     def settle(self, scores: Cells, queries: slice) -> None:
-        """Reads the best of some queries; candidates equal to a query's best get the same number.
+        """Read the thresholds of some queries, and give candidates equal to a query's best the same value.
 
         Args:
-            scores: Of these queries, float64 [Q, n]; written into where candidates are equal vectors.
-            queries: Which.
+            scores: Float32 or float64 [Q, n], all candidates of these queries; changed in place.
+            queries: Which queries they are.
         """
         start = self.positives.start[queries.start:queries.stop + 1]
         part = slice(int(start[0]), int(start[-1]))

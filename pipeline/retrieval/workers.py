@@ -1,7 +1,7 @@
-"""Blocks of a matrix shared among threads, each of which computes and counts its own.
+"""Blocks of a matrix shared among threads, each of which computes and counts its own blocks.
 
-Threads that each take whole blocks do not wait for each other as those within one matrix product do: on two cores,
-counting then hides behind the products.
+Threads that take whole blocks do not wait for each other, as the threads within one matrix product do. On two cores,
+counting then takes no extra time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,27 @@ Block: TypeAlias = tuple[slice, slice]
 
 
 class Worker(Protocol):
-    """What one thread gathers from its blocks."""
+    """What one thread computes from its blocks."""
 
-    def add(self, rows: slice, columns: slice) -> None: ...
+    def add(self, rows: slice, columns: slice) -> None:
+        """Process one block.
+
+        Args:
+            rows: Its rows.
+            columns: Its columns.
+        """
+        ...
 
 
 W = TypeVar("W", bound=Worker)
 
 
 def threads() -> int:
-    """How many threads compute: as many as torch has, or would have where it is not imported."""
+    """Count the threads that compute: torch's number, or what it would be if torch were imported.
+
+    Returns:
+        The number, from 1.
+    """
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
@@ -35,16 +46,24 @@ def threads() -> int:
 
 
 def _use(count: int) -> None:
-    """Let each of torch's operations have so many threads; one that is not imported computes nothing."""
+    """Set how many threads each of torch's operations uses, if torch is imported."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(count)
 
 
 def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[int], None]) -> list[W]:
-    """Hands the blocks, in order, to one worker for each thread; returns the workers when all are done.
+    """Distribute blocks, in order, among one worker for each thread.
 
-    finished: told the cells of each block when it is done, by one thread at a time. Of the errors that workers raise
-    that of the first block is raised, and no further blocks are begun.
+    Args:
+        blocks: Rows and columns of each block.
+        make: Makes a worker.
+        finished: Called with the number of cells after each block, by one thread at a time.
+
+    Returns:
+        The workers, once all blocks are done.
+
+    Raises:
+        Exception: The error of the first block that failed; no further blocks are begun after an error.
     """
     workers = [make() for _ in range(threads())]
     queue: _Queue[W] = _Queue(blocks, finished)
@@ -74,7 +93,7 @@ def _serve_in_threads(queue: _Queue[W], workers: list[W]) -> None:
 
 
 class _Queue(Generic[W]):
-    """The blocks that are left, and what went wrong, by the number of the block."""
+    """The remaining blocks, and the errors by the number of their block."""
 
     def __init__(self, blocks: Iterator[Block], finished: Callable[[int], None]) -> None:
         self.blocks, self.finished, self.lock = enumerate(blocks), finished, Lock()
