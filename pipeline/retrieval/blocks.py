@@ -101,13 +101,13 @@ def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice
 
 def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str],
                  integers: bool = False) -> None:
-    """Checks a matrix.
+    """Check a matrix's shape and type.
 
     Args:
         values: Expected to be a non-empty matrix of float16, float32 or float64.
-        what: It is, for the message.
+        what: The matrix's name in the message.
         axes: Its rows and columns, for the message.
-        integers: Whether whole numbers will do as well.
+        integers: Whether integers are accepted too.
 
     Raises:
         InputError: For another shape or type.

@@ -16,16 +16,36 @@ ADDED = 255
 
 
 class Counts:
-    """Of each row's cells (by_row) or each column's, how many are above and how many at its threshold [n]."""
+    """How many cells of each row or column are above its threshold, and how many are equal to it.
+
+    Attributes:
+        threshold: [n], one for each row or column.
+        by_row: Whether rows are counted; otherwise columns.
+        above: Int64 [n], cells larger than the threshold.
+        at: Int64 [n], cells equal to the threshold.
+    """
 
     def __init__(self, threshold: npt.NDArray[Any], by_row: bool) -> None:
+        """Start at zero.
+
+        Args:
+            threshold: [n], one for each row or column; kept, not copied.
+            by_row: Whether rows are counted; otherwise columns.
+        """
         self.threshold, self.by_row = threshold, by_row
         self.above: Ids = np.zeros(len(threshold), np.int64)
         self.at: Ids = np.zeros(len(threshold), np.int64)
 
     @classmethod
     def total(cls, parts: Sequence[Counts]) -> Counts:
-        """The sum of counts of different blocks of one matrix, with one threshold."""
+        """Add up the counts of different blocks of one matrix.
+
+        Args:
+            parts: At least one, all with the same threshold.
+
+        Returns:
+            Their sum.
+        """
         whole = cls(parts[0].threshold, parts[0].by_row)
         for part in parts:
             whole.above += part.above
@@ -33,7 +53,13 @@ class Counts:
         return whole
 
     def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
-        """Adds a block that stands at this row and column of the matrix."""
+        """Count a block.
+
+        Args:
+            block: Float32 or float64 [rows, columns].
+            top: Its first row in the matrix.
+            left: Its first column in the matrix.
+        """
         width = min(block.shape[1], TILE_WIDTH)
         height = min(TILE_CELLS // width, ADDED)
         for row in range(0, block.shape[0], height):

@@ -32,22 +32,31 @@ from pipeline.retrieval.stored import open_npy, to_array
 from pipeline.retrieval.tensors import to_tensor
 
 Embedding: TypeAlias = npt.NDArray[Any] | Joined | torch.Tensor | str | Path
-# Rows read at once where blocks are not needed, and dimensions compared first in the search for equal rows.
 TORCH = {4: torch.float32, 8: torch.float64}
+# Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
 
 class Embeddings:
-    """The matrix images @ captions.T of embeddings [I, D] and [C, D], float16, float32 or float64, in memory
-    or memory-mapped.
+    """The matrix images @ captions.T [I, C] of two sets of embeddings.
 
-    Both may also be torch tensors, or paths of `.npy` files. Products are computed in float32 (in float64 if
-    either side is, or if `double`). Two equal rows give equal similarities wherever these are compared, so
-    that duplicates tie instead of winning by rounding. Raises `InputError` for other shapes or types, for
-    unlike D, and for a NaN or infinity, with its row and dimension.
+    Products are computed in float32, or in float64 if either side is float64. Two equal embeddings get equal
+    similarities wherever these are compared, so that duplicates tie and none is ahead by rounding.
     """
 
     def __init__(self, images: Embedding, captions: Embedding, double: bool = False) -> None:
+        """Open and check the embeddings.
+
+        Args:
+            images: [I, D], float16, float32 or float64: a numpy array in memory or memory-mapped, joined arrays, a
+                torch tensor, or the path of a `.npy` file.
+            captions: [C, D], likewise.
+            double: Whether to compute in float64 in any case.
+
+        Raises:
+            InputError: For other shapes or types, for different D, and for a NaN or infinity, with its row and
+                dimension.
+        """
         self.images = _array(images, "image embeddings")
         self.captions = _array(captions, "caption embeddings")
         if self.images.shape[1] != self.captions.shape[1]:
@@ -63,15 +72,40 @@ class Embeddings:
 
     @cached_property
     def equal(self) -> EqualRows:
+        """The groups of equal embeddings, see `Similarity.equal`."""
         return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Compute a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float32 or float64 [rows, columns].
+
+        Raises:
+            InputError: If a product overflows, with its row and column.
+        """
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
         product = np.empty((len(rows), aligned(len(columns))), self.dtype)[:, :len(columns)]
         torch.mm(rows, columns.T, out=torch.from_numpy(product))
         return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Compute single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n]. They may differ from cells of a block by rounding.
+
+        Raises:
+            InputError: If a product overflows, with its row and column.
+        """
         cells = np.empty(len(images), self.dtype)
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
@@ -80,6 +114,15 @@ class Embeddings:
         return refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks for matrix products.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return product_blocks(shape, max(1, min(block_bytes, PRODUCT_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
@@ -87,7 +130,7 @@ class Embeddings:
 
 
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
-    array: Any = values  # joined arrays are read as one array is
+    array: Any = values  # joined arrays are indexed like one array
     if not isinstance(values, Joined):
         array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
     check_floats(array, what, ("items", "dimension"))
@@ -95,8 +138,10 @@ def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
 
 
 def _highest(values: npt.NDArray[Any], side: str) -> float:
-    """The largest absolute value. Raises `InputError` with the row and dimension of the first NaN or
-    infinity.
+    """Find the largest absolute value.
+
+    Raises:
+        InputError: For a NaN or infinity, with its row and dimension.
     """
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
@@ -113,9 +158,9 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
 
 
 def _equal_rows(values: npt.NDArray[Any]) -> Ids:
-    """Labels int64 [N], the same for equal rows."""
+    """Label equal rows alike: int64 [N]."""
     labels = np.arange(len(values))
-    # A glance at a few dimensions finds the rows that may have an equal; only those are read whole.
+    # A few dimensions show which rows may have an equal; only those are read in full.
     glance = values[:, :: max(1, values.shape[1] // GLANCE)]
     label, count = np.unique(_checksums(glance), return_inverse=True, return_counts=True)[1:]
     alike = np.flatnonzero(count[label] > 1)
@@ -129,8 +174,9 @@ def _equal_rows(values: npt.NDArray[Any]) -> Ids:
 
 
 def _checksums(rows: npt.NDArray[Any]) -> Ids:
-    """64-bit sums [N] of the rows' bits, exact whatever the order of adding; two rows that differ agree with
-    a chance below 2 ** -45.
+    """Sum the bits of each row, with random weights: int64 [N].
+
+    The sums do not depend on the order of addition. Two different rows have the same sum with a chance below 2^-45.
     """
     weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
     double = working_size(rows.dtype) == 8

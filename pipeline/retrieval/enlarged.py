@@ -1,6 +1,7 @@
-"""A pool enlarged by distractors: other data sets' images and captions, that are candidates and no queries.
+"""A pool enlarged by distractors: images and captions of other data sets that are candidates, but not queries.
 
-So Geigle et al. ("Retrieve Fast, Rerank Smart", TACL 2022, Table 5) measure how recalls fall in larger collections.
+Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022, Table 5, which shows how recalls fall in larger
+collections.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ from pipeline.retrieval.joined import Joined
 
 
 class Enlarged(Embeddings):
-    """The products of a first pool's embeddings with its own and all distractors', both ways.
+    """The similarities of a pool's queries to its own candidates and to all distractors.
 
-    Rows and columns of the first pool come first. Of the matrix only what its queries ask for is computed: its own
-    rows whole, and its own columns below them.
+    The pool's own rows and columns come first, the distractors' after them. Only cells of the pool's own queries are
+    computed: its rows in full, and its columns below them.
     """
 
     def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
+        """Join the embeddings; they are not copied.
+
+        Args:
+            own: The pool whose images and captions are queries.
+            distractors: The pools that are candidates alone.
+
+        Raises:
+            InputError: For distractors of another dimension or type than the pool's.
+        """
         for each in distractors:
             if each.images.shape[1] != own.images.shape[1]:
                 raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
@@ -37,15 +47,33 @@ class Enlarged(Embeddings):
 
     @property
     def cells(self) -> int:
-        """How many cells the grid has."""
+        """How many cells the blocks of the grid have in all."""
         return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
 
     def caption_image(self, caption_image: Ids) -> Ids:
-        """The first pool's map, and -1 for the distractors."""
+        """Extend the pool's caption map to the distractors.
+
+        Args:
+            caption_image: Int64 [own captions], the row of each caption's image.
+
+        Returns:
+            Int64 [C], with -1 for the distractors: none is right for any query.
+        """
         return np.concatenate([caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """The blocks of the queries' rows and columns alone; a part of the pool cannot be asked for."""
+        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out.
+
+        Args:
+            shape: Images and captions of the whole enlarged pool.
+            block_bytes: The most memory that one block takes.
+
+        Yields:
+            The rows and columns of each block.
+
+        Raises:
+            InputError: For another shape: a selection of an enlarged pool is not measured.
+        """
         if shape != self.shape:
             raise InputError("a pool with distractors is measured whole: leave out --protocol and --folds")
         images = self.own[0]

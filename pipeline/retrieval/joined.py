@@ -1,4 +1,4 @@
-"""Several arrays read as one."""
+"""Several arrays that are indexed like one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy.typing as npt
 
 
 class Joined:
-    """Arrays [n, D] of one type as one [sum of n, D], by rows; they are not copied."""
+    """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not copied."""
 
     ndim = 2
 
     def __init__(self, parts: Sequence[npt.NDArray[Any]]) -> None:
+        """Hold the arrays.
+
+        Args:
+            parts: At least one array [n, D], all of one type and one D.
+        """
         self.parts = parts
         self.ends = np.cumsum([len(part) for part in parts])
         self.shape = (int(self.ends[-1]), parts[0].shape[1])
@@ -24,7 +29,14 @@ class Joined:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
-        """Some rows, by slice or int64 places; or (rows, columns), where rows are a slice."""
+        """Read some rows.
+
+        Args:
+            index: Rows, as a slice or int64 [n]; or a pair (rows, columns).
+
+        Returns:
+            A copy of these rows [n, D], or of these columns of them.
+        """
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))

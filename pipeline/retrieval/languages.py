@@ -36,7 +36,7 @@ class LanguagePool:
 
 
 def divide(scores: Similarity | PerDirection, caption_image: Ids, languages: Languages) -> dict[str, LanguagePool]:
-    """Divides a pool by language.
+    """Divide a pool by language.
 
     Args:
         scores: [I, C].
@@ -47,7 +47,7 @@ def divide(scores: Similarity | PerDirection, caption_image: Ids, languages: Lan
         Language -> its pool, in alphabetical order.
 
     Raises:
-        InputError: for another number of languages than of captions.
+        InputError: Unless there is one language for each caption.
     """
     if languages.shape != caption_image.shape:
         raise InputError(f"languages: expected one for each of {len(caption_image)} captions, received "
@@ -62,14 +62,14 @@ def divide(scores: Similarity | PerDirection, caption_image: Ids, languages: Lan
 
 def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence: float = 0.95
                 ) -> tuple[float, float, float]:
-    """The mean over languages of mR, which is the mean of the six recalls.
+    """Compute the mean over languages of mR, which is the mean of the six recalls.
 
-    Its interval is for other images, each drawn with its captions in all languages: what makes an image hard in one
-    makes it hard in the others.
+    The interval is for other images. Each is drawn with its captions in all languages, because an image that is hard in
+    one language tends to be hard in the others.
 
     Args:
-        measured: language -> its pool, and what was measured of it.
-        confidence: between 0 and 1.
+        measured: Language -> its pool and its metrics.
+        confidence: Between 0 and 1.
 
     Returns:
         The mean, and its interval's ends, in percent.
@@ -80,7 +80,7 @@ def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence
     each = np.zeros(len(rows))
     for pool, metrics in measured.values():
         own = contributions(gather(metrics))[:, -1] / 600
-        # A language with fewer images counts as much in the mean: each of its images has more to say in it.
+        # All languages count alike in the mean, so each image of a language with fewer images weighs more.
         each[np.searchsorted(rows, pool.images)] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))
     low, high = wilson(np.array([mean]), np.array([(each**2).sum()]), len(rows), confidence)

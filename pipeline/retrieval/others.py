@@ -1,4 +1,4 @@
-"""Each item's similarities to all others of its kind: images among images, captions among captions."""
+"""The similarities of images to other images, or of captions to other captions."""
 
 from __future__ import annotations
 
@@ -14,26 +14,55 @@ BYTES_A_CELL = 8
 
 
 class Others(WholeQueries):
-    """The products of embeddings [N, D] with each other. An item comes last among its own candidates."""
+    """The inner products of embeddings [N, D] with each other. Each item ranks last among its own candidates."""
 
     by_image, equal = True, None
 
     def __init__(self, vectors: Embedding) -> None:
+        """Open and check the embeddings.
+
+        Args:
+            vectors: [N, D], as `Embeddings` takes them.
+        """
         self.products = Embeddings(vectors, vectors)
         self.shape = self.products.shape
         self.last = float(np.finfo(self.products.dtype).min)
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """See `Similarity.block`; whole rows alone."""
+        """Compute a block of whole rows, see `Similarity.block`.
+
+        Args:
+            images: The queries.
+            captions: All N candidates, in their order.
+
+        Returns:
+            Float32 or float64 [rows, N]; a query's own cell is the least finite number.
+        """
         cells = np.array(self.products.block(images, captions))
         queries = np.arange(self.shape[0])[images]
         cells[np.arange(len(queries)), queries] = self.last
         return cells
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """See `Similarity.pairs`."""
+        """Compute single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], the queries.
+            captions: Int64 [n], the candidates.
+
+        Returns:
+            Float32 or float64 [n]; the least finite number where a query is its own candidate.
+        """
         return np.where(images == captions, self.last, self.products.pairs(images, captions))
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """See `Similarity.grid`; blocks of whole rows."""
+        """Cut a shape into blocks of whole rows.
+
+        Args:
+            shape: Queries and candidates.
+            block_bytes: The most memory that one block takes, unless a single row takes more.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])

@@ -22,10 +22,14 @@ NEVER = 1 << 60
 
 
 class Groups(NamedTuple):
-    """Right candidates of one query that are equally similar; each array int64 [G].
+    """Groups of right candidates of one query that are equally similar; each array is int64 [G].
 
-    query: its place among the Q queries. above: candidates more similar. tied: candidates exactly as similar, right or
-    wrong. right: right ones among them. before: right ones above them.
+    Attributes:
+        query: The query's position among the Q queries.
+        above: How many candidates are more similar.
+        tied: How many candidates are exactly as similar, right or wrong.
+        right: How many of these are right.
+        before: How many right candidates are more similar.
     """
 
     query: Ids
@@ -154,7 +158,7 @@ class Placements:
 
 def place(source: Similarity | PerDirection, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
           progress: Callable[[int], object] = lambda queries: None) -> Placements:
-    """Finds the place of every right candidate.
+    """Find the place of every right candidate.
 
     Args:
         source: Scores [I, C].
@@ -178,7 +182,7 @@ def place(source: Similarity | PerDirection, relevance: Relevance, direction: Di
 
 
 def _blocks(source: Similarity, found: _Found, candidates: int, block_bytes: int) -> Iterator[tuple[slice, slice]]:
-    """Blocks of whole queries; none of queries behind the last for which anything is right."""
+    """Cut the matrix into blocks of whole queries, up to the last query for which anything is right."""
     if isinstance(source, WholeQueries):
         return source.grid(source.shape, block_bytes)
     queries = int(np.flatnonzero(found.positives.count).max(initial=0)) + 1
@@ -232,11 +236,12 @@ class _Worker:
 
 
 def _count(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
-    """How many scores of its row are above each right one, and how many equal it.
+    """Count how many scores of its row are above each right one, and how many are equal to it.
 
     Args:
         ordered: [Q, n], each row sorted.
         right: [P], the right ones of row q from start[q] to start[q + 1].
+        start: Int64 [Q + 1].
     """
     above, tied = (np.empty(len(right), np.int64) for _ in range(2))
     bounds = start.tolist()

@@ -1,6 +1,4 @@
-"""Evaluation protocols by name: which images, how many captions of each, and whether the test set is cut into
-folds.
-"""
+"""Evaluation protocols by name: which images and captions are used, and whether the test set is cut into folds."""
 
 from __future__ import annotations
 
@@ -133,11 +131,10 @@ def protocol(name: str | Protocol) -> Protocol:
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:
-    """Say whose captions the columns are, where those of the first image come first, then those of the second, and so
-    on.
+    """Find the image of each column where the captions of each image are consecutive, in the order of the images.
 
     Args:
-        shape: Of the matrix, [I, C].
+        shape: Images and captions of the matrix.
         captions_per_image: How many captions each image has.
 
     Returns:

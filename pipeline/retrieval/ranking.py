@@ -20,7 +20,7 @@ Progress: TypeAlias = Callable[[int], object]
 
 
 def rank(similarity: object, truth: object, block_megabytes: float = 32, progress: Progress | None = None) -> Ranks:
-    """Ranks the best right caption of every image, and the best right image of every caption, by counting.
+    """Rank the best right caption of every image, and the best right image of every caption, by counting.
 
     Args:
         similarity: Anything that `as_similarity` takes, [I images, C captions].

@@ -204,8 +204,9 @@ class Relevance:
 
     @property
     def drawn_with(self) -> Ids:
-        """The image with which intervals draw each caption: its own, or where that is not in the pool its first right
-        one; int64 [C].
+        """The image with which intervals draw each caption: int64 [C].
+
+        It is the caption's own image, or its first right one if that is not in the pool.
         """
         return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
 

@@ -1,5 +1,4 @@
-"""A similarity matrix as a source of blocks: read or computed piece by piece, so that a pool of any size fits
-in memory.
+"""A similarity matrix as a source of blocks, read or computed one after another, so that any pool fits in memory.
 
 Rows are images, columns are captions. `stored.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
 `combining.py` sums.

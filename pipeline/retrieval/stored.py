@@ -26,40 +26,81 @@ from pipeline.retrieval.blocks import (
 
 
 class Matrix:
-    """A matrix in memory or memory-mapped: float16, float32, float64 or integers [I, C]."""
+    """A similarity matrix [I, C] in memory or memory-mapped."""
 
     equal = None
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
+        """Check the matrix.
+
+        Args:
+            values: Float16, float32, float64 or integers [I, C]; not copied.
+
+        Raises:
+            InputError: For another shape or type.
+        """
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Read a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float32 or float64 [rows, columns]; a view where possible.
+
+        Raises:
+            InputError: For a NaN or infinity, with its row and column.
+        """
         both = isinstance(images, slice) or isinstance(captions, slice)
         cells = self.values[images, captions] if both else self.values[np.ix_(images, captions)]  # type: ignore[arg-type]
         return refuse_nonfinite(as_cells(cells), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Read single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n].
+
+        Raises:
+            InputError: For a NaN or infinity, with its row and column.
+        """
         return refuse_nonfinite_pairs(as_cells(self.values[images, captions]), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks of whole rows that fit a processor's cache.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
         return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
 
 
 def to_array(values: object) -> npt.NDArray[Any]:
-    """A user's array as a plain numpy array; bfloat16, which numpy lacks, becomes float32.
+    """Convert a user's array to a plain numpy array; bfloat16, which numpy lacks, becomes float32.
 
     Args:
-        values: A numpy array or a torch tensor. A `np.matrix` is read as the array that it is.
+        values: A numpy array or a torch tensor. A `np.matrix` becomes a two-dimensional array.
 
     Returns:
-        The same memory where nothing changes; a memory map stays one.
+        The values, in the same memory unless their type changes; a memory map stays one.
 
     Raises:
-        InputError: For what is no dense array, and for a masked array that hides values.
+        InputError: For anything else, a sparse or quantised tensor, or a masked array that hides values.
     """
-    torch: Any = sys.modules.get("torch")  # one that is not imported has made no tensor
+    torch: Any = sys.modules.get("torch")  # if it is not imported, `values` is no tensor
     if torch is not None and isinstance(values, torch.Tensor):
         tensor: Any = values
         if tensor.layout != torch.strided or tensor.is_quantized:
@@ -83,16 +124,16 @@ MAGIC, ARCHIVE = b"\x93NUMPY", b"PK"
 
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
-    """A `.npy` file by memory map, never unpickled; it may be larger than the memory.
+    """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory.
 
     Args:
         path: The file.
 
     Returns:
-        The array, to be read alone.
+        The array, read-only.
 
     Raises:
-        InputError: If there is no such file, or it is no whole `.npy` file of numbers.
+        InputError: If there is no such file, or it is not a complete `.npy` file of numbers.
     """
     try:
         with path.open("rb") as file:
@@ -103,17 +144,27 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
             raise InputError(f"{path}: is no .npy file: write it with numpy.save")
         if holds_objects(path):
             return _of_vse_infty(path)
-        # To be read alone: a map that may be written to is refused where it is larger than the memory.
+        # Read-only, because a writable map that is larger than the memory is refused.
         return np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:  # of a dtype that needs unpickling, or fewer bytes than its header says
+    except ValueError as error:  # the dtype needs unpickling, or bytes are missing
         raise InputError(f"{path}: is cut short or holds no plain numbers ({error}): write it with numpy.save"
                          ) from None
 
 
 def holds_objects(path: Path) -> bool:
-    """Whether a `.npy` file holds Python objects, by its header; nothing is unpickled."""
+    """Find out from its header whether a `.npy` file holds Python objects; nothing is unpickled.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Whether it does.
+
+    Raises:
+        ValueError: If the header does not read.
+    """
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -121,8 +172,9 @@ def holds_objects(path: Path) -> bool:
 
 
 def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
-    """The matrix in a file of VSE∞'s evaluation: a dict with `npts`, the number of images, and `sims` [images,
-    captions].
+    """Read the matrix in a file that VSE∞'s evaluation wrote.
+
+    It holds a dict of `npts`, the number of images, and `sims` [images, captions].
 
     Raises:
         InputError: For other objects.

@@ -1,4 +1,4 @@
-"""Measured numbers for reading: as text, or as a Markdown table. They take what `Metrics.as_dict` gives."""
+"""Metrics as text or as a Markdown table, from the plain values of `Metrics.as_dict`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
-# What is measured, and its numbers, with or without the key "interval"; once for each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+"""A name and its metrics (`Metrics.as_dict`, with or without "interval"), once for each protocol."""
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
@@ -18,10 +18,17 @@ NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
 def to_text(results: Results) -> str:
-    """Every result as a small table."""
+    """Write one small text table for each result.
+
+    Args:
+        results: Names and metrics.
+
+    Returns:
+        The tables, means over seeds, and a note on intervals where there are any.
+    """
     parts = []
     for name, numbers in results:
-        if "rsum" not in numbers:  # a run file, of which the named metrics alone are known
+        if "rsum" not in numbers:  # a run file, for which only the named metrics are known
             parts += [_title(name, numbers), *(f"  {line}" for line in _metrics(numbers)), ""]
             continue
         cells = [["", *COLUMNS], *([title, *_row(numbers, way)] for way, title in DIRECTIONS.items())]
@@ -34,7 +41,14 @@ def to_text(results: Results) -> str:
 
 
 def to_markdown(results: Results) -> str:
-    """All results in one table, two rows each."""
+    """Write all results as one Markdown table, two rows for each.
+
+    Args:
+        results: Names and metrics.
+
+    Returns:
+        The table, further metrics below it, means over seeds, and a note on intervals where there are any.
+    """
     lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
     for name, numbers in results:
         if "rsum" not in numbers:
@@ -69,7 +83,15 @@ def _rsum(numbers: Mapping[str, Any]) -> str:
 
 
 def ranged(value: float, interval: Iterable[float] | None) -> str:
-    """A number with its interval: 17.9 [16.0, 19.8]."""
+    """Write a number with its interval.
+
+    Args:
+        value: In percent.
+        interval: Its lower and upper end, in percent; None if there is none.
+
+    Returns:
+        Such as "17.9 [16.0, 19.8]", or "17.9" without an interval.
+    """
     return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
 
 
@@ -80,7 +102,7 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each language: mR, and the recalls of both directions; and one for the mean of mR."""
+    """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
     for language, found in numbers.get("languages", {}).items():
         ways = "; ".join(f"{title} " + ", ".join(_row(found, way)[:3]) for way, title in DIRECTIONS.items())
         mean = ranged(found["mR"], found.get("interval", {}).get("mR"))
@@ -90,7 +112,7 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """A line for what is right where it is not one image a caption, and one for each metric asked for by name."""
+    """Write a line on relevance unless each caption has one image, and a line for each metric chosen by name."""
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
         yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else
@@ -107,7 +129,7 @@ def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _seeds(results: Results) -> Iterator[str]:
-    """A line for each system of several seeds (NAME-s0, NAME-s1, ...): means, and standard deviations over seeds."""
+    """Write a line for each system of several seeds (NAME-s0, NAME-s1, ...): means and deviations over seeds."""
     systems: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for name, numbers in results:
         without_seed = re.fullmatch(r"(.+)-s\d+", name)

@@ -10,18 +10,18 @@ import torch
 
 from pipeline.retrieval.blocks import as_cells
 
-# Files are mapped to be read alone, and no such tensor is written into. Once for all threads: the warnings module
-# cannot put a filter back for one.
+# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
+# module cannot set and restore it for one thread alone.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
-    """Values as a tensor that must not be written into.
+    """Make a tensor of an array; it must not be written into.
 
     Args:
-        values: float16, float32 or float64, in memory or memory-mapped.
+        values: Float16, float32 or float64, in memory or memory-mapped.
 
     Returns:
-        float32, or float64 where the values are; a view where nothing changes.
+        Float32, or float64 if the values are; a view if the type does not change.
     """
     return torch.from_numpy(as_cells(values))

@@ -1,4 +1,4 @@
-"""The similarity of each query's best right candidate, with which all other candidates are compared."""
+"""The similarity of each query's best right candidate, to which all other candidates are compared."""
 
 from __future__ import annotations
 
@@ -15,28 +15,48 @@ class Levels:
     Attributes:
         positives: The right candidates of Q queries, P pairs.
         cells: [P], the similarity of each pair.
-        best: [Q], the largest of each query's; infinity where there is no query: no candidate reaches it.
+        best: [Q], the largest of each query; infinity if nothing is right for it, which no candidate reaches.
     """
 
     def __init__(self, positives: Positives, cells: Cells) -> None:
+        """Find the best of each query.
+
+        Args:
+            positives: The right candidates of Q queries, P pairs.
+            cells: Float32 or float64 [P], the similarity of each pair.
+        """
         self.positives, self.cells = positives, cells
         self.best = positives.best(cells)
 
     def reached(self) -> tuple[Ids, Ids]:
-        """The pairs whose similarity is their query's best: queries and candidates, int64 [n] each."""
+        """Find the pairs whose similarity is the best of their query.
+
+        Returns:
+            Their queries and their candidates, each int64 [n].
+        """
         query = self.positives.query
         here = np.flatnonzero(self.cells == self.best[query])
         return query[here], self.positives.candidate[here]
 
     def right(self) -> Ids:
-        """How many right candidates of each query share its best similarity: int64 [Q]."""
+        """Count the right candidates of each query that share its best similarity.
+
+        Returns:
+            Int64 [Q]; 0 if nothing is right for a query.
+        """
         return np.bincount(self.reached()[0], minlength=len(self.best))
 
 
 class Thresholds:
-    """The best right similarity of each image [I] and of each caption [C], read before blocks are."""
+    """The best right similarity of each image [I] and of each caption [C], read before any block."""
 
     def __init__(self, source: Similarity, relevance: Relevance) -> None:
+        """Read the similarities of all right pairs.
+
+        Args:
+            source: Similarities [I, C].
+            relevance: What is right.
+        """
         by_caption, by_image = relevance.t2i, relevance.i2t
         cells = source.pairs(by_caption.candidate, by_caption.query)
         same = relevance.order is not None
@@ -54,7 +74,7 @@ class Thresholds:
                            equal.captions, self._best_labels("t2i", equal.images))
 
     def _best_labels(self, direction: Direction, labels: Ids) -> Ids:
-        """The label of each query's best candidate, -1 where there is no query."""
+        """Find the label of each query's best right candidate: int64 [Q], -1 if nothing is right for it."""
         query, candidate = self.levels[direction].reached()
         found = np.full(len(self.levels[direction].best), -1, np.int64)
         found[query] = labels[candidate]
@@ -100,6 +120,13 @@ class OwnThresholds:
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
+        """Make room for the thresholds; they are unknown until `settle` has seen their queries.
+
+        Args:
+            source: Similarities [I, C].
+            positives: The right candidates of the queries of one direction.
+            by_image: Whether queries are images; otherwise captions.
+        """
         self.positives = positives
         self.cells, self.best = np.full(len(positives.candidate), np.nan), np.full(len(positives), np.inf)
         equal = source.equal
@@ -128,6 +155,10 @@ class OwnThresholds:
         self.cells[part], self.best[queries] = found, best
 
     def right(self) -> Ids:
-        """How many right candidates of each query share its best similarity: int64 [Q]."""
+        """Count the right candidates of each query that share its best similarity.
+
+        Returns:
+            Int64 [Q]; 0 if nothing is right for a query.
+        """
         query = self.positives.query
         return np.bincount(query[self.cells == self.best[query]], minlength=len(self.best))

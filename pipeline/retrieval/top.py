@@ -1,4 +1,4 @@
-"""The best candidates of each query, ties broken at random."""
+"""The most similar candidates of each query, with ties broken at random."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
 
 
 class Top(NamedTuple):
-    """The k best candidates of each query, best first: their places int64 [Q, k]; and of the first k + 1 candidates,
-    whether any two are equally similar: bool [Q].
+    """The k best candidates of each query.
+
+    Attributes:
+        places: Int64 [Q, k], their rows or columns, best first.
+        tied: Bool [Q], whether any two of the first k + 1 candidates are equally similar.
     """
 
     places: Ids
@@ -22,18 +25,21 @@ class Top(NamedTuple):
 
 def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,
         block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
-    """The k best captions of every image ("i2t") or images of every caption ("t2i").
+    """Find the k best captions of every image, or the k best images of every caption.
 
-    Equally similar candidates come in a random order, drawn anew for each query, so that none profits from its place;
-    the orders depend on `generator` alone, and not on the size of blocks.
+    Equally similar candidates come in a random order, drawn anew for each query, so that none gains by its position.
+    The order depends on `generator` alone, not on the size of blocks.
 
     Args:
         source: Scores [I, C].
-        direction: Who asks.
+        direction: "i2t" if images are queries, "t2i" if captions are.
         k: At most the number of candidates.
         generator: Draws the orders.
-        block_megabytes: About what one block takes (10^6 bytes).
-        progress: Called with the number of queries finished.
+        block_megabytes: About the size of one block (10^6 bytes).
+        progress: Called with the number of queries finished so far.
+
+    Returns:
+        The candidates of all queries.
     """
     import torch
 
@@ -53,7 +59,7 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
         places[part] = best.indices[:, :k].numpy()
         tied[part] = (best.values[:, 1:] == best.values[:, :-1]).any(1).numpy()
         for query in np.flatnonzero(tied[part]):
-            # Whatever order the search gives to equals, it is one of their places, and these are shuffled.
+            # The order in which topk gives equal values depends on their positions, so these are shuffled before it.
             order = generator.permutation(candidates)
             places[start + query] = order[scores[query, torch.from_numpy(order)].topk(k).indices.numpy()]
         progress(part.stop)

@@ -1,4 +1,4 @@
-"""Similarity matrices in zarr: every stored piece is looked at before the first is read, and damage has its place."""
+"""Similarity matrices in zarr: all stored pieces are checked before one is read, and errors name the damaged piece."""
 
 from __future__ import annotations
 
@@ -42,15 +42,21 @@ Read = TypeVar("Read")
 
 
 class ZarrMatrix:
-    """A zarr array [I, C] of float16, float32 or float64, read in whole chunks; plain chunk files by memory map.
-
-    Raises `InputError` if a piece is missing: zarr would read it back as the fill value, and the ranks would be wrong
-    in silence.
-    """
+    """A similarity matrix [I, C] in a zarr array, read in whole chunks; uncompressed chunk files are memory-mapped."""
 
     equal = None
 
     def __init__(self, values: zarr.Array[Any]) -> None:
+        """Check the array and its files.
+
+        zarr reads a missing piece as the fill value. Ranks would then be wrong without an error, so it is refused.
+
+        Args:
+            values: Float16, float32, float64 or integers [I, C].
+
+        Raises:
+            InputError: For another shape or type, and if a piece is missing or cut short.
+        """
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         refuse_missing(values)
         self.values = values
@@ -58,23 +64,60 @@ class ZarrMatrix:
         self.mapped = _Mapped(values) if is_plain(values) else None
 
     def block(self, images: Index, captions: Index) -> Cells:
+        """Read a block, see `Similarity.block`.
+
+        Args:
+            images: Its rows.
+            captions: Its columns.
+
+        Returns:
+            Float32 or float64 [rows, columns]; a view where possible.
+
+        Raises:
+            InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
+        """
         cells = self.mapped.block(images, captions) if self.mapped else self._read(
             lambda: np.asarray(self.values.oindex[images, captions]))
         return refuse_nonfinite(as_cells(cells), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Read single cells, see `Similarity.pairs`.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n].
+
+        Raises:
+            InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
+        """
         cells = self.mapped.pairs(images, captions) if self.mapped else self._read(
             lambda: np.asarray(self.values.vindex[images, captions]))
         return refuse_nonfinite_pairs(as_cells(cells), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes, unless a chunk that must be unpacked takes more.
+
+        Returns:
+            The rows and columns of each block.
+        """
         size, chunks = working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
         if self.mapped:
             return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
         return row_blocks(shape, block_bytes // size, chunks)
 
     def _read(self, read: Callable[[], Read]) -> Read:
-        """What zarr reads. Raises InputError that names the piece where one is cut short or does not unpack."""
+        """Call a reader of zarr.
+
+        Raises:
+            InputError: If a piece is cut short or does not unpack, with its file.
+        """
         try:
             return read()
         except Exception as error:  # codecs raise many kinds on bytes that they did not write
@@ -89,12 +132,12 @@ class ZarrMatrix:
 
 
 class _Mapped:
-    """Chunks that are bytes as they are in memory, each a file: what is asked for is read, and nothing beside it."""
+    """Chunks whose files hold the bytes as they are in memory; only the cells that are needed are read."""
 
     def __init__(self, values: zarr.Array[Any]) -> None:
         self.values, self.chunks = values, (values.chunks[0], values.chunks[1])
         self.dtype = values.dtype.newbyteorder("<")
-        # A block of columns lies in all chunks of a column, in pieces: maps made anew would find each page anew.
+        # A block of columns lies in all chunks of a column. Their maps are kept: a new map would read each page again.
         down = ceil(values.shape[0] / values.chunks[0])
         self._chunk = lru_cache(maxsize=down + 4)(partial(_map, values, self.dtype))
 
@@ -131,7 +174,11 @@ class _Mapped:
 
 
 def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> npt.NDArray[Any]:
-    """A chunk's file, mapped to be read alone. Raises InputError where it is gone or cut short since it was opened."""
+    """Map a chunk's file, read-only.
+
+    Raises:
+        InputError: If it has been removed or cut short since the array was opened.
+    """
     try:
         return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))
     except (OSError, ValueError) as error:
@@ -139,7 +186,7 @@ def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> npt.NDA
 
 
 def _by_chunk(index: Index, size: int, chunk: int) -> list[tuple[int, Index, Index]]:
-    """Chunk by chunk: its number, which places of the result it fills, and with which of its own."""
+    """Divide an index among chunks: each chunk's number, the positions in the result, and those in the chunk."""
     if isinstance(index, slice):
         first, last, _ = index.indices(size)
         return [(number, slice(max(number * chunk, first) - first, min((number + 1) * chunk, last) - first),
@@ -155,7 +202,7 @@ def _length(index: Index) -> int:
 
 
 def _within_chunks(shape: tuple[int, int], chunks: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
-    """Blocks of at most `cells`, none of which lies in two chunks."""
+    """Cut a shape into blocks of at most `cells`, each within one chunk."""
     wide = min(chunks[1], shape[1], cells)
     tall = max(1, min(chunks[0], cells // wide))
     return product(_steps(shape[0], chunks[0], tall), _steps(shape[1], chunks[1], wide))
@@ -167,7 +214,17 @@ def _steps(size: int, chunk: int, step: int) -> list[slice]:
 
 
 def open_zarr(path: Path) -> zarr.Array[Any]:
-    """A zarr array, to be read. Raises `InputError` if there is none."""
+    """Open a zarr array, read-only.
+
+    Args:
+        path: Its folder.
+
+    Returns:
+        The array.
+
+    Raises:
+        InputError: If there is nothing at the path, or it is not a zarr array.
+    """
     if not path.exists():
         raise InputError(f"no similarity matrix at {path}")
     try:

@@ -1,4 +1,4 @@
-"""The pieces in which a zarr array is stored, shards or chunks: which are there, whole, and where each lies."""
+"""The pieces in which a zarr array is stored, shards or chunks: whether all are complete, and the file of each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ from pipeline.errors import InputError
 
 Piece = tuple[int, ...]
 
-# Of a chunk that a shard does not hold its index says this as offset and length (zarr 3, sharding_indexed).
+# Offset and length, in a shard's index, of a chunk that the shard does not hold (zarr 3, sharding_indexed).
 MISSING = np.uint64(2**64 - 1)
 
 
 def is_plain(values: zarr.Array[Any]) -> bool:
-    """Whether each chunk is a file of the array's bytes as they are in memory."""
+    """Find out whether each chunk is a file of the array's bytes as they are in memory.
+
+    Args:
+        values: The array.
+
+    Returns:
+        Whether chunks are neither compressed nor sharded, and lie in a folder.
+    """
     metadata = values.metadata
     return (isinstance(values.store, LocalStore) and isinstance(metadata, ArrayV3Metadata)
             and len(metadata.codecs) == 1 and isinstance(codec := metadata.codecs[0], BytesCodec)
@@ -31,14 +38,14 @@ def is_plain(values: zarr.Array[Any]) -> bool:
 
 
 def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> None:
-    """Refuses an array of which something is not stored: zarr would read it back as the fill value.
+    """Refuse an array with missing pieces, which zarr would read as the fill value.
 
     Args:
-        values: The array. In a store that is no folder, shards are counted and not looked into.
-        what: It is, for the message.
+        values: The array. If its store is not a folder, its shards are counted but not read.
+        what: The array's name in messages.
 
     Raises:
-        InputError: With the place of the first piece that is missing or cut short, and how many there are.
+        InputError: With the file of the first piece that is missing or cut short, and how many pieces are stored.
     """
     every = pieces(values)
     if not isinstance(values.store, LocalStore):
@@ -63,7 +70,11 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
 
 
 def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> None:
-    """Raises InputError where a shard lacks one of the chunks that lie in the array, or its index does not read."""
+    """Check that a shard holds all its chunks that lie in the array.
+
+    Raises:
+        InputError: If a chunk is missing, or the shard or its index is cut short.
+    """
     file, shard, chunk = file_of(values, piece), stored_shape(values), values.chunks
     across = [whole // part for whole, part in zip(shard, chunk, strict=True)]
     index = _shard_index(values, file, prod(across), what).reshape(*across, 2)
@@ -80,7 +91,7 @@ def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> No
 
 
 def _shard_index(values: zarr.Array[Any], file: Path, count: int, what: str) -> npt.NDArray[np.uint64]:
-    """Offset and length of each chunk of a shard: uint64 [count, 2]."""
+    """Read the offset and length of each chunk of a shard: uint64 [count, 2]."""
     metadata = values.metadata
     assert isinstance(metadata, ArrayV3Metadata)
     codec = metadata.codecs[0]
@@ -96,30 +107,76 @@ def _shard_index(values: zarr.Array[Any], file: Path, count: int, what: str) -> 
 
 
 def stored_shape(values: zarr.Array[Any]) -> tuple[int, ...]:
+    """Find the shape of one stored piece.
+
+    Args:
+        values: The array.
+
+    Returns:
+        The shape of a shard, or of a chunk if there are no shards.
+    """
     return values.shards or values.chunks
 
 
 def pieces(values: zarr.Array[Any]) -> list[Piece]:
-    """The places of all shards, or chunks where there are no shards, among their like."""
+    """List all pieces.
+
+    Args:
+        values: The array.
+
+    Returns:
+        The position of each piece in the grid of pieces, row by row.
+    """
     counts = [ceil(size / piece) for size, piece in zip(values.shape, stored_shape(values), strict=True)]
     return list(product(*map(range, counts)))
 
 
 def place_of(values: zarr.Array[Any]) -> str:
-    """The array's folder, for messages; a name, where it lies in none."""
+    """Name the array in messages.
+
+    Args:
+        values: The array.
+
+    Returns:
+        Its folder, or "the similarity array" if its store is not a folder.
+    """
     return str(values.store.root / values.path) if isinstance(values.store, LocalStore) else "the similarity array"
 
 
 def file_of(values: zarr.Array[Any], piece: Piece) -> Path:
-    """Where a piece is stored."""
+    """Find the file of a piece.
+
+    Args:
+        values: The array.
+        piece: The piece's position in the grid of pieces.
+
+    Returns:
+        The file's path.
+    """
     return Path(place_of(values)) / values.metadata.encode_chunk_key(piece)
 
 
 def damaged(values: zarr.Array[Any], piece: Piece, error: Exception) -> InputError:
-    """What is said of a piece that does not read."""
+    """Make the error for a piece that cannot be read.
+
+    Args:
+        values: The array.
+        piece: The piece's position in the grid of pieces.
+        error: What reading it raised.
+
+    Returns:
+        An error with the piece's file.
+    """
     return InputError(f"{file_of(values, piece)}: is damaged ({said(error)}); write the similarity array again")
 
 
 def said(error: Exception) -> str:
-    """An error of a codec in a few words."""
+    """Shorten a codec's error for a message.
+
+    Args:
+        error: The error.
+
+    Returns:
+        At most 100 characters of its first line, or its type's name if it says nothing.
+    """
     return next(iter(str(error).splitlines()), "")[:100] or type(error).__name__
