@@ -40,7 +40,7 @@ def test_a_head_of_other_code_is_left_with_a_warning_and_trained_anew_when_asked
     assert "nothing to do" in run(*TRAIN)
     other(HEAD)
     said = run(*TRAIN)
-    assert "was trained by other code (pipeline.training.step)" in said
+    assert "was trained by other code (pipeline.training.training_job)" in said
     assert "nothing to do" in said
     assert best.stat().st_mtime_ns == before
     said = run(*TRAIN, "--if-changed", "redo")

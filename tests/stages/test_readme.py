@@ -41,7 +41,7 @@ def test_every_line_works_after_the_one_before(folder: Path) -> None:
     ran = subprocess.run(["bash", script.name], cwd=folder, text=True, capture_output=True, check=False, timeout=600,
                          env={**bare, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
-    assert (folder / "mine" / "results" / "tables" / "vse2ad_table1.tex").exists()
+    assert (folder / "mine" / "results" / "metrics.json").exists()
     assert (folder / "results" / "search.html").exists()
 
 
