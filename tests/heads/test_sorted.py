@@ -28,6 +28,7 @@ def batch(slots: int = 7, dim: int = 24, scale: float = 1.0) -> tuple[Tensor, Te
 def _several_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chunks of one or two samples, on one thread and on two."""
     monkeypatch.setattr(cpu_sort, "CHUNK", 7 * 24 * 2)
+    monkeypatch.setattr(cpu_sort, "FOR_ONE_THREAD", 0)
     threads = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield

@@ -23,6 +23,9 @@ from pipeline.compute.threads import for_another_thread, shared_out
 
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
 CHUNK = 1 << 17
+# Values in a batch below which one thread is faster: threads that hand Python over after each short operation wait
+# longer than they compute.
+FOR_ONE_THREAD = 1 << 20
 MOST_ITEMS = 1 << 15
 
 
@@ -57,6 +60,7 @@ class Chunks:
     def __init__(self, valid: Tensor, dim: int) -> None:
         counts = valid.sum(1)
         self.order = counts.argsort(stable=True)
+        self.values = int(counts.sum()) * dim
         self.chunks: list[Chunk] = []
         start = 0
         for count, equal in groupby(self.order.tolist(), counts.tolist().__getitem__):
@@ -73,7 +77,7 @@ class Chunks:
         """
         with shared_out() as threads:
             alone = for_another_thread(work)
-            if threads == 1 or len(self.chunks) <= 1:
+            if threads == 1 or len(self.chunks) <= 1 or self.values < FOR_ONE_THREAD:
                 for chunk in self.chunks:
                     alone(chunk)
             else:
