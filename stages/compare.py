@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import InputError
+from pipeline.paths import Paths
 from stages import measuring, options
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.features import FEATURES
+from pipeline.paths import Paths, system
 from stages import options
-from stages.paths import Paths, system
 
 if TYPE_CHECKING:
     from pipeline import training

@@ -15,8 +15,8 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, of_ensemble
 from pipeline.fusion import FUSIONS
+from pipeline.paths import Paths, ensembles, system
 from stages import measuring, options
-from stages.paths import Paths, ensembles, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline import manifest as manifests
+from pipeline.paths import Paths
 from stages.options import with_settings_or_shipped
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.features import FEATURES, of_ensemble
+from pipeline.paths import Paths, heads
 from stages import options
-from stages.paths import Paths, heads
 from stages.progress import Progress
 
 if TYPE_CHECKING:

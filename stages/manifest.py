@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
+from pipeline.paths import Paths
 from stages.options import with_settings_or_shipped
-from stages.paths import Paths
 
 if TYPE_CHECKING:
     from pipeline import manifest

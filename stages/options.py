@@ -14,8 +14,8 @@ from click.core import ParameterSource
 from pipeline import lazy, settings
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
+from pipeline.paths import Paths
 from pipeline.text import TEXTS
-from stages.paths import Paths
 
 if TYPE_CHECKING:
     from pipeline.settings import Settings

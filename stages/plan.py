@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.paths import Paths, ensembles, heads, systems
 from stages.options import with_settings
-from stages.paths import Paths, ensembles, heads, systems
 
 if TYPE_CHECKING:
     from pipeline import extraction, manifest, plugins, rescoring, training

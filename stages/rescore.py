@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
+from pipeline.paths import Paths, rescored
 from stages import options
-from stages.paths import Paths, rescored
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.paths import Paths
 from stages.options import with_settings_or_shipped
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.features import FEATURES
+from pipeline.paths import Paths, heads, system
 from stages import options
-from stages.paths import Paths, heads, system
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths, system, systems
 from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
-from stages.paths import Paths, system, systems
 
 
 def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:

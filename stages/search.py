@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError, InputWarning
+from pipeline.paths import Paths, system
 from stages import options
-from stages.paths import Paths, system
 from stages.terminal import printable
 
 if TYPE_CHECKING:

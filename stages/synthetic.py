@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.paths import Paths
 from pipeline.studies import synthetic
 from stages import options
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

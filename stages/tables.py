@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.paths import Paths
 from stages.options import with_settings_or_shipped
-from stages.paths import Paths
 
 if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.paths import Paths
 from stages.options import choose_products, with_settings_or_shipped
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

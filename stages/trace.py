@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import InputError
+from pipeline.paths import Paths
 from stages import options
-from stages.paths import Paths
 from stages.progress import Progress
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.heads import pooling
+from pipeline.paths import Paths, system
 from stages import options
-from stages.paths import Paths, system
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
+from pipeline.paths import Paths
 from stages import options
-from stages.paths import Paths
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:

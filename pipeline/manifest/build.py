@@ -15,8 +15,8 @@ from pipeline import lazy
 from pipeline.errors import InputError, InputWarning
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest
+from pipeline.settings.recipe import LANGUAGE_TAG
 
-LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "karpathy": "pipeline.manifest.karpathy:READER",
@@ -115,7 +115,7 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
 
 
 def _check_languages(table: pd.DataFrame, source: Path) -> None:
-    wrong = [name for name in table[LANGUAGE].unique() if not LANGUAGE_TAG.fullmatch(name)]
+    wrong = [name for name in table[LANGUAGE].unique() if not re.fullmatch(LANGUAGE_TAG, name)]
     if wrong:
         raise InputError(f"{source}: {wrong[0]!r} is no language; expected a tag such as en, de or pt-BR")
 

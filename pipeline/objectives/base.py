@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from pipeline.errors import InputError
 
 
-class Objective(nn.Module):
+class Objective(nn.Module, ABC):
     """A loss over a batch's similarity matrix.
 
     A subclass implements `loss`. After a call, `log` holds the values to be logged for that step.
@@ -54,6 +56,7 @@ class Objective(nn.Module):
             working = similarity.to(torch.promote_types(similarity.dtype, torch.float32))
             return self.loss(working, ~positives)
 
+    @abstractmethod
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         """Compute the loss from checked inputs. Subclasses implement it.
 
@@ -63,8 +66,4 @@ class Objective(nn.Module):
 
         Returns:
             A scalar.
-
-        Raises:
-            NotImplementedError: In this base class.
         """
-        raise NotImplementedError

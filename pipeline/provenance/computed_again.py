@@ -16,8 +16,9 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.provenance import results
-from pipeline.provenance.step import Places, Step
+from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
 from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
@@ -31,26 +32,26 @@ ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
 
 
-def scores(store: SimilarityStore, places: Places) -> Step:
+def scores(store: SimilarityStore, paths: Paths) -> Step:
     """Compute a head's scores from its embeddings, or an ensemble's from its members' scores, and compare every cell.
 
     Args:
         store: The scores.
-        places: Where files lie.
+        paths: Where files lie.
 
     Returns:
         The comparison.
     """
     fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
     if stored.SOURCE in store.made_from:
-        return _rescored(store, places, cells)
+        return _rescored(store, paths, cells)
     if store.made_from["ensemble"] is None:
         what, members = "scores again, from its embeddings", []
     elif not fusion:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
         what = f"scores again, by {fusion['method']} of its members"
-        members = [places.similarity(store.made_from["dataset"], name) for name in fusion["members"]]
+        members = [paths.similarity(store.made_from["dataset"], name) for name in fusion["members"]]
         if not all(path.exists() for path in members):
             return Step(store.path, what, cells, None)
     try:
@@ -61,9 +62,9 @@ def scores(store: SimilarityStore, places: Places) -> Step:
     return Step(store.path, what, cells, other or cells)
 
 
-def _rescored(store: SimilarityStore, places: Places, cells: str) -> Step:
+def _rescored(store: SimilarityStore, paths: Paths, cells: str) -> Step:
     made = store.made_from
-    name, path = made[stored.SOURCE]["system"], places.similarity(made["dataset"], made[stored.SOURCE]["system"])
+    name, path = made[stored.SOURCE]["system"], paths.similarity(made["dataset"], made[stored.SOURCE]["system"])
     what = f"scores again, by {made['steps'][-1]['name']} of {name}"
     if not path.exists():
         return Step(store.path, what, cells, None)

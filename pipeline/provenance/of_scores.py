@@ -11,20 +11,21 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.provenance import computed_again, results
-from pipeline.provenance.step import Places, Result, Step
+from pipeline.provenance.step import Result, Step
 from pipeline.rescoring import stored
 from pipeline.scores import contents
 from pipeline.scores.candidates import owners
 from pipeline.scores.similarity_store import SimilarityStore
 
 
-def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
+def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
     """Compare the result's own store and numbers, then the stores that an ensemble was made of.
 
     Args:
         result: What is traced.
-        places: Where files lie.
+        paths: Where files lie.
         manifest: The images and captions.
         block_megabytes: Memory for a block of scores.
 
@@ -35,36 +36,36 @@ def steps(result: Result, places: Places, manifest: Manifest, block_megabytes: f
         yield Step(result.source, "its entry of this system", result.entry.get("digest"),
                    results.digest_of(result.entry))
     above = digest(dict(result.made_from)) if result.entry is not None else None
-    yield from _store(result.path, above, places, manifest, result.entry is not None)
+    yield from _store(result.path, above, paths, manifest, result.entry is not None)
     if result.entry is not None and result.path.exists():
         yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
-    yield from _members(result.made_from, places, manifest, {result.path})
+    yield from _members(result.made_from, paths, manifest, {result.path})
 
 
-def _members(made_from: Mapping[str, Any], places: Places, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
+def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
     if source := made_from.get(stored.SOURCE):
-        path = places.similarity(made_from["dataset"], source["system"])
-        yield from _store(path, source["seal"], places, manifest, True)
+        path = paths.similarity(made_from["dataset"], source["system"])
+        yield from _store(path, source["seal"], paths, manifest, True)
         if path.exists() and path not in seen:
-            yield from _members(SimilarityStore.open(path).made_from, places, manifest, seen | {path})
+            yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
         return
     if made_from["ensemble"] is None:
         return
     fusion, members = made_from.get("fusion") or {}, made_from["members"]
     names = fusion.get("members") or [member["head"] for member in members]
     for name, seal in zip(names, fusion.get("seals") or [None] * len(names), strict=True):
-        path = places.similarity(made_from["dataset"], name)
-        yield from _store(path, seal, places, manifest, True)
+        path = paths.similarity(made_from["dataset"], name)
+        yield from _store(path, seal, paths, manifest, True)
         for member in members:
             if member["head"] == name:
                 found = SimilarityStore.open(path).made_from["members"][0]["checkpoint"] if path.exists() else None
                 yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
         if path.exists() and path not in seen:
-            yield from _members(SimilarityStore.open(path).made_from, places, manifest, seen | {path})
+            yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
 
 
-def _store(path: Path, above: str | None, places: Places, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
+def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
     """above: the store's seal as what was made from it says; nothing does where is_recorded is False."""
     if not path.exists():
         yield Step(path, "what made it", above, None)
@@ -78,7 +79,7 @@ def _store(path: Path, above: str | None, places: Places, manifest: Manifest, is
         yield Step(path, "what made it", above, store.seal)
     yield from _bytes(store)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
-    yield computed_again.scores(store, places)
+    yield computed_again.scores(store, paths)
 
 
 def _bytes(store: SimilarityStore) -> Iterator[Step]:

@@ -5,53 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "not recorded"
-
-
-class Places(Protocol):
-    """Where files lie: `stages.paths.Paths`."""
-
-    def manifest(self, dataset: str) -> Path:
-        """The manifest of a data set.
-
-        Args:
-            dataset: Its name.
-
-        Returns:
-            The file.
-        """
-    def features(self, dataset: str, feature: str) -> Path:
-        """The store of a feature.
-
-        Args:
-            dataset: The data set's name.
-            feature: The feature's name.
-
-        Returns:
-            The store.
-        """
-    def head(self, dataset: str, name: str) -> Path:
-        """The folder of a head.
-
-        Args:
-            dataset: The data set's name.
-            name: The head's name.
-
-        Returns:
-            The folder.
-        """
-    def similarity(self, dataset: str, name: str) -> Path:
-        """The similarities of a system.
-
-        Args:
-            dataset: The data set's name.
-            name: The system's name.
-
-        Returns:
-            The store.
-        """
 
 
 @dataclass(frozen=True)

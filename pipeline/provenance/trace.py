@@ -19,8 +19,9 @@ import numpy as np
 from pipeline import retrieval, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.provenance import of_features, of_head, of_scores
-from pipeline.provenance.step import Places, Result, Step
+from pipeline.provenance.step import Result, Step
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 
@@ -42,12 +43,12 @@ class Effort:
     block_megabytes: float = 64
 
 
-def trace(result: Result, places: Places, effort: Effort, image: int | None = None) -> Iterator[Step]:
+def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None) -> Iterator[Step]:
     """Follow a result back.
 
     Args:
         result: What is traced.
-        places: Where files lie.
+        paths: Where files lie.
         effort: How much is computed again.
         image: The id of the image whose shard of features and photograph alone are read; None for all.
 
@@ -58,18 +59,18 @@ def trace(result: Result, places: Places, effort: Effort, image: int | None = No
         InputError: If the manifest is missing, or has no such image in the result's split.
     """
     made_from = result.made_from
-    manifest_path = places.manifest(made_from["dataset"])
+    manifest_path = paths.manifest(made_from["dataset"])
     manifest = Manifest.load(manifest_path)
     row = None if image is None else _row(manifest, image, made_from["split"])
-    yield from of_scores.steps(result, places, manifest, effort.block_megabytes)
+    yield from of_scores.steps(result, paths, manifest, effort.block_megabytes)
     features = []
     for member in made_from["members"]:
-        folder = places.head(made_from["dataset"], member["head"])
+        folder = paths.head(made_from["dataset"], member["head"])
         yield from of_head.steps(folder, member, made_from)
         head = training.read_description(folder) if (folder / "head.json").exists() else {}
-        path = places.features(made_from["dataset"], _feature(member, head, made_from))
+        path = paths.features(made_from["dataset"], _feature(member, head, made_from))
         if effort.embed:
-            yield of_head.embedded_again(folder, places.similarity(made_from["dataset"], member["head"]), manifest,
+            yield of_head.embedded_again(folder, paths.similarity(made_from["dataset"], member["head"]), manifest,
                                          path, effort.embed, image, effort.batch_size)
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)

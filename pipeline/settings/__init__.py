@@ -6,28 +6,20 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.settings.loading import load
-    from pipeline.settings.schema import (
+    from pipeline.settings.recipe import Recipe, Training
+    from pipeline.settings.run import Feature, Run, Text
+    from pipeline.settings.schema import Settings
+    from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
+    from pipeline.settings.steps import (
         Compute,
-        Count,
         EngineSettings,
         Evaluate,
         Extract,
-        Feature,
-        Name,
-        Named,
-        Recipe,
         Report,
-        Run,
         Sample,
         Score,
-        Section,
-        Settings,
-        Share,
         Synthetic,
-        Text,
         Throughput,
-        Training,
-        first_fault,
     )
 
 __all__ = [

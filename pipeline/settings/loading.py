@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from pipeline.errors import InputError, unknown
 from pipeline.settings import inheritance
-from pipeline.settings.schema import DEFAULT_PRESET, Settings, first_fault
+from pipeline.settings.schema import DEFAULT_PRESET, Settings
+from pipeline.settings.section import first_fault
 
 
 class _Loader(yaml.SafeLoader):

@@ -20,12 +20,12 @@ from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.files.images import ImageError
 from pipeline.heads import pooling
+from pipeline.paths import heads
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.retrieval import as_similarity
-from stages.paths import heads
 
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:

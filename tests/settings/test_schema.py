@@ -9,7 +9,7 @@ import yaml
 
 from pipeline import settings
 from pipeline.errors import InputError
-from stages.paths import ensembles, heads, systems
+from pipeline.paths import ensembles, heads, systems
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 
@@ -45,7 +45,7 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("run.ablations", "[vse_infty, vse_infty]", "'vse_infty' is named twice"),
     ("run.ablations", "[vse2ad]", "'vse2ad' stands in run.recipes already"),
     ("recipes.vse2ad.drop_items", "1.0", "recipes.vse2ad.drop_items"),
-    ("recipes.vse2ad.languages", "[en, en]", "a language is named twice"),
+    ("recipes.vse2ad.languages", "[en, en]", "recipes.vse2ad.languages: 'en' is named twice"),
     ("recipes.vse2ad.languages", "[../en]", "recipes.vse2ad.languages.0"),
     ("recipes.vse2ad.languages", "en", "recipes.vse2ad.languages"),
     ("recipes.vse2ad.sampling", "fair", "recipes.vse2ad.sampling"),

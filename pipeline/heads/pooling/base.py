@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from pipeline.heads.pooling.mask import valid_mask
 HALF = (torch.bfloat16, torch.float16)
 
 
-class Pooling(nn.Module):
+class Pooling(nn.Module, ABC):
     """A function from a padded set of items to one vector.
 
     A subclass implements `pool`. It receives checked input; padding holds zeros that pass no gradient back, and items
@@ -67,6 +68,7 @@ class Pooling(nn.Module):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
 
+    @abstractmethod
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         """Pool checked items. Subclasses implement it.
 
@@ -76,11 +78,7 @@ class Pooling(nn.Module):
 
         Returns:
             [B, D].
-
-        Raises:
-            NotImplementedError: In this base class.
         """
-        raise NotImplementedError
 
     def _working_dtype(self, items: Tensor) -> torch.dtype:
         parameter = next(self.parameters(), None)

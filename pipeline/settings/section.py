@@ -1,0 +1,92 @@
+"""What all sections of the settings have in common: strict checks, what is recorded of them, parts by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+Item = TypeVar("Item")
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
+    """Settings that are recorded also where they have their default: those that name a network, and those of the first
+    release, whose stores stay valid that way."""
+
+    def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
+        """Collect what is recorded of the settings beside what they made, and compared with later settings.
+
+        A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
+        records as they were, and what was made before it stays valid. The default itself must not change.
+
+        Args:
+            exclude: Settings on which what is made does not depend.
+
+        Returns:
+            JSON values by name.
+        """
+        defaults = {name: field.get_default(call_default_factory=True)
+                    for name, field in type(self).model_fields.items() if not field.is_required()}
+        at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
+        return self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
+
+
+class Named(BaseModel):
+    """A pooling, an objective or a rescorer by name. The other keys are its options and checked where it is built."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of that part."""
+        return dict(self.model_extra or {})
+
+
+def without_repeats(names: list[Item]) -> list[Item]:
+    """Check that no name is given twice.
+
+    Args:
+        names: The names.
+
+    Returns:
+        The same names.
+
+    Raises:
+        ValueError: If one is.
+    """
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is named twice")
+    return names
+
+
+Axis = Annotated[list[Item], Field(min_length=1), AfterValidator(without_repeats)]
+"""One or more values, each named once."""
+
+
+def first_fault(error: ValidationError) -> str:
+    """Summarise the first of pydantic's findings.
+
+    Args:
+        error: pydantic's error.
+
+    Returns:
+        One line: where, what is wrong, and the value received.
+    """
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"]) or "top level"
+    if fault["type"] == "extra_forbidden":
+        return f"{place}: unknown key"
+    if fault["type"] == "missing":
+        return f"{place}: missing"
+    said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
+    return f"{place}: {said}, got {fault['input']!r}"

@@ -1,0 +1,137 @@
+"""The sections of single steps: the sample, extraction, scoring, evaluation, studies, tables and the report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pipeline.errors import InputError
+from pipeline.settings.section import Count, Section
+
+
+class Sample(Section):
+    """The size and seed of the built-in corpus."""
+
+    images: Annotated[int, Field(ge=12)]
+    size: Annotated[int, Field(ge=32)]
+    seed: Annotated[int, Field(ge=0)]
+
+
+class EngineSettings(BaseModel):
+    """The engine that makes a feature. The other keys are the engine's own and checked by it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    engine: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The engine's own settings."""
+        return dict(self.model_extra or {})
+
+
+class Compute(Section):
+    """How the CPU multiplies float32 matrices, see `pipeline.compute.products`."""
+
+    products: Literal["auto", "default"] = "auto"
+
+
+class Extract(Section):
+    """How features are extracted and stored."""
+
+    device: str
+    backend: Literal["auto", "torch", "openvino"]
+    precision: Literal["fp32", "bf16", "fp16"]
+    batch_size: Count
+    workers: Count
+    on_error: Literal["fail", "skip"]
+    shard_images: Count
+    compressor: Literal["none", "zstd"]
+    dtype: Literal["float16", "float32"]
+
+
+class Score(Section):
+    """The split that is scored."""
+
+    split: Literal["val", "test"]
+    batch_size: Count
+
+
+class Evaluate(Section):
+    """Which metrics are measured, how confidence intervals are drawn, and how much memory ranking may use."""
+
+    metrics: list[str] = Field(default_factory=list)
+    cxc: str | None = None
+    resamples: Count
+    seed: Annotated[int, Field(ge=0)]
+    block_megabytes: Annotated[float, Field(gt=0)]
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        from pipeline.metrics import parse_all
+
+        try:
+            return [str(metric) for metric in parse_all(names)]
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+
+class Synthetic(Section):
+    """How GPO's generators are trained on known pooling patterns, and the set sizes on which they are tested."""
+
+    dimension: Count
+    sets: Count
+    seen: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    tested: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    steps: Count
+    learning_rate: Annotated[float, Field(gt=0)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Synthetic:
+        (least, most), (first, last) = self.tested, self.seen
+        if not least < first <= last < most:
+            raise ValueError(f"sizes seen must lie within those tested, with some on either side, got {self.seen} and "
+                             f"{self.tested}")
+        return self
+
+
+class Throughput(Section):
+    """What is timed, for the papers' #OIPs and the time of a query."""
+
+    device: str
+    batch_size: Count
+    items: Count
+    tokens: Count
+    pools: Annotated[list[Count], Field(min_length=2)]
+    pairs: Count
+    repeats: Count
+    seconds: Annotated[float, Field(ge=0)]
+
+
+class Typesetting(Section):
+    """The paper that tables and figures go into. In cm: a column, both with the space between, the height."""
+
+    column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
+    text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
+    text_height: Annotated[float, Field(ge=4, le=80)] = 22.5
+    text_font: Literal["times", "computer modern"] = "times"
+    table_style: Literal["booktabs", "plain"] = "booktabs"
+    table_rows: Literal["all", "published", "measured"] = "all"
+    table_metrics: list[str] = Field(default_factory=list)
+    figure_font: Literal["sans", "serif"] = "sans"
+
+    @model_validator(mode="after")
+    def _check(self) -> Typesetting:
+        if self.column_width > self.text_width:
+            raise ValueError(f"column_width {self.column_width} is wider than text_width {self.text_width}")
+        return self
+
+
+class Report(Section):
+    """The size of the explorer in results/report.html."""
+
+    queries: Count
+    top: Count
+    thumbnail: Annotated[int, Field(ge=16, le=512)]
