@@ -1,0 +1,72 @@
+"""A scorer of pairs: the stored similarities of another system, such as an ensemble over three features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.reranking.base import PairSource, Progress, Scores
+from pipeline.retrieval import as_similarity
+from pipeline.retrieval.blocks import Ids
+from pipeline.scores.similarity_store import SimilarityStore
+
+AT_ONCE = 1 << 20
+"""Pairs read before progress is told."""
+
+
+class StoredSystem:
+    """Reads pairs from a system's matrix.
+
+    Args:
+        name: The system's name.
+        source: The images and captions, which must be of one data set.
+
+    Raises:
+        InputError: If there is no such system, it was changed since it was written, or it has no one matrix.
+    """
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        if not source.images == source.captions == source.dataset:
+            raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
+                             f"{source.images if source.images != source.dataset else source.captions} are wanted; "
+                             "rerank by a head that scores pairs, or leave out --distractors")
+        self.store = SimilarityStore.open(source.paths.similarity(source.dataset, name)).check()
+        self.matrix = as_similarity(self.store.similarity)
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The system's record, and its seal."""
+        return {"kind": "system", "name": self.store.path.stem, "seal": self.store.seal}
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Read pairs from the matrix, see `PairScorer.score`.
+
+        Args:
+            image_ids: Int64 [P].
+            caption_ids: Int64 [P].
+            progress: Called with the number of pairs read so far.
+
+        Returns:
+            Float32 [P].
+
+        Raises:
+            InputError: For an image or a caption that the system does not score.
+        """
+        rows = self._places("image", self.store.image_ids, image_ids)
+        columns = self._places("caption", self.store.caption_ids, caption_ids)
+        found = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            found[part] = self.matrix.pairs(rows[part], columns[part])  # type: ignore[union-attr]
+            progress(min(start + AT_ONCE, len(rows)))
+        return found
+
+    def _places(self, what: str, ids: Ids, wanted: Ids) -> Ids:
+        order = np.argsort(ids)
+        place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+        if len(missing := wanted[ids[place] != wanted]):
+            raise InputError(f"{self.store.path}: does not score {what} {missing[0]}; score both systems on the same "
+                             "split of the same manifest")
+        return place
