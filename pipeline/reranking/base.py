@@ -48,6 +48,11 @@ class PairScorer(Protocol):
     """
 
     @property
+    def gives_logits(self) -> bool:
+        """Whether scores are differences of two logits, whose sigmoid is a probability; else they are as a cosine."""
+        ...
+
+    @property
     def made_from(self) -> dict[str, Any]:
         """JSON values that name all that the scores rest on, by digest: a store's seal, a checkpoint's SHA-256.
 

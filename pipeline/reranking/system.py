@@ -19,6 +19,9 @@ AT_ONCE = 1 << 20
 class StoredSystem:
     """Reads pairs from a system's matrix.
 
+    Attributes:
+        gives_logits: Always False.
+
     Args:
         name: The system's name.
         source: The images and captions, which must be of one data set.
@@ -26,6 +29,8 @@ class StoredSystem:
     Raises:
         InputError: If there is no such system, it was changed since it was written, or it has no one matrix.
     """
+
+    gives_logits = False
 
     def __init__(self, name: str, source: PairSource) -> None:
         if not source.images == source.captions == source.dataset:
