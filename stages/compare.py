@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pipeline.fusion import Member, in_order_of
     from pipeline.provenance import record
     from pipeline.retrieval import Metrics, Protocol, Ties
+    from pipeline.scores import by_language, judged
     from pipeline.scores.candidates import Columns, Pool, require_one_owner
+    from pipeline.scores.judged import Truth
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
     from pipeline.statistics import contrast, pairs
@@ -30,17 +32,19 @@ if TYPE_CHECKING:
 @click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]")
 @options.dataset
 @measuring.columns
+@measuring.truth
 @measuring.protocol
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
-            rules: Protocol | None, ties: Ties, output: str) -> None:
+            truth: Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
     """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
     pair.
 
     Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
     similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
-    both systems, intervals and p are for other seeds and other images; otherwise for other images alone.
+    both systems, intervals and p are for other seeds and other images; otherwise for other images alone. With captions
+    in several languages, each language is compared by itself besides.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """
@@ -52,7 +56,10 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(stores, columns)
-    every = [rules] if rules else _card(dataset, [pool for group in groups for pool in group])
+    every = [rules] if rules else truth.protocols(_card(dataset, [pool for group in groups for pool in group]))
+    known = groups[0][0].manifest(columns, paths.manifest, needed=truth.same_text)
+    groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
+              for group in groups]
     found = _contrasts(groups, every, ties, settings)
     contrast.correct([each for pairs_of_protocol in found for each in pairs_of_protocol])
     click.echo(_written([[pool.name for pool in group] for group in groups], found, output))
@@ -60,21 +67,30 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
 
 def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
                ) -> list[list[dict[str, Any]]]:
-    """For each protocol the contrasts of all pairs; every matrix is ranked once a protocol."""
-    first, found = groups[0][0], []
-    total = len(protocols) * sum(map(len, groups)) * first.scores.shape[0]
+    """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
+    found, views = [], [view for rules in protocols for view in _views(groups, rules)]
+    total = sum(pool.scores.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
-        for rules in protocols:
-            runs = [[_measure(_like(first, pool), rules, ties, settings, bar) for pool in group] for group in groups]
-            found.append([contrast.of(runs[a], runs[b], settings.evaluate.resamples, settings.evaluate.seed)
+        for said, systems in views:
+            runs = [[_measure(pool, rules, ties, settings, bar) for pool, rules in group] for group in systems]
+            found.append([contrast.of(runs[a], runs[b], settings.evaluate.resamples, settings.evaluate.seed) | said
                           for a, b in pairs.of(len(groups))])
     return found
+
+
+def _views(groups: Sequence[Sequence[Pool]], rules: str | Protocol
+           ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[Pool, str | Protocol]]]]]:
+    """All captions, then those of each language: what is said of them, and each system's pool with its rules."""
+    parts = [[by_language.parts(pool, rules) for pool in group] for group in groups]
+    return [({}, [[(pool, rules) for pool in group] for group in groups]),
+            *(({"language": name}, [[(part[name].pool, part[name].rules) for part in group] for group in parts])
+              for name in parts[0][0])]
 
 
 def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:
     """The contrasts for reading, or as JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
-        told = [{"a": systems[a], "b": systems[b], "contrasts": {each[at]["protocol"]: each[at] for each in found}}
+        told = [{"a": systems[a], "b": systems[b], "contrasts": {_key(each[at]): each[at] for each in found}}
                 for at, (a, b) in enumerate(pairs.of(len(systems)))]
         return json.dumps({"pairs": told} if len(systems) > 2 else told[0], indent=1)
     names = [", ".join(group) for group in systems]
@@ -82,6 +98,10 @@ def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str
         return (pairs.to_markdown if output == "markdown" else pairs.to_text)(names, found)
     write = contrast.to_markdown if output == "markdown" else contrast.to_text
     return write(names[0], names[1], [each[0] for each in found])
+
+
+def _key(found: dict[str, Any]) -> str:
+    return f"{found['protocol']}, {found['language']}" if "language" in found else str(found["protocol"])
 
 
 def _paths(paths: Paths, dataset: str, name: str) -> list[Path]:
@@ -144,5 +164,5 @@ def _like(first: Pool, pool: Pool) -> Pool:
 
 def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:
     start = bar.done
-    return retrieval.evaluate(pool.scores, pool.caption_image, rules, ties, settings.evaluate.block_megabytes,
+    return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
                               lambda done: bar.reach(start + done))

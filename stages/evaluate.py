@@ -79,16 +79,17 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        pool = judged.judge(_with_languages(paths, pool, columns), truth, _manifest_of(paths, pool, columns))
+        known = pool.manifest(columns, paths.manifest, needed=truth.same_text)
+        pool = judged.judge(by_language.named(pool, known), truth, known)
         numbers, table = _measure(pool, rules or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
-        _write_files(pool, files, [table], settings.evaluate)
+        _write_files(pool, files, table, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
-    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "qrels", "same_text", "run", "top",
-                   "save_qrels",
+    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "run", "top", "save_qrels",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
+    settings = settings.model_copy(update={"evaluate": truth.chosen(settings.evaluate)})
     measured_run = _measure_run(paths, settings, ties, extended, files)
     write_text(paths.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
     _write_headline(paths.headline, results.headline(measured_run))
@@ -99,7 +100,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
                              for protocol, numbers in results.protocols(result).items()], output))
 
 
-def _write_files(pool: Pool, files: measuring.Files, tables: Sequence[Any | None], settings: Evaluate) -> None:
+def _write_files(pool: Pool, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
     """Writes the files that were asked for, of one pool."""
     if files.run:
         with Progress(f"write {files.run.name}", "query", sum(pool.scores.shape)) as bar:
@@ -110,8 +111,8 @@ def _write_files(pool: Pool, files: measuring.Files, tables: Sequence[Any | None
         ids = [np.arange(size) if known is None else np.asarray(known)
                for size, known in ((images, pool.image_ids), (captions, pool.caption_ids))]
         qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids)
-    if files.per_query:
-        per_query.write(files.per_query, [table for table in tables if table is not None])
+    if files.per_query and table is not None:
+        per_query.write(files.per_query, [table])
 
 
 def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
@@ -120,20 +121,6 @@ def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
         return settings
     metrics = [str(metric) for metric in parse_all(names)]
     return settings.model_copy(update={"evaluate": settings.evaluate.model_copy(update={"metrics": metrics})})
-
-
-def _manifest_of(paths: Paths, pool: Pool, columns: Columns) -> Path | None:
-    """The manifest that has the captions' text, where one is known."""
-    dataset = pool.made_from.get("dataset")
-    return columns.manifest or (paths.manifest(dataset) if dataset else None)
-
-
-def _with_languages(paths: Paths, pool: Pool, columns: Columns) -> Pool:
-    """The pool with its captions' languages, if it is of several."""
-    path = _manifest_of(paths, pool, columns)
-    if path is None or not (columns.manifest or pool.made_from.get("languages")):
-        return pool
-    return by_language.named(pool, manifest.Manifest.load(path))
 
 
 def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None:
@@ -174,16 +161,21 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     found: dict[str, Any] = {}
     tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
+    truth = Truth.of(settings.evaluate)
     for name, store in stores.items():
         store.check()
         benchmark = store.made_from["split"] == "test"
         protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
-        pool = _with_languages(paths, Pool.of_store(store), Columns())
+        pool = Pool.of_store(store)
+        known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
+        pool = by_language.named(pool, known)
         beyond = _extend(pool, extended, settings.evaluate)
+        pool = judged.judge(pool, truth, known)
+        beyond |= judged.told(pool, truth)
         by_protocol, queries = {}, []
-        for protocol in protocols:
-            numbers, table = _measure(pool, protocol, ties, settings.evaluate, files, name)
-            by_protocol[protocol] = numbers | beyond
+        for rules in truth.protocols(protocols):
+            numbers, table = _measure(pool, rules, ties, settings.evaluate, files, name)
+            by_protocol[numbers["protocol"]] = numbers | beyond
             queries += [] if table is None else [table]
         found[name] = results.entry(store.made_from, how, by_protocol)
         tables += [per_query.joined(queries)] if queries else []
@@ -204,12 +196,18 @@ def _systems(paths: Paths, run: Run) -> list[str]:
 def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
              ) -> tuple[dict[str, Any], Any | None]:
     """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
-    whole = measured.passes(settings) * pool.scores.shape[0]
-    with Progress(f"rank {pool.name}", "image", whole + by_language.summed_images(pool, settings)) as bar:
+    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.scores.shape[0]
+    with Progress(f"rank {pool.name}", "image", whole + measured.passes(settings) * by_language.images(every)) as bar:
         found = measured.rank(pool, rules, ties, settings, bar.reach)
         numbers = measured.numbers(pool, found, rules, settings, bar.reach)
-        numbers |= by_language.measure(pool, rules, ties, settings, lambda done: bar.reach(whole + done))
-    return numbers, per_query.table(pool, found, rules, name) if files.per_query else None
+        ranked = by_language.rank(every, ties, settings, lambda done: bar.reach(whole + done))
+        numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
+    if not files.per_query:
+        return numbers, None
+    tables = [per_query.table(pool, found, rules, name, "" if every else None),
+              *(per_query.table(part.pool, ranked[language], part.rules, name, language)
+                for language, part in every.items())]
+    return numbers, per_query.joined(tables)
 
 
 def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:

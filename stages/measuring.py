@@ -75,6 +75,8 @@ def files(command: Command) -> Command:
                 **others: Any) -> None:
         if top and not run:
             raise InputError("--top says how many candidates --run writes; give --run")
+        if per_query and per_query.suffix not in (".parquet", ".csv"):
+            raise InputError(f"--per-query {per_query}: expected a name that ends in .parquet or .csv")
         command(*arguments, files=Files(run, top, save_qrels, per_query), **others)
 
     return wrapped  # type: ignore[return-value]

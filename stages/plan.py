@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.heads.pooling import POOLINGS
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
+    from pipeline.scores.judged import Truth
     from pipeline.settings import Settings
 
 ROOMS = ("pipeline", "stages")
@@ -79,7 +80,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "score": settings.score.model_dump() | made | {"rescorers": [step.model_dump() for step in run.rescorers]}
         | _code("score", "ensemble", "rescore"),
         "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
-        | _code("evaluate"),
+        | {"judgements": Truth.of(settings.evaluate).digest()} | _code("evaluate"),
         "throughput": _throughput(settings),
         "tables": {"tables": settings.tables, **print_, **shown} | _code("tables"),
         "figures": {"figures": settings.figures, **print_, **shown} | _code("figures"),

@@ -10,14 +10,16 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.judgements.collection import Collection
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.languages import Languages
 from pipeline.retrieval.relevance import Relevance
 
 
-def same_text(collection: Collection) -> tuple[Ids, Relevance]:
+def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
     """Merges captions of one text.
 
     Args:
         collection: With the captions' text; blanks around it do not count.
+        languages: Text [C], of each caption; captions in different languages are not merged. None where they have none.
 
     Returns:
         The columns that stay, the first of each text, int64 [T] ascending; and what is right for them, [I, T].
@@ -27,8 +29,10 @@ def same_text(collection: Collection) -> tuple[Ids, Relevance]:
     """
     if collection.captions is None:
         raise InputError("captions are compared by their text, which is not known: name the --manifest")
-    number: dict[str, int] = {}
-    text = np.array([number.setdefault(caption.strip(), len(number)) for caption in collection.captions], np.int64)
+    number: dict[tuple[str, str], int] = {}
+    of = [""] * len(collection.captions) if languages is None else languages.tolist()
+    text = np.array([number.setdefault((language, caption.strip()), len(number))
+                     for language, caption in zip(of, collection.captions, strict=True)], np.int64)
     kept = np.unique(text, return_index=True)[1]
     known = np.flatnonzero(collection.owner >= 0)
     pairs = np.unique(np.stack([text[known], collection.owner[known]]), axis=1)

@@ -24,6 +24,7 @@ from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
 from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
+from pipeline.scores.judged import Truth, judge, told
 from pipeline.scores.measured import extend, measure
 from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
 from pipeline.settings import Evaluate
@@ -128,15 +129,25 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     Yields:
         A comparison of numbers and one of intervals for each protocol.
     """
-    pool, how = _with_languages(Pool.of_store(SimilarityStore.open(path)), manifest), entry.get("evaluated_with")
+    pool, how = Pool.of_store(SimilarityStore.open(path)), entry.get("evaluated_with")
+    # Where the manifest is another one now, its own step says so.
+    known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
+    pool = by_language.named(pool, known)
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
+    beyond, truth = extend(pool, extended, settings) if extended else {}, Truth.of(settings)
+    try:
+        pool = judge(pool, truth, known)
+        beyond |= told(pool, truth)
+    except InputError as error:
+        yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
+        return
     for protocol, recorded in results.protocols(entry).items():
-        again = measure(pool, protocol, recorded["ties"], settings) | (
-            extend(pool, extended, settings) if extended else {}) | by_language.measure(
-            pool, protocol, recorded["ties"], settings)
+        rules = protocol if truth == Truth() else truth.protocols([])[0]
+        again = measure(pool, rules, recorded["ties"], settings) | beyond | by_language.measure(
+            pool, rules, recorded["ties"], settings)
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
         same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
         rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
@@ -144,13 +155,6 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
                    rsum if same else f"RSUM {again['rsum']:.1f}, and other numbers")
         yield Step(path, f"intervals again, {protocol}", ends if how else None,
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
-
-
-def _with_languages(pool: Pool, manifest: Manifest | None) -> Pool:
-    """Without them where the manifest is another one now; its own step says so."""
-    if manifest is None or pool.made_from["manifest"] != manifest.digest:
-        return pool
-    return by_language.named(pool, manifest)
 
 
 def _ends(interval: Any) -> str:

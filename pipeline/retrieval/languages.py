@@ -11,9 +11,10 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.metrics import Metrics
+from pipeline.retrieval.relevance import Relevance, as_relevance
 from pipeline.retrieval.similarity import PerDirection, Similarity, select
 from pipeline.statistics.intervals import wilson
-from pipeline.statistics.per_image import contributions, gather
+from pipeline.statistics.per_image import contributions, drawn, gather
 
 Languages = npt.NDArray[np.str_]
 
@@ -24,40 +25,57 @@ class LanguagePool:
 
     Attributes:
         scores: [I', C'].
-        caption_image: int64 [C'], each caption's image as a row of `scores`.
+        relevance: what is right in it.
         images: int64 [I'], rows of the whole pool.
         captions: int64 [C'], columns of the whole pool.
     """
 
     scores: Similarity | PerDirection
-    caption_image: Ids
+    relevance: Relevance
     images: Ids
     captions: Ids
 
+    @property
+    def caption_image(self) -> Ids:
+        """Each caption's image as a row of `scores`: int64 [C']."""
+        return self.relevance.owner
 
-def divide(scores: Similarity | PerDirection, caption_image: Ids, languages: Languages) -> dict[str, LanguagePool]:
+
+def divide(scores: Similarity | PerDirection, truth: object, languages: Languages) -> dict[str, LanguagePool]:
     """Divide a pool by language.
 
     Args:
         scores: [I, C].
-        caption_image: int64 [C], each caption's image as a row.
+        truth: What is right, as `retrieval.evaluate` takes it.
         languages: [C], each caption's language.
 
     Returns:
-        Language -> its pool, in alphabetical order.
+        Language -> its pool, in alphabetical order: the captions, and the images that have one or for which one is
+        right. Languages in which nothing is right are left out.
 
     Raises:
         InputError: Unless there is one language for each caption.
     """
-    if languages.shape != caption_image.shape:
-        raise InputError(f"languages: expected one for each of {len(caption_image)} captions, received "
+    if languages.shape != scores.shape[1:]:
+        raise InputError(f"languages: expected one for each of {scores.shape[1]} captions, received "
                          f"{list(languages.shape)}")
-    found = {}
+    found, relevance = {}, as_relevance(truth, scores.shape)
     for name in np.unique(languages).tolist():
         captions = np.flatnonzero(languages == name)
-        images, owner = np.unique(caption_image[captions], return_inverse=True)
-        found[name] = LanguagePool(select(scores, images, captions), owner.astype(np.int64), images, captions)
+        images = _images(relevance, captions)
+        part = relevance.select(images, captions)
+        if len(part.i2t.candidate) and len(part.t2i.candidate):
+            found[name] = LanguagePool(select(scores, images, captions), part, images, captions)
     return found
+
+
+def _images(relevance: Relevance, captions: Ids) -> Ids:
+    """The images that have one of these captions, or for which one is right."""
+    every = np.arange(relevance.shape[0])
+    answered = relevance.i2t.restricted(every, captions, relevance.shape[1]).query
+    answering = relevance.t2i.restricted(captions, every, relevance.shape[0]).candidate
+    owner = relevance.owner[captions]
+    return np.unique(np.concatenate([answered, answering, owner[owner >= 0]]))
 
 
 def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence: float = 0.95
@@ -76,12 +94,14 @@ def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    rows = np.unique(np.concatenate([pool.images for pool, _ in measured.values()]))
+    asking = {name: pool.images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
+              for name, (pool, metrics) in measured.items()}
+    rows = np.unique(np.concatenate(list(asking.values())))
     each = np.zeros(len(rows))
-    for pool, metrics in measured.values():
+    for name, (_, metrics) in measured.items():
         own = contributions(gather(metrics))[:, -1] / 600
         # All languages count alike in the mean, so each image of a language with fewer images weighs more.
-        each[np.searchsorted(rows, pool.images)] += own * len(rows) / len(own) / len(measured)
+        each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))
     low, high = wilson(np.array([mean]), np.array([(each**2).sum()]), len(rows), confidence)
     return 100 * mean, 100 * float(low[0]), 100 * float(high[0])

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
-from pipeline.retrieval import Protocol, Ties
-from pipeline.retrieval.languages import divide, mean_recall
+from pipeline.retrieval import Metrics, Protocol, Ties
+from pipeline.retrieval.languages import LanguagePool, divide, mean_recall
 from pipeline.retrieval.protocols import protocol
 from pipeline.scores import measured
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate
 
 
-def named(pool: Pool, manifest: Manifest) -> Pool:
+class Language(NamedTuple):
+    """One language's captions, and the images that have one.
+
+    Attributes:
+        pool: Their scores.
+        rules: The protocol for this language.
+        part: What they are of the whole pool.
+    """
+
+    pool: Pool
+    rules: Protocol
+    part: LanguagePool
+
+
+def named(pool: Pool, manifest: Manifest | None) -> Pool:
     """Name the language of each caption.
 
     Args:
         pool: The scores.
-        manifest: The manifest that they are of.
+        manifest: The manifest that they are of; None if it is unknown.
 
     Returns:
         The pool with its languages; as it was, if the manifest has none or the captions' ids are unknown.
@@ -32,49 +46,115 @@ def named(pool: Pool, manifest: Manifest) -> Pool:
     Raises:
         InputError: If it is not the manifest that the scores are of.
     """
-    table = manifest.table
-    if LANGUAGE not in table.columns or pool.caption_ids is None:
+    if manifest is None or LANGUAGE not in manifest.table.columns or pool.caption_ids is None:
         return pool
-    if pool.made_from.get("manifest", manifest.digest) != manifest.digest:
-        raise InputError(f"{pool.name}: was scored for another manifest of {manifest.dataset} than there is now; score "
-                         "again")
+    pool.require_manifest(manifest)
+    table = manifest.table
     language = dict(zip(table["caption_id"].tolist(), table[LANGUAGE].tolist(), strict=True))
     return replace(pool, languages=np.array([language[caption] for caption in pool.caption_ids.tolist()]))
 
 
-def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+def parts(pool: Pool, rules: str | Protocol) -> dict[str, Language]:
+    """Divide a pool by language.
+
+    Args:
+        pool: The scores.
+        rules: A protocol or its name.
+
+    Returns:
+        Language -> its pool, of languages with a right answer; {} for a pool without languages.
+
+    Raises:
+        InputError: If the protocol is not of these languages.
+    """
+    if pool.languages is None:
+        return {}
+    found = {}
+    for name, part in divide(pool.scores, pool.truth, pool.languages).items():
+        own = replace(pool, scores=part.scores, caption_image=part.relevance.owner, languages=None,
+                      relevance=None if pool.relevance is None else part.relevance,
+                      image_ids=None if pool.image_ids is None else pool.image_ids[part.images],
+                      caption_ids=None if pool.caption_ids is None else pool.caption_ids[part.captions])
+        found[name] = Language(own, protocol(rules).of_language(name), part)
+    return found
+
+
+def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
+         progress: measured.Progress = lambda images: None) -> dict[str, Metrics]:
+    """Find every query's best right candidate in its language.
+
+    Args:
+        every: From `parts`.
+        ties: How ties are counted.
+        settings: The memory to use.
+        progress: Called with the number of images ranked so far, those of all languages together.
+
+    Returns:
+        Language -> recalls and ranks.
+    """
+    found, done = {}, 0
+    for name, part in every.items():
+        found[name] = measured.rank(part.pool, part.rules, ties, settings, partial(_reached, progress, done))
+        done += len(part.part.images)
+    return found
+
+
+def images(every: Mapping[str, Language]) -> int:
+    """Count the images that one pass through all languages reports to its `progress`.
+
+    Args:
+        every: From `parts`.
+
+    Returns:
+        The sum over languages.
+    """
+    return sum(len(part.part.images) for part in every.values())
+
+
+def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settings: Evaluate,
             progress: measured.Progress = lambda images: None) -> dict[str, Any]:
     """Measure each language by itself: its captions, and the images that have one, are a pool of their own.
+
+    Args:
+        every: From `parts`.
+        ranked: From `rank`.
+        settings: As for `measured.numbers`.
+        progress: Called with the number of images done so far, after those of `rank`.
+
+    Returns:
+        JSON values: `languages`, in each the numbers of `measured.measure` and mR, the mean of the six recalls; and
+        `mean_of_languages`. {} without languages.
+    """
+    if not every:
+        return {}
+    told, done = {}, images(every)
+    for name, part in every.items():
+        report = partial(_reached, progress, done - len(part.part.images))
+        told[name] = _with_mean_recall(measured.numbers(part.pool, ranked[name], part.rules, settings, report))
+        done += len(part.part.images)
+    mean, *interval = mean_recall({name: (part.part, ranked[name]) for name, part in every.items()})
+    return {"languages": told, "mean_of_languages": {"mR": mean, "interval": {"mR": interval}}}
+
+
+def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+            progress: measured.Progress = lambda images: None) -> dict[str, Any]:
+    """Divide, rank and measure at once.
 
     Args:
         pool: The scores.
         rules: A protocol or its name.
         ties: How ties are counted.
         settings: As for `measured.measure`.
-        progress: Called with the number of images ranked so far, those of all languages together.
+        progress: Called with the number of images done so far.
 
     Returns:
-        JSON values: `languages`, in each the numbers of `measured.measure` and mR, the mean of the six recalls; and
-        `mean_of_languages`. {} for a pool without languages, and where other images than the captions' own are right.
+        As `numbers` does.
 
     Raises:
         InputError: If the protocol is not of these languages.
     """
-    if not _has_languages(pool):
-        return {}
-    assert pool.languages is not None
-    found, told, done = {}, {}, 0
-    for name, part in divide(pool.scores, pool.caption_image, pool.languages).items():
-        own = replace(pool, scores=part.scores, caption_image=part.caption_image, languages=None,
-                      image_ids=None if pool.image_ids is None else pool.image_ids[part.images],
-                      caption_ids=None if pool.caption_ids is None else pool.caption_ids[part.captions])
-        by, report = protocol(rules).of_language(name), partial(_reached, progress, done)
-        ranked = measured.rank(own, by, ties, settings, report)
-        found[name] = (part, ranked)
-        told[name] = _with_mean_recall(measured.numbers(own, ranked, by, settings, report))
-        done += measured.passes(settings) * len(part.images)
-    mean, *interval = mean_recall(found)
-    return {"languages": told, "mean_of_languages": {"mR": mean, "interval": {"mR": interval}}}
+    every = parts(pool, rules)
+    return numbers(every, rank(every, ties, settings, progress), settings, progress)
 
 
 def _with_mean_recall(numbers: dict[str, Any]) -> dict[str, Any]:
@@ -84,24 +164,3 @@ def _with_mean_recall(numbers: dict[str, Any]) -> dict[str, Any]:
 
 def _reached(progress: measured.Progress, before: int, done: int) -> None:
     progress(before + done)
-
-
-def summed_images(pool: Pool, settings: Evaluate) -> int:
-    """Count the images that `measure` reports to its `progress`.
-
-    Args:
-        pool: The scores.
-        settings: As for `measure`.
-
-    Returns:
-        Their number over all languages and passes; 0 for a pool without languages.
-    """
-    if not _has_languages(pool):
-        return 0
-    assert pool.languages is not None
-    pairs = set(zip(pool.languages.tolist(), pool.caption_image.tolist(), strict=True))
-    return measured.passes(settings) * len(pairs)
-
-
-def _has_languages(pool: Pool) -> bool:
-    return pool.languages is not None and pool.relevance is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,6 +272,35 @@ class Pool:
             held |= more
         scores = Enlarged(store.embeddings(), [each.embeddings() for each in distractors])
         return cls(store.path.stem, scores, scores.caption_image(store.caption_image), made_from=store.made_from)
+
+    def require_manifest(self, manifest: Manifest) -> None:
+        """Check that a manifest is the one that the scores are of.
+
+        Args:
+            manifest: The manifest.
+
+        Raises:
+            InputError: If it is another one.
+        """
+        if self.made_from.get("manifest", manifest.digest) != manifest.digest:
+            raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset} than there is now; "
+                             "score again")
+
+    def manifest(self, columns: Columns, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
+        """Load the manifest of the images and captions.
+
+        Args:
+            columns: The user's description, which may name it.
+            place: From a data set's name to its manifest.
+            needed: Whether to load it for captions without languages too.
+
+        Returns:
+            The manifest; None where none is known, or where it is not needed.
+        """
+        if columns.manifest is not None:
+            return Manifest.load(columns.manifest)
+        dataset = self.made_from.get("dataset")
+        return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.get("languages")) else None
 
     def require_ids(self) -> tuple[Ids, Ids]:
         """Return the ids, which must be known.

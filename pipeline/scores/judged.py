@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import numpy as np
 
 from pipeline import retrieval
 from pipeline.errors import InputError
+from pipeline.files.digest import of_folder, sha256
 from pipeline.judgements import qrels
 from pipeline.judgements.collection import Collection
 from pipeline.judgements.same_text import same_text
 from pipeline.manifest import Manifest
+from pipeline.retrieval import Protocol
 from pipeline.scores.candidates import Columns, Pool
+from pipeline.settings import Evaluate
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,61 @@ class Truth:
 
     qrels: Path | None = None
     same_text: bool = False
+
+    @classmethod
+    def of(cls, settings: Evaluate) -> Truth:
+        """Read the settings of a run.
+
+        Args:
+            settings: With `qrels` and `same_text`.
+
+        Returns:
+            What they choose.
+        """
+        return cls(Path(settings.qrels) if settings.qrels else None, settings.same_text is not None)
+
+    def chosen(self, settings: Evaluate) -> Evaluate:
+        """Put this choice in place of that of the settings, where it is one.
+
+        Args:
+            settings: Of the run.
+
+        Returns:
+            The settings with it.
+        """
+        if self == Truth():
+            return settings
+        return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
+                                           "same_text": "positive" if self.same_text else None})
+
+    def protocols(self, of_card: Sequence[str]) -> list[str | Protocol]:
+        """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone.
+
+        Args:
+            of_card: Those of the data set's card.
+
+        Returns:
+            These; with another relevance one that is named after it, so that no table takes it for a benchmark.
+        """
+        if self == Truth():
+            return list(of_card)
+        return [Protocol("qrels" if self.qrels else "same_text")]
+
+    def digest(self) -> str | None:
+        """Digest the file of judgements.
+
+        Returns:
+            SHA-256 in hexadecimal digits; None without a file.
+
+        Raises:
+            InputError: If it cannot be read.
+        """
+        if self.qrels is None:
+            return None
+        try:
+            return of_folder(self.qrels) if self.qrels.is_dir() else sha256(self.qrels)
+        except OSError as error:
+            raise InputError(f"cannot read {self.qrels}: {error.strerror or error}") from None
 
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
@@ -47,13 +106,13 @@ def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
     return Pool(path.stem, scores, np.full(scores.shape[1], -1, np.int64))
 
 
-def judge(pool: Pool, truth: Truth, manifest: Path | None) -> Pool:
+def judge(pool: Pool, truth: Truth, manifest: Manifest | None) -> Pool:
     """Replace a pool's right answers.
 
     Args:
         pool: The scores. Unknown ids are the numbers of rows and columns, from 0.
         truth: The right answers.
-        manifest: The manifest with the captions' text, needed for `same_text`.
+        manifest: The captions' text, needed for `same_text`.
 
     Returns:
         The pool with these answers.
@@ -68,23 +127,25 @@ def judge(pool: Pool, truth: Truth, manifest: Path | None) -> Pool:
                                 np.arange(captions) if ids[1] is None else ids[1], pool.caption_image)
         return replace(pool, relevance=qrels.read(truth.qrels, collection))
     if truth.same_text:
-        kept, relevance = same_text(pool.collection(_texts(pool, manifest)))
+        kept, relevance = same_text(pool.collection(_texts(pool, manifest)), pool.languages)
         every = np.arange(pool.scores.shape[0])
         assert pool.caption_ids is not None
         return replace(pool, scores=retrieval.select(pool.scores, every, kept), relevance=relevance,
-                       caption_ids=pool.caption_ids[kept], caption_image=pool.caption_image[kept])
+                       caption_ids=pool.caption_ids[kept], caption_image=pool.caption_image[kept],
+                       languages=None if pool.languages is None else pool.languages[kept])
     return pool
 
 
-def _texts(pool: Pool, manifest: Path | None) -> list[str]:
+def _texts(pool: Pool, manifest: Manifest | None) -> list[str]:
     """The text of each caption of the pool."""
     _, captions = pool.require_ids()
     if manifest is None:
         raise InputError("--same-text compares captions by their text: name the --manifest")
-    table = Manifest.load(manifest).table
+    pool.require_manifest(manifest)
+    table = manifest.table
     text = dict(zip(table["caption_id"].tolist(), table["caption"].tolist(), strict=True))
     if missing := [caption for caption in captions.tolist() if caption not in text]:
-        raise InputError(f"{manifest}: has no caption {missing[0]}, which {pool.name} has")
+        raise InputError(f"the manifest of {manifest.dataset} has no caption {missing[0]}, which {pool.name} has")
     return [text[caption] for caption in captions.tolist()]
 
 
@@ -102,5 +163,6 @@ def told(pool: Pool, truth: Truth) -> dict[str, Any]:
         return {}
     source = truth.qrels.name if truth.qrels else "equal captions"
     i2t, t2i = pool.relevance.i2t, pool.relevance.t2i
-    return {"relevance": {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
-                          "graded": i2t.grade is not None or t2i.grade is not None}}
+    told = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
+            "graded": i2t.grade is not None or t2i.grade is not None}
+    return {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}

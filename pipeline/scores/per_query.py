@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
 from pipeline.retrieval import Metrics
 from pipeline.retrieval.metrics import RECALLS
@@ -17,10 +16,10 @@ from pipeline.scores.candidates import Pool
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = ["protocol", "direction", "fold", "query"]
+KEYS = ["protocol", "language", "direction", "fold", "query"]
 
 
-def table(pool: Pool, found: Metrics, rules: object, name: str = "") -> pd.DataFrame:
+def table(pool: Pool, found: Metrics, rules: object, name: str = "", language: str | None = None) -> pd.DataFrame:
     """The queries of one system.
 
     Args:
@@ -28,22 +27,24 @@ def table(pool: Pool, found: Metrics, rules: object, name: str = "") -> pd.DataF
         found: What it gave.
         rules: The protocol, or its name.
         name: Of the system; its columns begin with it.
+        language: Of which the pool is a part; "" for the pool of all languages, None where captions have none.
 
     Returns:
-        A row a query: protocol, direction, fold, query (an id, or where ids are not known a row or column number), and
-        of the system rank (the expected one of the best right candidate), tied (wrong candidates as similar as it)
-        and R@1, R@5, R@10: the chance of a hit, 0 or 1 but for ties.
+        A row a query: protocol, language (where captions have one), direction, fold, query (an id, or where ids are not
+        known a row or column number), and of the system rank (the expected one of the best right candidate), tied
+        (wrong candidates as similar as it) and R@1, R@5, R@10: the chance of a hit, 0 or 1 but for ties.
     """
     import pandas as pd
 
     parts, start = [], f"{name} " if name else ""
+    said = {} if language is None else {"language": language}
     cut = find(rules).parts(_owner(pool), pool.scores.shape[0])  # type: ignore[arg-type]
     for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
         for way, queries, places, ids in (("i2t", ranks.i2t, images, pool.image_ids),
                                           ("t2i", ranks.t2i, captions, pool.caption_ids)):
             numbers = places[queries.query] if ids is None else np.asarray(ids)[places[queries.query]]
             parts.append(pd.DataFrame({
-                "protocol": found.protocol, "direction": way, "fold": fold, "query": numbers,
+                "protocol": found.protocol, **said, "direction": way, "fold": fold, "query": numbers,
                 f"{start}rank": queries.ranks(found.ties), f"{start}tied": queries.equal,
                 **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
     return pd.concat(parts, ignore_index=True)
@@ -73,15 +74,10 @@ def write(path: Path, tables: list[pd.DataFrame]) -> None:
     Args:
         path: Its name ends in .parquet or .csv.
         tables: One for each system.
-
-    Raises:
-        InputError: Where the name ends in neither.
     """
-    if path.suffix not in (".parquet", ".csv"):
-        raise InputError(f"--per-query {path}: expected a name that ends in .parquet or .csv")
     whole = tables[0]
     for other in tables[1:]:
-        whole = whole.merge(other, how="outer", on=KEYS, sort=False)
+        whole = whole.merge(other, how="outer", on=[key for key in KEYS if key in whole], sort=False)
     with replacing(path) as partial:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)

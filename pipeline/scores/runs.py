@@ -128,14 +128,31 @@ def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
 
     try:
-        tree = json.loads(path.read_bytes())
+        tree = json.loads(path.read_bytes(), object_pairs_hook=_without_repetition)
         listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except _Twice as twice:
+        raise InputError(f"{path}: lists {str(twice)[:40]!a} twice") from None
     except (ValueError, AttributeError, RecursionError):
         raise InputError(f"{path}: is no run of ranx; expected JSON: query, document, score") from None
-    columns = [list(column) for column in zip(*listed, strict=True)] or [[], [], []]
+    if not listed:
+        raise InputError(f"{path}: is empty, expected JSON: query, document, score")
+    columns = [list(column) for column in zip(*listed, strict=True)]
     yield pa.table(dict(zip(("query", "document", "score"), columns, strict=True))), 1
+
+
+class _Twice(Exception):
+    """A name that an object of a JSON file has twice, of which Python would keep the second."""
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Twice(name)
+        found[name] = value
+    return found
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
@@ -169,7 +186,8 @@ def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relev
         Both directions' placements.
 
     Raises:
-        InputError: For ids that the pool does not have, and a candidate that is listed twice for a query.
+        InputError: For ids that the pool does not have, a candidate that is listed twice for a query, and where no
+            listed query is judged.
     """
     every = [_placed(path, run[way], collection, relevance.i2t if way == "i2t" else relevance.t2i, asking, answering)
              for way, asking, answering in WAYS]
@@ -179,6 +197,9 @@ def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relev
 def _placed(path: Path, run: Run, collection: Collection, positives: Positives, asking: Side, answering: Side
             ) -> Placements:
     query = collection.require(asking, run.query, str(path))
+    if len(query) and not positives.count[query].any():
+        raise InputError(f"{path}: no {asking} that it lists as a query has a right {answering}, "
+                         f"{asking} {run.query[0]} for one: its ids are not those of the manifest or qrels")
     candidate = collection.require(answering, run.candidate, str(path))
     size = len(collection.ids(answering))
     key = query * size + candidate

@@ -58,9 +58,11 @@ class Score(Section):
 
 
 class Evaluate(Section):
-    """Which metrics are measured, how confidence intervals are drawn, and how much memory ranking may use."""
+    """Which metrics are measured, what is right, how intervals are drawn, and how much memory ranking may use."""
 
     metrics: list[str] = Field(default_factory=list)
+    qrels: str | None = None
+    same_text: Literal["positive"] | None = None
     cxc: str | None = None
     resamples: Count
     seed: Annotated[int, Field(ge=0)]
@@ -75,6 +77,12 @@ class Evaluate(Section):
             return [str(metric) for metric in parse_all(names)]
         except InputError as error:
             raise ValueError(str(error)) from None
+
+    @model_validator(mode="after")
+    def _one_truth(self) -> Evaluate:
+        if self.qrels and self.same_text:
+            raise ValueError("qrels and same_text are two sources of what is right; set one")
+        return self
 
 
 class Synthetic(Section):

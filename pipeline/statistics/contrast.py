@@ -124,12 +124,14 @@ def title(contrast: Mapping[str, Any]) -> str:
     """Describe the pool and protocol of a comparison.
 
     Args:
-        contrast: From `of`.
+        contrast: From `of`, with `language` where it is of one language's captions.
 
     Returns:
         A phrase such as "1000 images x 5000 captions, protocol all".
     """
-    return "{images} images x {captions} captions, protocol {protocol}".format(**contrast)
+    language = f" in {contrast['language']}" if "language" in contrast else ""
+    return "{images} images x {captions} captions{language}, protocol {protocol}".format(
+        **{**contrast, "language": language})
 
 
 def tested(row: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.metrics import RECALLS, Metrics
@@ -45,8 +46,7 @@ class FoldHits:
         both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
         hits = [_by_image(queries, owner, k, ties, images) for queries, owner in both for k in RECALLS]
         queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
-        # Images without captions are candidates only, so resampled test sets do not draw them.
-        asking = queries.any(1)
+        asking = drawn(ranks)
         return cls(np.stack(hits, 1)[asking], queries[asking])
 
     def minus(self, other: FoldHits) -> FoldHits:
@@ -88,6 +88,21 @@ class FoldHits:
         recalls = self.hits.sum(0) / queries.sum(0)
         each: Floats = 100 * (self.hits - recalls * queries) / queries.mean(0)
         return each
+
+
+def drawn(ranks: Ranks) -> npt.NDArray[np.bool_]:
+    """Find the images that test sets draw: those with queries. Other images are candidates only.
+
+    Args:
+        ranks: The ranks of a fold's queries.
+
+    Returns:
+        Bool [I].
+    """
+    asking = np.zeros(ranks.shape[0], bool)
+    asking[ranks.i2t.query] = True
+    asking[ranks.relevance.drawn_with[ranks.t2i.query]] = True
+    return asking
 
 
 def _by_image(queries: QueryRanks, owner: Ids, k: int, ties: Ties, images: int) -> Floats:

@@ -196,7 +196,6 @@ def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: C
     Path("j.txt").write_text("1 0 0 high\n")
     assert "j.txt: row 1: the grade 'high'" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt")
     assert "give one" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
-    assert "--qrels goes with --similarity" in refused("evaluate", "--qrels", "j.txt")
 
 
 def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: Callable[..., str], scenes: Manifest

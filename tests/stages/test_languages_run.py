@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again
+from pipeline.provenance import computed_again, results
 from pipeline.provenance.step import DIFFERS, MATCHES
 
 NAME = "vse2ad-region-bigru-s0"
@@ -54,6 +55,71 @@ def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Man
     assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
     found["de"]["i2t"]["r1"] += 0.1
     assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+
+
+def test_equal_captions_of_a_run_are_right_by_language_and_traced(scored_run: Any, manifest: Manifest,
+                                                                  refused: Callable[..., str]) -> None:
+    """All captions of a language are of one text here: one query, right for every image."""
+    code, out, err = scored_run("evaluate", *RUN, "--same-text", "positive", "--per-query", "q.csv")
+    assert code == 0, err
+    assert "relevance: equal captions, 24 pairs" in out
+    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
+    assert list(results.protocols(entry)) == ["same_text"]
+    found = entry["same_text"]
+    assert (found["captions"], found["t2i"]["r1"], found["relevance"]["source"]) == (2, 100, "equal captions")
+    assert {name: numbers["captions"] for name, numbers in found["languages"].items()} == {"de": 1, "en": 1}
+    rows = pd.read_csv("q.csv", keep_default_na=False).groupby("language")
+    assert {language: len(part) for language, part in rows} == {"": IMAGES + 2, "de": IMAGES + 1, "en": IMAGES + 1}
+    for language, part in rows:
+        numbers = found["languages"].get(language, found)
+        hits = part[part["direction"] == "i2t"][f"{NAME} R@1"]
+        assert 100 * hits.mean() == pytest.approx(numbers["i2t"]["r1"])
+    store = Path(f"similarities/sample/{NAME}.zarr")
+    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
+    found["relevance"]["pairs"]["t2i"] = 23
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+    assert scored_run("evaluate", *RUN, "-S", "evaluate.same_text=positive", "--per-query", "again.csv")[1] == out
+    assert Path("again.csv").read_bytes() == Path("q.csv").read_bytes()
+    assert "set one" in refused("evaluate", *RUN, "-S", "evaluate.same_text=positive", "-S", "evaluate.qrels=q.txt")
+
+
+def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(scored_run: Any, manifest: Manifest,
+                                                                        refused: Callable[..., str]) -> None:
+    Path("q.txt").write_text("".join(f"{100 + 5 * image} 0 {10 * (image + 1)} 1\n" for image in range(IMAGES)))
+    judged = ("-S", "evaluate.qrels=q.txt")
+    assert scored_run("evaluate", *RUN, *judged)[0] == 0
+    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
+    assert list(results.protocols(entry)) == ["qrels"]
+    assert list(entry["qrels"]["languages"]) == ["en"]
+    assert entry["qrels"]["queries"] == {"i2t": IMAGES, "t2i": IMAGES}
+    assert scored_run("plan", *RUN, *judged)[0] == 0
+    before = json.loads(Path("results/plan.json").read_text(encoding="utf-8"))["evaluate"]
+    store = Path(f"similarities/sample/{NAME}.zarr")
+    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
+    Path("q.txt").write_text("100 0 10 1\n")
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+    assert scored_run("plan", *RUN, *judged)[0] == 0
+    assert json.loads(Path("results/plan.json").read_text(encoding="utf-8"))["evaluate"] != before
+    Path("q.txt").unlink()
+    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {DIFFERS}
+    assert "cannot read q.txt" in refused("plan", *RUN, *judged)
+    assert "cannot read q.txt" in refused("evaluate", *RUN, *judged)
+
+
+def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manifest) -> None:
+    score("grid", manifest=manifest.digest, languages=manifest.languages, noise=2.0)
+    pair = (NAME, "vse2ad-grid-bigru-s0")
+    found = json.loads(scored_run("compare", *pair, "--json")[1])["contrasts"]
+    assert list(found) == ["all", "all, de", "all, en"]
+    assert scored_run("evaluate", "-S", "run.features=[region,grid]", "-S", "run.ensembles=[]")[0] == 0
+    metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
+    for language in ("de", "en"):
+        rsums = [metrics[name]["all"]["languages"][language]["rsum"] for name in pair]
+        row = found[f"all, {language}"]["rsum"]
+        assert (row["a"], row["b"]) == pytest.approx(rsums)
+    assert "24 captions in de, protocol all" in scored_run("compare", *pair)[1]
+    merged = json.loads(scored_run("compare", *pair, "--same-text", "positive", "--json")[1])["contrasts"]
+    assert (list(merged), merged["same_text"]["captions"]) == (["same_text", "same_text, de", "same_text, en"], 2)
 
 
 def test_a_store_alone_is_measured_by_language_too(scored_run: Any, manifest: Manifest) -> None:

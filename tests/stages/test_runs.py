@@ -86,8 +86,20 @@ def test_a_run_of_other_ids_or_without_judgements_is_refused(refused: Callable[.
     Path("run.txt").write_text("1 Q0 987654321 1 0.5 a\n")
     assert "1 for one" in refused("evaluate", "--from-run", "run.txt", "--manifest", "m.parquet")
     assert "name its --manifest, or --qrels" in refused("evaluate", "--from-run", "run.txt")
-    Path("run.json").write_text("[1, 2]")
-    assert "is no run of ranx" in refused("evaluate", "--from-run", "run.json", "--manifest", "m.parquet")
+    Path("q.txt").write_text("1 0 1 1\n2 0 2 1\n")
+    Path("run.txt").write_text("3 Q0 1 1 0.5 a\n")
+    assert "no caption that it lists as a query has a right image, caption 3 for one" in refused(
+        "evaluate", "--from-run", "run.txt", "--qrels", "q.txt")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[1, 2]", "is no run of ranx"), ("{}", "run.json: is empty"), ('{"1": {}}', "run.json: is empty"),
+    ('{"1": {"1": 0.5, "1": 0.4}}', "lists '1' twice"), ('{"1": {"1": 0.5}, "1": {"2": 0.4}}', "lists '1' twice"),
+    ('{"1": {"1": NaN}}', "the score 'nan' is no finite number"), ('{"1": {"1": true}}', "the score 'True'")])
+def test_json_that_is_no_run_is_refused(refused: Callable[..., str], matrix: tuple[str, ...], text: str, said: str
+                                        ) -> None:
+    Path("run.json").write_text(text)
+    assert said in refused("evaluate", "--from-run", "run.json", "--manifest", "m.parquet")
 
 
 @pytest.mark.parametrize("name", ["q.parquet", "q.csv"])
