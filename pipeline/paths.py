@@ -71,6 +71,19 @@ class Paths:
         """
         return self.root / "similarities" / dataset / f"{name}.zarr"
 
+    def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
+        """The embeddings of a data set by a head.
+
+        Args:
+            dataset: The data set that is embedded.
+            trained_on: What the head was trained on.
+            head: The head's name.
+
+        Returns:
+            The store.
+        """
+        return self.root / "embeddings" / dataset / f"{trained_on}-{head}.zarr"
+
     @property
     def digests(self) -> Path:
         """Remembered digests of large files."""
@@ -137,6 +150,19 @@ def system(recipe: str, feature: str, text: str, seed: int) -> str:
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 
+def rescored_name(name: str, step: Named) -> str:
+    """Name a rescored system.
+
+    Args:
+        name: The system whose scores are rescored.
+        step: The rescorer and its options.
+
+    Returns:
+        Both names, and "test" where the rescorer's bank are the queries that are ranked: vse2ad-R-bigru-s0+nnn-test.
+    """
+    return f"{name}+{step.name}{'-test' if step.options.get('bank') == 'test' else ''}"
+
+
 def systems(run: Run) -> dict[str, System]:
     """List the run's heads and ensembles, then these rescored, ablations last.
 
@@ -153,7 +179,7 @@ def systems(run: Run) -> dict[str, System]:
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
     ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
     made = {system(*each): each for each in axes}
-    again = {f"{name}+{step.name}": each for name, each in made.items() for step in run.rescorers}
+    again = {rescored_name(name, step): each for name, each in made.items() for step in run.rescorers}
     return made | again | {system(*each): each for each in ablations}
 
 
@@ -191,5 +217,5 @@ def rescored(run: Run) -> dict[str, tuple[str, Named]]:
         Name -> the system that is rescored, and the rescorer.
     """
     known = systems(run)
-    pairs = {f"{name}+{step.name}": (name, step) for name in known for step in run.rescorers}
+    pairs = {rescored_name(name, step): (name, step) for name in known for step in run.rescorers}
     return {name: pair for name, pair in pairs.items() if name in known}

@@ -63,7 +63,7 @@ def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str
         _refuse_other_features(source, own)
     parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
-    path = out or paths.root / "embeddings" / name / f"{trained_on.dataset}-{head}.zarr"
+    path = out or paths.embeddings(name, trained_on.dataset, head)
     rows = np.concatenate([part.store_rows for part in parts])
     source.check(rows)
     made_from = record.made_from(folder, trained, manifest, "+".join(part.name for part in parts), source, rows) | {

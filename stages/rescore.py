@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
-from pipeline.paths import Paths, rescored
+from pipeline.paths import Paths, rescored, rescored_name
 from stages import options
 from stages.progress import Progress
 
@@ -23,41 +23,53 @@ ROOMS = ("pipeline.rescoring", "pipeline.retrieval", "pipeline.scores")
 
 @click.command
 @click.argument("system", required=False)
-@click.option("--by", "name", metavar="NAME", help="A rescorer: csls, or one of run.rescorers with its options.")
+@click.option("--by", "name", metavar="NAME",
+              help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
+                   "those of run.rescorers, if it stands there.")
+@click.option("--bank", type=click.Choice(["train", "test"]),
+              help="The queries that tell which candidates are hubs: the captions and images of train, which `pipeline "
+                   "embed` embeds, or those that are ranked. Tables mark what was rescored by test.")
 @options.dataset
 @options.with_settings
-def command(paths: Paths, settings: Settings, system: str | None, name: str | None, dataset: str | None) -> None:
+def command(paths: Paths, settings: Settings, system: str | None, name: str | None, bank: str | None,
+            dataset: str | None) -> None:
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
 
-    csls takes off each image's and caption's mean similarity to its nearest neighbours. The new system is called
-    SYSTEM+NAME. Running again does nothing where its source is the same.
+    Rescorers correct hubs: images and captions that are similar to everything. csls takes off each image's and
+    caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
+    over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
+    where its source is the same.
 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """
     dataset = dataset or settings.run.dataset
     if system is None:
-        options.refuse("name", why="goes with a SYSTEM")
+        options.refuse("name", "bank", why="goes with a SYSTEM")
         for made, (source, step) in rescored(settings.run).items():
             _rescore(paths, dataset, made, source, step)
         return
     if name is None:
         raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
     steps = {step.name: step for step in settings.run.rescorers}
-    _rescore(paths, dataset, f"{system}+{name}", system, steps.get(name, Named(name=name)))
+    step = steps.get(name, Named(name=name))
+    if bank:
+        step = Named(**step.model_dump() | {"bank": bank})
+    _rescore(paths, dataset, rescored_name(system, step), system, step)
 
 
 def _rescore(paths: Paths, dataset: str, name: str, system: str, step: Named) -> None:
     """Write one rescored system, unless it is there and its source is as it was."""
     path, source = paths.similarity(dataset, name), SimilarityStore.open(paths.similarity(dataset, system))
-    made = stored.made_from(source, step.name, step.options)
+    made = stored.made_from(source, step.name, step.options, paths)
     modules = [RESCORERS.module(step.name)] if step.name in RESCORERS else []
     request = {"made_from": made, "code": code.of([*modules, "pipeline.scores.similarity_store"], ROOMS)}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
-    scores = stored.compute(source.check(), made)
+    scores = stored.compute(source.check(), made, paths)
+    matrices, fusion = similarity_store.parts(scores)
     with Progress(name, "image", len(source.image_ids)) as bar:
-        similarity_store.save(path, [scores], source.image_ids, source.caption_ids, source.caption_image, made,
-                              progress=bar.reach)
+        similarity_store.save(path, matrices, source.image_ids, source.caption_ids, source.caption_image, made, fusion,
+                              bar.reach)
     asked.write(path, request, asked.files(path))
     click.echo(f"{path}: {step.name} of {system}")

@@ -22,7 +22,7 @@ from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
 from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
 from pipeline.retrieval.blocks import cut
-from pipeline.scores import by_language
+from pipeline.scores import by_language, similarity_store
 from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge, told
 from pipeline.scores.measured import extend, measure
@@ -70,7 +70,8 @@ def _rescored(store: SimilarityStore, paths: Paths, cells: str) -> Step:
     if not path.exists():
         return Step(store.path, what, cells, None)
     try:
-        other = _first_other(as_similarity(store.similarity), stored.compute(SimilarityStore.open(path), made))
+        again, _ = similarity_store.parts(stored.compute(SimilarityStore.open(path), made, paths))
+        other = next(filter(None, map(_first_other, map(as_similarity, store.matrices), again)), None)
     except InputError as error:
         other = str(error)
     return Step(store.path, what, cells, other or cells)

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
     "csls": "pipeline.rescoring.csls:CSLS",
+    "inverted-softmax": "pipeline.rescoring.inverted_softmax:InvertedSoftmax",
+    "qb-norm": "pipeline.rescoring.qb_norm:QBNorm",
+    "dual-softmax": "pipeline.rescoring.dual_softmax:DualSoftmax",
+    "nnn": "pipeline.rescoring.nnn:NNN",
+    "db-norm": "pipeline.rescoring.db_norm:DBNorm",
 }, "rescorers")
 
 

@@ -3,46 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import rescoring
-from pipeline.retrieval import Similarity, as_similarity
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.rescoring import bank as banks
+from pipeline.retrieval import PerDirection, Similarity, as_similarity
 from pipeline.scores import contents
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
 
-SOURCE = "rescored"
-"""The key of `made_from` that holds the system whose scores were rescored, and that store's seal."""
+if TYPE_CHECKING:
+    from pipeline.paths import Paths
+
+SOURCE, BANK = "rescored", "bank"
+"""Keys of `made_from`: the system whose scores were rescored and that store's seal; the embeddings of the bank."""
 
 
-def made_from(source: SimilarityStore, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def made_from(source: SimilarityStore, name: str, options: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
     """Compose the record of a rescored system: its source's, with one more step.
 
     Args:
         source: The scores that are rescored.
         name: A key of `RESCORERS`.
         options: The rescorer's options, as they are given.
+        paths: Where files lie.
 
     Returns:
-        `made_from` of the new store. Tables name its steps.
+        `made_from` of the new store. Tables name its steps, which say from which split the bank is.
+
+    Raises:
+        InputError: For an unknown rescorer or option, or if the bank is not embedded.
     """
+    split = rescoring.build(name, **options).bank
     kept = {key: value for key, value in source.made_from.items() if key != contents.KEY}
-    return kept | {"steps": [*kept.get("steps", []), {"name": name, **options}],
+    made = kept | {"steps": [*kept.get("steps", []), {"name": name, "bank": split, **options}],
                    SOURCE: {"system": source.path.stem, "seal": source.seal}}
+    if split == "train":
+        made[BANK] = {store.path.stem: digest(store.made_from) for store in _embedded(source, paths)}
+    return made
 
 
-def compute(source: SimilarityStore, made: Mapping[str, Any]) -> Similarity:
+def compute(source: SimilarityStore, made: Mapping[str, Any], paths: Paths) -> Similarity | PerDirection:
     """Rescore a system by the last recorded step.
 
     Args:
         source: The scores that are rescored.
         made: `made_from` of the rescored system.
+        paths: Where files lie.
 
     Returns:
         The new similarities.
 
     Raises:
-        InputError: For an unknown step, or for an ensemble without one matrix.
+        InputError: For an unknown step, for an ensemble without one matrix, or if the bank is not embedded or is
+            another one now.
     """
     step = dict(made["steps"][-1])
-    scores = as_similarity(source.similarity)
-    return rescoring.build(step.pop("name"), **step).rescore(scores)  # type: ignore[arg-type]
+    name, split = step.pop("name"), step.pop("bank", "test")
+    rescorer = rescoring.build(name, **step, **({"bank": split} if "bank" in _options(name) else {}))
+    scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
+    if split == "test":
+        return rescorer.rescore(scores, banks.of_test(scores, lambda: _vectors(source, paths)))
+    embedded = _embedded(source, paths)
+    for store in embedded:
+        if made[BANK].get(store.path.stem) != digest(store.made_from):
+            raise InputError(f"{store.path}: is not the bank that was used; rescore again")
+    test, weights = _vectors(source, paths)
+    train = Manifest.load(paths.manifest(source.made_from["dataset"])).split("train")
+    return rescorer.rescore(scores, banks.of_train(train, test, embedded, weights))
+
+
+def _options(name: str) -> set[str]:
+    import inspect
+
+    return set(inspect.signature(rescoring.RESCORERS[name]).parameters)
+
+
+def _vectors(source: SimilarityStore, paths: Paths) -> tuple[list[EmbeddingStore], list[float]]:
+    """The ranked vectors of the heads that a system averages, and the heads' weights."""
+    names, weights = banks.heads_of(source)
+    return [EmbeddingStore.open(paths.similarity(source.made_from["dataset"], name)) for name in names], weights
+
+
+def _embedded(source: SimilarityStore, paths: Paths) -> list[EmbeddingStore]:
+    """The embeddings of the split train by the same heads."""
+    dataset, stores = source.made_from["dataset"], []
+    for name in banks.heads_of(source)[0]:
+        path = paths.embeddings(dataset, dataset, name)
+        if not path.exists():
+            raise InputError(f"{source.path.stem}: a bank of the split train needs {path}; make it with `pipeline "
+                             f"embed {dataset} --head {name}`, or take --bank test, the queries that are ranked")
+        stores.append(EmbeddingStore.open(path))
+    return stores

@@ -32,6 +32,7 @@ from pipeline.files.digest import digest
 from pipeline.fusion import FUSIONS
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.retrieval.directions import Directions
 from pipeline.scores import contents
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.ids import read as read_ids
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from pipeline.retrieval import Embeddings, PerDirection, Similarity
 
+DIRECTIONS = "directions"
+"""In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
 
@@ -103,8 +106,8 @@ class SimilarityStore:
         if len(ids[2]) and not 0 <= ids[2].min() <= ids[2].max() < len(ids[0]):
             raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
                              f"{len(ids[0]) - 1}; score again")
-        if (method is None) != (len(matrices) == 1) or (method and (method not in FUSIONS
-                                                                     or len(weights) != len(matrices))):
+        if (method is None) != (len(matrices) == 1) or (
+                method and (method not in {*FUSIONS, DIRECTIONS} or len(weights) != len(matrices))):
             raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "
                              "weights; make the ensemble again")
         return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights)
@@ -134,8 +137,9 @@ class SimilarityStore:
             InputError: For an ensemble that is fused query by query, which has none.
         """
         if self.fusion is not None:
-            raise InputError(f"{self.path}: an ensemble by {self.fusion} scores each query by itself and has no one "
-                             "matrix; use a head, or an ensemble by mean")
+            what = "two matrices, one a direction" if self.fusion == DIRECTIONS else (
+                f"an ensemble by {self.fusion} scores each query by itself and has no one matrix")
+            raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
         return self.matrices[0]
 
     @property
@@ -144,6 +148,8 @@ class SimilarityStore:
         if self.fusion is None:
             return as_similarity(self.matrices[0])
         members = [as_similarity(matrix) for matrix in self.matrices]
+        if self.fusion == DIRECTIONS:
+            return Directions(*members)  # type: ignore[arg-type]
         return FUSIONS[self.fusion](members, list(self.weights))  # type: ignore[arg-type]
 
     def embeddings(self) -> Embeddings:
@@ -174,6 +180,20 @@ def _matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
             return tuple(found)
         found.append(_array(group, f"similarity_{number}"))
     raise AssertionError
+
+
+def parts(scores: Similarity | PerDirection) -> tuple[list[Similarity], dict[str, Any] | None]:
+    """Divide scores into what a store holds.
+
+    Args:
+        scores: One matrix for both directions, or one for each.
+
+    Returns:
+        `matrices` and `fusion` for `save`.
+    """
+    if isinstance(scores, Directions):
+        return [scores.both["i2t"], scores.both["t2i"]], {"method": DIRECTIONS, "weights": [1.0, 1.0]}
+    return [scores], None  # type: ignore[list-item]
 
 
 def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from pipeline.features import FEATURES, of_ensemble
+from pipeline.paths import rescored_name
 from pipeline.settings.section import Axis, Name, Named, Section, without_repeats
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Run(Section):
     @field_validator("rescorers")
     @classmethod
     def _have_names_of_their_own(cls, steps: list[Named]) -> list[Named]:
-        without_repeats([step.name for step in steps])  # both would make the same systems
+        without_repeats([rescored_name("", step) for step in steps])  # both would make the same systems
         return steps
 
     @field_validator("ensembles")

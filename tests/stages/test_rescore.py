@@ -34,7 +34,7 @@ def made(pipeline: Any) -> None:
 @pytest.mark.usefixtures("made")
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
     source, store = SimilarityStore.open(path(RG)), SimilarityStore.open(path(f"{RG}+csls"))
-    assert store.made_from["steps"] == [{"name": "csls", "neighbours": 3}]
+    assert store.made_from["steps"] == [{"name": "csls", "bank": "test", "neighbours": 3}]
     assert store.made_from["rescored"] == {"system": RG, "seal": source.seal}
     assert not np.array_equal(store.similarity[:], source.similarity[:])
     assert pipeline("rescore", *RUN)[1].count("nothing to do") == 4  # two heads, R, RG
@@ -49,7 +49,7 @@ def test_it_is_measured_and_named_in_tables(pipeline: Any, tmp_path: Path) -> No
     measured = json.loads(Path("results/metrics.json").read_text())
     assert {RG, f"{RG}+csls"} <= measured.keys()
     assert pipeline("tables", *RUN)[0] == 0
-    assert "csls (neighbours 3)" in Path("results/tables/vse2ad_table1.tex").read_text()
+    assert "csls (bank test, neighbours 3)" in Path("results/tables/vse2ad_table1.tex").read_text()
 
 
 @pytest.mark.usefixtures("made")
@@ -66,6 +66,7 @@ def test_what_cannot_be_rescored_is_refused(refused: Callable[..., str]) -> None
     assert "expected --by NAME, of csls" in refused("rescore", RG)
     assert "'cls'" in refused("rescore", RG, "--by", "cls")
     assert "no similarity store there" in refused("rescore", "nothing", "--by", "csls")
-    assert "csls twice" in refused("rescore", "-S", "run.rescorers=[{name: csls}, {name: csls, neighbours: 2}]")
+    twice = refused("rescore", "-S", "run.rescorers=[{name: csls}, {name: csls, neighbours: 2}]")
+    assert "'+csls' is named twice" in twice
     assert "is rescored; rescore the ensemble instead" in refused(
         "ensemble", "mine", "--member", f"{RG}+csls", "--member", RG)

@@ -1,0 +1,123 @@
+"""A bank: queries by which a correction knows which candidates are hubs, and their similarities to the candidates.
+
+The bank of the split train holds the captions and images that the heads were trained on. The bank of the split test
+holds the queries that are ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.fusion.combining import WeightedSum
+from pipeline.manifest import Split
+from pipeline.retrieval import Embeddings, Similarity
+from pipeline.retrieval.blocks import Ids
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore
+
+
+class Bank(NamedTuple):
+    """Similarities of a bank's queries.
+
+    Attributes:
+        captions: [I, B], the images that are ranked, and the bank's captions.
+        images: [B', C], the bank's images, and the captions that are ranked.
+        image_images: Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where there
+            are no embeddings.
+        caption_captions: Likewise [B, C], the bank's captions, and the captions that are ranked.
+    """
+
+    captions: Similarity
+    images: Similarity
+    image_images: Callable[[], Similarity]
+    caption_captions: Callable[[], Similarity]
+
+
+class _Head(NamedTuple):
+    """A head's vectors: of the ranked images and captions, and of the bank's."""
+
+    images: np.ndarray
+    captions: np.ndarray
+    bank_images: np.ndarray
+    bank_captions: np.ndarray
+
+
+def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], list[float]]]) -> Bank:
+    """Make the bank of the queries that are ranked.
+
+    Args:
+        scores: The system's similarities [I, C].
+        heads: Opens the vectors of the heads that the system averages, and their weights.
+
+    Returns:
+        The bank.
+    """
+    def within(side: str) -> Similarity:
+        stores, weights = heads()
+        vectors = [store.vectors(side) for store in stores]  # type: ignore[arg-type]
+        return WeightedSum([Embeddings(each, each, double=True) for each in vectors], weights)
+
+    return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
+
+
+def of_train(train: Split, test: list[EmbeddingStore], embedded: list[EmbeddingStore], weights: list[float]) -> Bank:
+    """Make the bank of the split train.
+
+    Args:
+        train: Its images and captions.
+        test: The vectors that are ranked, of every head that the system averages.
+        embedded: Embeddings of the split train, by the same heads.
+        weights: The heads' weights.
+
+    Returns:
+        The bank.
+
+    Raises:
+        InputError: If embeddings are of another head, or do not hold the split.
+    """
+    for mine, theirs in zip(test, embedded, strict=True):
+        if mine.checkpoints != theirs.checkpoints:
+            raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
+    heads = [_Head(mine.vectors("image"), mine.vectors("caption"),
+                   theirs.vectors("image")[_rows(theirs.path, "image", theirs.image_ids, train.image_ids)],
+                   theirs.vectors("caption")[_rows(theirs.path, "caption", theirs.caption_ids, train.caption_ids)])
+             for mine, theirs in zip(test, embedded, strict=True)]
+
+    def similarities(one: str, other: str) -> Similarity:
+        return WeightedSum([Embeddings(getattr(head, one), getattr(head, other), double=True) for head in heads],
+                           weights)
+
+    return Bank(similarities("images", "bank_captions"), similarities("bank_images", "captions"),
+                lambda: similarities("images", "bank_images"), lambda: similarities("bank_captions", "captions"))
+
+
+def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
+    place = {each: row for row, each in enumerate(there.tolist())}
+    if missing := [each for each in wanted.tolist() if each not in place]:
+        raise InputError(f"{path}: lacks {side} {missing[0]} of the split train; embed it whole")
+    return np.array([place[each] for each in wanted.tolist()], np.int64)
+
+
+def heads_of(system: SimilarityStore) -> tuple[list[str], list[float]]:
+    """List the heads whose similarities a system averages.
+
+    Args:
+        system: A head or an ensemble by mean.
+
+    Returns:
+        Their names and weights.
+
+    Raises:
+        InputError: For a system of another kind, whose similarities to other queries are unknown.
+    """
+    made = system.made_from
+    fusion = made.get("fusion")
+    if "steps" in made or (made["ensemble"] is not None and (not fusion or fusion["method"] != "mean")):
+        raise InputError(f"{system.path.stem}: a bank needs a head, or an ensemble of heads by mean")
+    return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.path.stem], [1.0])
+

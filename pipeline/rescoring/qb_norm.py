@@ -1,0 +1,66 @@
+"""QB-Norm, the dynamic inverted softmax: only queries whose best candidate is a hub of the bank are normalised.
+
+Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the bank is
+a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's values: each
+query is normalised as a whole or not at all, so they rank alike, and they do not overflow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.rescoring.bank import Bank
+from pipeline.rescoring.base import BankSplit
+from pipeline.rescoring.corrected import ForDirection
+from pipeline.rescoring.hubs import Marks, best, hubs
+from pipeline.rescoring.reduction import Values, check_beta, column_blocks, log_sum_exp, of_columns, of_rows, row_blocks
+from pipeline.retrieval import PerDirection, Similarity
+from pipeline.retrieval.directions import Directions
+
+
+class QBNorm:
+    """Querybank normalisation by the dynamic inverted softmax.
+
+    A query is normalised if any of its best candidates, where several are equally similar, is a hub of the bank.
+
+    Args:
+        bank: The split of the bank's queries, "train" or "test".
+        beta: β, the inverse temperature.
+        k: How many candidates each of the bank's queries makes hubs.
+
+    Raises:
+        InputError: If β is not above 0, or k is below 1.
+    """
+
+    def __init__(self, bank: BankSplit = "train", beta: float = 20.0, k: int = 1) -> None:
+        if k < 1:
+            raise InputError(f"qb-norm: k must be at least 1, got {k}")
+        self.bank: BankSplit = bank
+        self.beta, self.k = check_beta("qb-norm", beta), k
+
+    def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
+        """Normalise the queries whose best candidate is a hub.
+
+        Args:
+            scores: [I, C].
+            bank: The bank.
+
+        Returns:
+            A matrix [I, C] for each direction: which query is normalised depends on it.
+        """
+        total = log_sum_exp(self.beta)
+        captions = of_columns(bank.images, total) / self.beta, hubs(row_blocks(bank.images), self.k)
+        images = of_rows(bank.captions, total) / self.beta, hubs(column_blocks(bank.captions), self.k)
+        return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
+
+
+def _lowered(scores: Similarity, by_image: bool, totals: Values, are_hubs: Marks) -> Similarity:
+    """Take off the candidates' totals where the query's best candidate is a hub."""
+    every = (row_blocks if by_image else column_blocks)(scores)
+    reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
+
+    def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
+        return np.asarray(cells - reaches[query] * totals[candidate])
+
+    return ForDirection(scores, by_image, correct)

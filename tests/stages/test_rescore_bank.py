@@ -1,0 +1,77 @@
+"""`pipeline rescore --bank train`, with a tiny head that is really trained: made, measured, traced, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from pipeline.manifest import Manifest
+from pipeline.scores.similarity_store import DIRECTIONS, SimilarityStore
+
+HEAD = "vse2ad-region-bigru-s0"
+RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
+       "-S", "run.rescorers=[{name: qb-norm}]")
+BANK = Path("embeddings/sample", f"sample-{HEAD}.zarr")
+
+
+def store(name: str) -> SimilarityStore:
+    return SimilarityStore.open(Path("similarities/sample", f"{HEAD}+{name}.zarr"))
+
+
+@pytest.fixture
+def embedded(pipeline: Any, project: Path) -> None:
+    assert pipeline("embed", "sample", "--head", HEAD)[0] == 0
+
+
+@pytest.mark.usefixtures("project")
+def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]) -> None:
+    said = refused("rescore", HEAD, "--by", "nnn")
+    assert f"`pipeline embed sample --head {HEAD}`" in said
+    assert "--bank test" in said
+    assert "unknown option of the rescorer csls, 'bank'" in refused("rescore", HEAD, "--by", "csls", "--bank", "train")
+
+
+@pytest.mark.usefixtures("embedded")
+def test_a_bank_of_train_is_the_heads_own_vectors_of_train(pipeline: Any, scenes: Manifest) -> None:
+    code, _, err = pipeline("rescore", HEAD, "--by", "nnn")
+    assert code == 0, err
+    own, made = SimilarityStore.open(Path("similarities/sample", f"{HEAD}.zarr")), store("nnn")
+    assert made.made_from["steps"] == [{"name": "nnn", "bank": "train"}]
+    group = zarr.open_group(BANK, mode="r")
+    train = scenes.split("train")
+    captions = group["caption_embeddings"][:][np.isin(group["caption_ids"][:], train.caption_ids)]
+    images = group["image_embeddings"][:][np.isin(group["image_ids"][:], train.image_ids)]
+    vectors = own.embeddings()
+    rows = np.sort(vectors.images @ captions.T, 1)[:, -128:].mean(1)
+    columns = np.sort(images @ vectors.captions.T, 0)[-128:].mean(0)
+    np.testing.assert_allclose(made.similarity[:], own.similarity[:] - 0.75 * rows[:, None] - 0.75 * columns, atol=1e-5)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline: Any, refused: Callable[..., str]
+                                                                       ) -> None:
+    for command in ("rescore", "evaluate"):
+        code, _, err = pipeline(command, *RUN)
+        assert code == 0, err
+    assert store("qb-norm").fusion == DIRECTIONS
+    assert "nothing to do" in pipeline("rescore", *RUN)[1]
+    assert f"{HEAD}+qb-norm" in json.loads(Path("results/metrics.json").read_text())
+    code, out, err = pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")
+    assert code == 0, out + err
+    assert "by qb-norm of" in out
+    zarr.open_group(BANK, mode="r+").attrs["made_from"] = {"another": "head"}
+    assert pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")[0] == 2
+
+
+@pytest.mark.usefixtures("project")
+def test_a_bank_of_the_ranked_queries_says_so_in_its_name(pipeline: Any) -> None:
+    for name in ("inverted-softmax", "dual-softmax", "db-norm"):
+        code, _, err = pipeline("rescore", HEAD, "--by", name, "--bank", "test")
+        assert code == 0, err
+        assert store(f"{name}-test").made_from["steps"] == [{"name": name, "bank": "test"}]
