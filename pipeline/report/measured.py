@@ -37,6 +37,7 @@ class Origin:
         features: (feature, name of what made its store) pairs.
         untrained: The features that an untrained network made; none for a published head, which brings its own network.
         steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (retriever R, k 20)",).
+        transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
     """
 
     dataset: str
@@ -51,6 +52,7 @@ class Origin:
     features: tuple[tuple[str, str], ...]
     untrained: tuple[str, ...]
     steps: tuple[str, ...] = ()
+    transductive: bool = False
 
     @property
     def benchmark(self) -> str | None:

@@ -104,6 +104,7 @@ def _origin(
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
             steps=tuple(names.step(step) for step in made_from.get("steps", ())),
+            transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
         )
         if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
             raise ValueError(f"features {origin.visual!r}")

@@ -8,6 +8,7 @@ from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins
+from pipeline.report.result_rows import TRANSDUCTIVE
 from pipeline.report.table import Note
 from pipeline.report.table_columns import TableColumns
 from pipeline.report.throughput import Timing
@@ -23,9 +24,9 @@ def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: T
         delta: Whether the panel has a column of differences.
 
     Returns:
-        Notes on stand-ins, seeds, differences and a disturbed timing, each where it applies.
+        Notes on stand-ins, transductive rows, seeds, differences and a disturbed timing, each where it applies.
     """
-    notes = [*_stand_ins(measured), *_seeds(measured)]
+    notes = [*_stand_ins(measured), *_transductive(measured), *_seeds(measured)]
     if measured:
         notes += timing.note(columns.ratio)
         if delta:
@@ -55,6 +56,11 @@ def _stand_ins(measured: Iterable[MeasuredSystem]) -> list[Note]:
     named = sorted({stand_in for system in measured for stand_in in stand_ins(system)})
     text = f"Not the papers' networks; stand-ins made these features: {', '.join(named)}."
     return [Note(text, STAND_IN)] if named else []
+
+
+def _transductive(measured: Iterable[MeasuredSystem]) -> list[Note]:
+    text = "Rescored by the test queries together (transductive): a query's ranks depend on the others. Never bold."
+    return [Note(text, TRANSDUCTIVE)] if any(system.origin.transductive for system in measured) else []
 
 
 def _seeds(measured: Iterable[MeasuredSystem]) -> list[Note]:

@@ -32,6 +32,10 @@ class RowHeader:
     identity: Hashable = None
 
 
+TRANSDUCTIVE = "‡"
+"""The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
+
+
 @dataclass(frozen=True)
 class ResultRow:
     """One row of results, published or measured.
@@ -115,7 +119,7 @@ def measured_rows(
             row,
             numbers=row.numbers | {(data, column): _number(system, column) for column in system.values},
             sources=(*row.sources, *system.systems),
-            marks=(STAND_IN,) if stand_ins(system) else (),
+            marks=(STAND_IN,) * bool(stand_ins(system)) + (TRANSDUCTIVE,) * origin.transductive,
             ratio=ratios.get(origin.recipe, ""),
         )
     return _name_differences(found)
