@@ -110,7 +110,9 @@ def _write_files(pool: Pool, files: measuring.Files, table: Any | None, settings
         images, captions = pool.scores.shape
         ids = [np.arange(size) if known is None else np.asarray(known)
                for size, known in ((images, pool.image_ids), (captions, pool.caption_ids))]
-        qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids)
+        if qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids):
+            click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
+                       err=True)
     if files.per_query and table is not None:
         per_query.write(files.per_query, [table])
 

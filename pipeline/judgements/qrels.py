@@ -34,6 +34,9 @@ from pipeline.retrieval.relevance import Floats, Positives, Relevance
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LARGEST = 1e9
+"""The largest grade: sums of such over a query stay exact."""
+
 TREC = ("query", "iteration", "document", "grade")
 CSV_NAMES = {"image": "image", "image_id": "image", "caption": "caption", "caption_id": "caption", "grade": "grade",
              "relevance": "grade"}
@@ -59,7 +62,7 @@ def read(path: Path, collection: Collection) -> Relevance:
 
     Raises:
         InputError: For a file that cannot be read or is of another form, ids that the pool does not have, grades that
-            are no finite numbers, a pair that is judged twice, and where nothing is right.
+            are no finite numbers or above `LARGEST`, a pair that is judged twice, and where nothing is right.
     """
     if path.is_dir():
         return _of_folder(path, collection)
@@ -120,6 +123,9 @@ def _pairs(table: pa.Table, collection: Collection, where: str, first: int, path
            ) -> Iterator[tuple[bool, _Pairs]]:
     """A piece's rows by direction: whether images ask, and the pairs."""
     grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
+    if (large := np.flatnonzero(grade > LARGEST)).size:
+        raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
+                         "sums of gains do not hold exactly")
     if "image" in table.column_names:
         image = collection.require("image", rows.numbers(table["image"], first, path), where)
         caption = collection.require("caption", rows.numbers(table["caption"], first, path), where)
@@ -153,8 +159,9 @@ def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection
     if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
         query, candidate = divmod(int(key[twice[0]]), candidates)
         image, caption = (query, candidate) if by_image else (candidate, query)
+        more = f", and {len(twice) - 1} more pairs" if len(twice) > 1 else ""
         raise InputError(f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
-                         f"are judged twice, and {len(twice) - 1} more pairs; leave one of each")
+                         f"are judged twice{more}; leave one of each")
     kept = grade > 0
     grade = grade[kept]
     return Positives.of_pairs(key[kept] // candidates, key[kept] % candidates, queries,
@@ -182,7 +189,7 @@ def ids(path: Path) -> tuple[Ids, Ids]:
     return np.unique(np.concatenate(images)), np.unique(np.concatenate(captions))
 
 
-def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> None:
+def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> bool:
     """Writes both directions as TREC qrels, with ids such as image:12 and caption:55; grades rounded to whole numbers.
 
     Args:
@@ -190,6 +197,9 @@ def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) ->
         relevance: What is right.
         image_ids: Int64 [I].
         caption_ids: Int64 [C].
+
+    Returns:
+        Whether a grade was changed by rounding; TREC's form holds whole numbers alone.
     """
     with replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
         for positives, asking, answering, ours, theirs in (
@@ -199,3 +209,5 @@ def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) ->
                         positives.grades.tolist(), strict=True)
             file.writelines(f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
                             for query, candidate, grade in pairs)
+    return any((np.maximum(1, np.round(pairs.grades)) != pairs.grades).any()
+               for pairs in (relevance.i2t, relevance.t2i))

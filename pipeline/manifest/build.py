@@ -117,7 +117,7 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
 def _check_languages(table: pd.DataFrame, source: Path) -> None:
     wrong = [name for name in table[LANGUAGE].unique() if not re.fullmatch(LANGUAGE_TAG, name)]
     if wrong:
-        raise InputError(f"{source}: {wrong[0]!r} is no language; expected a tag such as en, de or pt-BR")
+        raise InputError(f"{source}: {wrong[0][:40]!a} is no language; expected a tag such as en, de or pt-BR")
 
 
 def _check_path(file: str, source: Path) -> None:

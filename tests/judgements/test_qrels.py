@@ -59,7 +59,8 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("5 0 10 good\n", "row 1: the grade 'good' is no finite number"),
     ("5 0 10 1\n7 0 30 nan\n", "row 2: the grade 'nan'"),
     ("5 0 10 1\n7 0 30 1e999\n", "row 2: the grade '1e999'"),
-    ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice"),
+    ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice; leave"),
+    ("5 0 10 1\n7 0 30 1e308\n", "row 2: the grade 1e+308 is above 1e+09"),
     ("image,caption\n10,5\n10,5\n30,7\n30,7\n", "judged twice, and 1 more pairs"),
     ("5 0 10\n", "Expected 4 columns, got 3"),
     ("5 0 10 1 x\n", "Expected 4 columns, got 5"),
@@ -115,6 +116,21 @@ def test_equal_captions_are_one_query_right_for_each_image() -> None:
     assert relevance.owner.tolist() == [0, 1]
     with pytest.raises(InputError, match="name the --manifest"):
         same_text(COLLECTION)
+
+
+def test_equal_captions_in_two_languages_are_two() -> None:
+    collection = Collection(IMAGES, CAPTIONS, np.array([0, 1, 1, 2]), ["ball", "ball", "ball", "Ball"])
+    kept, relevance = same_text(collection, np.array(["en", "de", "en", "en"]))
+    assert kept.tolist() == [0, 1, 3]
+    assert [relevance.t2i.candidate[relevance.t2i.query == query].tolist() for query in range(3)] == [[0, 1], [1], [2]]
+
+
+@pytest.mark.parametrize(("grade", "written", "rounded"), [("2", "2", False), ("2.6", "3", True), ("0.2", "1", True)])
+def test_qrels_that_are_written_say_whether_a_grade_was_rounded(tmp_path: Path, grade: str, written: str, rounded: bool
+                                                                ) -> None:
+    read = qrels.read(write(tmp_path, f"5 0 10 {grade}\n"), COLLECTION)
+    assert qrels.write(tmp_path / "q.txt", read, IMAGES, CAPTIONS) is rounded
+    assert (tmp_path / "q.txt").read_text() == f"image:10 0 caption:5 {written}\ncaption:5 0 image:10 {written}\n"
 
 
 def test_a_folder_of_two_json_files_is_read_as_eccv_captions_package_has_it(tmp_path: Path) -> None:
