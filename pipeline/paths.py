@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pipeline.settings import Named, Run
+    from pipeline.settings.run import Rerank
 
 System: TypeAlias = tuple[str, str, str, int]
 """A head or an ensemble: recipe, feature or letters of features, text encoder, seed."""
@@ -164,7 +165,7 @@ def rescored_name(name: str, step: Named) -> str:
 
 
 def systems(run: Run) -> dict[str, System]:
-    """List the run's heads and ensembles, then these rescored, ablations last.
+    """List the run's heads and ensembles, then these rescored and reranked, ablations last.
 
     Ensembles with features that the run leaves out are not listed.
 
@@ -180,6 +181,8 @@ def systems(run: Run) -> dict[str, System]:
     ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
     made = {system(*each): each for each in axes}
     again = {rescored_name(name, step): each for name, each in made.items() for step in run.rescorers}
+    again |= {f"{name}+{step.name}": each for name, each in made.items() for step in run.rerank
+              if step.retriever == each[1]}
     return made | again | {system(*each): each for each in ablations}
 
 
@@ -219,3 +222,21 @@ def rescored(run: Run) -> dict[str, tuple[str, Named]]:
     known = systems(run)
     pairs = {rescored_name(name, step): (name, step) for name in known for step in run.rescorers}
     return {name: pair for name, pair in pairs.items() if name in known}
+
+
+def reranked(run: Run) -> dict[str, tuple[str, str, Rerank]]:
+    """List the run's reranked systems.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Name -> the retriever, the scorer, and the step.
+    """
+    known, found = systems(run), {}
+    for name, (recipe, visual, text, seed) in known.items():
+        for step in run.rerank:
+            if step.retriever == visual and f"{name}+{step.name}" in known:
+                other = system(recipe, step.scorer, text, seed)
+                found[f"{name}+{step.name}"] = name, other if other in known else step.scorer, step
+    return found

@@ -32,6 +32,7 @@ COMMANDS = {
     "score": "Write a head's similarity matrix.",
     "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
     "rescore": "Make new similarities from a system's, such as a hubness correction.",
+    "rerank": "Order a retriever's best candidates anew by a scorer of pairs.",
     "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
     "compare": "Test two systems against each other on the same queries.",
     "synthetic": "Learn known pooling patterns with GPO's generators.",

@@ -56,7 +56,8 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(stores, columns)
-    every = [rules] if rules else truth.protocols(_card(dataset, [pool for group in groups for pool in group]))
+    every = [rules] if rules else truth.protocols(
+        _own(groups) or _card(dataset, [pool for group in groups for pool in group]))
     known = groups[0][0].manifest(columns, paths.manifest, needed=truth.same_text)
     groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
@@ -144,6 +145,11 @@ def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool
         raise InputError(f"{silent[0]}: has no ids, another has; say with --manifest whose images and captions "
                          "its rows and columns are")
     return groups
+
+
+def _own(groups: Sequence[Sequence[Pool]]) -> list[str | Protocol]:
+    """The protocols of reranked systems, which can be measured by no other; [] where there are none."""
+    return list({pool.protocol.name: pool.protocol for group in groups for pool in group if pool.protocol}.values())
 
 
 def _card(dataset: str, pools: Sequence[Pool]) -> list[str]:

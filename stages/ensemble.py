@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipeline.scores import similarity_store, tuning
     from pipeline.scores.candidates import Columns, owners, require_one_owner
     from pipeline.scores.plain import open_scores
+    from pipeline.scores.reranked_store import KEY
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
 
@@ -191,6 +192,9 @@ def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
     every = [store.made_from for store in stores]
     if again := [store.path.stem for store in stores if stored.SOURCE in store.made_from]:
         raise InputError(f"{again[0]}: is rescored; rescore the ensemble instead")
+    if again := [store.path.stem for store in stores if KEY in store.made_from]:
+        raise InputError(f"{again[0]}: is reranked, and orders each query's candidates by themselves; rerank the "
+                         "ensemble instead")
     for store in stores[1:]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:

@@ -81,7 +81,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     if pool is not None:
         known = pool.manifest(columns, paths.manifest, needed=truth.same_text)
         pool = judged.judge(by_language.named(pool, known), truth, known)
-        numbers, table = _measure(pool, rules or "all", ties, settings.evaluate, files)
+        numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
         _write_files(pool, files, table, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
@@ -171,6 +171,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         pool = Pool.of_store(store)
         known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
         pool = by_language.named(pool, known)
+        protocols = [pool.protocol.name] if pool.protocol else protocols
         beyond = _extend(pool, extended, settings.evaluate)
         pool = judged.judge(pool, truth, known)
         beyond |= judged.told(pool, truth)

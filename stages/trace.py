@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
     from pipeline.provenance.trace import Effort, image_of, query, trace
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.similarity_store import SimilarityStore, holds_scores
     from pipeline.settings import Settings
 
 
@@ -67,7 +67,7 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
 
 def _read(paths: Paths, path: Path, name: str | None) -> Result:
     """A system of metrics.json, or a similarity store."""
-    if (path / "similarity").is_dir():
+    if holds_scores(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
         return Result(path, SimilarityStore.open(path).made_from)

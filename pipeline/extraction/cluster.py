@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pipeline.errors import InputError
 from pipeline.extraction import worker
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 Result = TypeVar("Result")
+Wanted: TypeAlias = Callable[[], bool]
 AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits for the next
 
 
@@ -45,30 +46,44 @@ class DaskExecutor:
         return result
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
-        """Run tasks on all workers.
+        """Extract shards on all workers.
 
         Args:
-            tasks: The tasks.
+            tasks: The shards.
             on_images: Called with the number of images written since the last call.
+        """
+        with closing(self.each(run, tasks)) as shards:
+            for entries in shards:
+                for entry in entries:
+                    on_images(entry.images)
+
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any]) -> Generator[Result, None, None]:
+        """Call a function with each task on all workers.
+
+        Args:
+            function: A module's function of a task and of what tells whether its result is still wanted.
+            tasks: Tasks that can be pickled.
+
+        Yields:
+            The results, in the order in which they are done.
         """
         from distributed import as_completed
 
         waiting = iter(tasks)
-        running = as_completed(self._hand_out(waiting, 0))
+        running = as_completed(self._hand_out(function, waiting, 0))
         try:
             for future in running:
-                for entry in self._wait(future):
-                    on_images(entry.images)
-                for more in self._hand_out(waiting, running.count()):
+                yield self._wait(future)
+                for more in self._hand_out(function, waiting, running.count()):
                     running.add(more)
         finally:
             with suppress(OSError):  # the cluster may be gone
                 self.client.cancel(list(running.futures))
 
-    def _hand_out(self, waiting: Iterator[Task], running: int) -> list[Future]:
+    def _hand_out(self, function: Callable[[Any, Wanted], Any], waiting: Iterator[Any], running: int) -> list[Future]:
         """As many futures as keep every thread busy, also when workers have come since."""
         wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
-        return [self.client.submit(run, task, pure=False) for task in islice(waiting, max(0, wanted))]
+        return [self.client.submit(_on_worker, function, task, pure=False) for task in islice(waiting, max(0, wanted))]
 
     def _wait(self, future: Future) -> Any:
         from distributed import CancelledError
@@ -84,16 +99,10 @@ class DaskExecutor:
             raise InputError("the dask cluster went away; run again to resume") from None
 
 
-def run(task: Task) -> list[ledger.LedgerEntry]:
-    """Extract one shard on a worker. It stops at the next batch when its run was interrupted or has died.
+def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
+    """Run a task on a worker. Its result is not wanted where its run was interrupted or has died.
 
     Dask then takes the task back, but cannot stop a thread.
-
-    Args:
-        task: The shard.
-
-    Returns:
-        Its ledger entry.
     """
     from distributed import get_worker
 
@@ -104,6 +113,19 @@ def run(task: Task) -> list[ledger.LedgerEntry]:
         known = here.state.tasks.get(key)
         return known is not None and known.state == "executing"
 
+    return function(task, wanted)
+
+
+def run(task: Task, wanted: Wanted) -> list[ledger.LedgerEntry]:
+    """Extract one shard. It stops at the next batch when its result is no longer wanted.
+
+    Args:
+        task: The shard.
+        wanted: Whether its result is still wanted.
+
+    Returns:
+        Its ledger entry.
+    """
     return worker.run([task], wanted=wanted)
 
 

@@ -14,6 +14,7 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.rescoring import stored
+from pipeline.scores import reranked_store
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.training import checkpoint
 
@@ -120,9 +121,7 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
         older += [name for name, seal in _sealed(store) if name in stores and stores[name].seal != seal]
         if older:
-            made = store.made_from
-            what, again = ("made", f"rescore {made[stored.SOURCE]['system']} --by {made['steps'][-1]['name']}") \
-                if stored.SOURCE in made else ("an ensemble", f"ensemble {made['ensemble']}")
+            what, again = _made_again(store)
             raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
                              f"`pipeline {again}` again")
 
@@ -142,17 +141,32 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
                              "ensembles")
 
 
+def _made_again(store: SimilarityStore) -> tuple[str, str]:
+    """What a system is of others, and the command that makes it anew."""
+    made = store.made_from
+    if record := made.get(reranked_store.KEY):
+        return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
+                                        f"--with {record['scorer']['name']} --name {store.path.stem}")
+    if stored.SOURCE in made:
+        return "made", f"rescore {made[stored.SOURCE]['system']} --by {made['steps'][-1]['name']}"
+    return "an ensemble", f"ensemble {made['ensemble']}"
+
+
 def _members(store: SimilarityStore) -> list[dict[str, Any]]:
     return store.made_from["members"] if _is_made_of_others(store) else []
 
 
 def _is_made_of_others(store: SimilarityStore) -> bool:
-    """Whether its scores are an ensemble's, or rescored."""
-    return store.made_from["ensemble"] is not None or stored.SOURCE in store.made_from
+    """Whether its scores are an ensemble's, rescored or reranked."""
+    return store.made_from["ensemble"] is not None or bool(_sealed(store))
 
 
 def _sealed(store: SimilarityStore) -> list[tuple[str, str]]:
     """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
+    if record := store.made_from.get(reranked_store.KEY):
+        scorer = record["scorer"]
+        return [(record["retriever"]["system"], record["retriever"]["seal"]),
+                *[(scorer["name"], scorer["seal"])] * (scorer["kind"] == "system")]
     if source := store.made_from.get(stored.SOURCE):
         return [(source["system"], source["seal"])]
     fusion = store.made_from.get("fusion") or {}

@@ -75,7 +75,7 @@ def system(made_from: Mapping[str, Any]) -> str:
     Returns:
         For example "VSE∞, max–max pooling, Region, BiGRU, seed 0".
     """
-    visual = made_from.get("ensemble") or letters(tuple(made_from["features"]))
+    visual = made_from.get("visual") or made_from.get("ensemble") or letters(tuple(made_from["features"]))
     steps = map(step, made_from.get("steps", ()))
     return ", ".join((method(made_from["recipe"], visual), features(visual), encoder(made_from["text"]),
                       f"seed {made_from['seed']}", *steps))

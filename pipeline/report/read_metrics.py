@@ -99,7 +99,7 @@ def _origin(
             images=int(scores["images"]),
             captions=int(scores["captions"]),
             recipe=str(made_from["recipe"]),
-            visual=made_from["ensemble"] or letters(tuple(f for f, _ in features)),
+            visual=made_from.get("visual") or made_from["ensemble"] or letters(tuple(f for f, _ in features)),
             text=str(made_from["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),

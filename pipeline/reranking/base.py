@@ -56,7 +56,9 @@ class PairScorer(Protocol):
     def made_from(self) -> dict[str, Any]:
         """JSON values that name all that the scores rest on, by digest: a store's seal, a checkpoint's SHA-256.
 
-        Results record it, and compare it when scoring is resumed. It holds no path of this machine.
+        Results record it, and compare it when scoring is resumed. It holds no path of this machine. Where there are
+        such, `manifest` and `split` are the digest and the split that it is bound to, and must be the retriever's;
+        `members`, `features` and `untrained` are as in `provenance.record.made_from`, and join the retriever's.
         """
         ...
 

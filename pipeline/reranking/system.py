@@ -42,8 +42,9 @@ class StoredSystem:
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The system's record, and its seal."""
-        return {"kind": "system", "name": self.store.path.stem, "seal": self.store.seal}
+        """The system's seal, and what it has in common with other systems."""
+        kept = ("split", "manifest", "members", "features", "untrained")
+        return {"seal": self.store.seal} | {key: self.store.made_from[key] for key in kept}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Read pairs from the matrix, see `PairScorer.score`.

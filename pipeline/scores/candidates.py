@@ -14,10 +14,10 @@ from pipeline.errors import InputError
 from pipeline.judgements.collection import Collection
 from pipeline.manifest import Manifest
 from pipeline.scores import contents
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore, holds_scores
 
 if TYPE_CHECKING:
-    from pipeline.retrieval import PerDirection, Relevance, Similarity
+    from pipeline.retrieval import PerDirection, Protocol, Relevance, Similarity
     from pipeline.retrieval.blocks import Ids
     from pipeline.retrieval.embeddings import Embedding
     from pipeline.retrieval.languages import Languages
@@ -117,6 +117,7 @@ class Pool:
         relevance: The right answers, where a caption has more than one image; None otherwise.
         languages: Each caption's language as text [C]; None where captions have none.
         folder: The store that it was read from; None for other sources.
+        protocol: The only one by which a reranked system can be measured; None for any.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Pool:
     relevance: Relevance | None = None
     languages: Languages | None = None
     folder: Path | None = None
+    protocol: Protocol | None = None
 
     def vectors(self) -> tuple[Embedding, Embedding] | None:
         """Find the embeddings behind the scores.
@@ -176,7 +178,7 @@ class Pool:
         Returns:
             Whether it is one.
         """
-        return (path / "similarity").is_dir()
+        return holds_scores(path)
 
     def image_of_caption(self) -> dict[int, int]:
         """Map captions to their images.
@@ -201,7 +203,7 @@ class Pool:
             The pool.
         """
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
-                   store.made_from, folder=store.path)
+                   store.made_from, folder=store.path, protocol=store.protocol)
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:

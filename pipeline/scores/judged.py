@@ -59,7 +59,7 @@ class Truth:
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
                                            "same_text": "positive" if self.same_text else None})
 
-    def protocols(self, of_card: Sequence[str]) -> list[str | Protocol]:
+    def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
         """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone.
 
         Args:

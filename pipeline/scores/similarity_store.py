@@ -11,6 +11,8 @@
       caption_image/  [C] int64, each caption's image as a row of the matrix
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors; of single heads alone
 
+A reranked system has its candidates in the place of a matrix, see `reranked_store.py`.
+
 A z-score or a rank depends on the candidates, which a protocol may divide into folds. Such an ensemble therefore keeps
 its members' matrices, and fuses them when it is read.
 """
@@ -18,7 +20,7 @@ its members' matrices, and fuses them when it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,14 +35,16 @@ from pipeline.fusion import FUSIONS
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.retrieval.directions import Directions
-from pipeline.scores import contents
+from pipeline.scores import contents, reranked_store
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.ids import read as read_ids
 
 if TYPE_CHECKING:
     import zarr
 
-    from pipeline.retrieval import Embeddings, PerDirection, Similarity
+    from pipeline.retrieval import Embeddings, PerDirection, Protocol, Similarity
+    from pipeline.retrieval.similarity import Direction
+    from pipeline.scores.reranked_store import Scored
 
 DIRECTIONS = "directions"
 """In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
@@ -48,6 +52,18 @@ DIRECTIONS = "directions"
 ROWS, COLUMNS = 256, TILE_WIDTH
 
 Progress: TypeAlias = Callable[[int], object]
+
+
+def holds_scores(path: Path) -> bool:
+    """Recognise a similarity store, which holds the ids of its images and captions.
+
+    Args:
+        path: A file or folder.
+
+    Returns:
+        Whether it is one.
+    """
+    return (path / "similarity").is_dir() or (path / "i2t_candidates").is_dir()
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,8 @@ class SimilarityStore:
         made_from: What made them.
         fusion: The fusion of such an ensemble; None otherwise.
         weights: A weight for each matrix of such an ensemble.
+        retriever: The store of a reranked system's retriever, whose matrices these are; None otherwise.
+        reranked: The candidates of a reranked system; {} otherwise, and with distractors.
     """
 
     path: Path
@@ -73,6 +91,8 @@ class SimilarityStore:
     made_from: dict[str, Any]
     fusion: str | None = None
     weights: tuple[float, ...] = ()
+    retriever: SimilarityStore | None = None
+    reranked: Mapping[Direction, Scored] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
@@ -85,14 +105,18 @@ class SimilarityStore:
             The open store.
 
         Raises:
-            InputError: If there is none, or its parts are damaged or do not fit together.
+            InputError: If there is none, or its parts are damaged or do not fit together; of a reranked system also if
+                its retriever was scored again since.
         """
         import zarr
 
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             ids = read_ids(path, group)
-            matrices, made_from = _matrices(group), dict(group.attrs["made_from"])  # type: ignore[arg-type]
+            made_from: dict[str, Any] = dict(group.attrs["made_from"])  # type: ignore[arg-type]
+            if reranked_store.KEY in made_from:
+                return cls._reranked(path, group, ids, made_from)
+            matrices = _matrices(group)
             fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
                                           or {"method": None, "weights": []})
             method, weights = fusion["method"], tuple(fusion["weights"])
@@ -112,6 +136,24 @@ class SimilarityStore:
                              "weights; make the ensemble again")
         return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights)
 
+    @classmethod
+    def _reranked(cls, path: Path, group: zarr.Group, ids: list[Ids], made_from: dict[str, Any]) -> SimilarityStore:
+        """Open a reranked system with its retriever. Raises KeyError, and InputError as `open`."""
+        record = made_from[reranked_store.KEY]
+        name = record["retriever"]["system"]
+        beside = path.parent / f"{name}.zarr"
+        if not (beside / "similarity").is_dir():  # nor another reranked system
+            raise InputError(f"{path}: its retriever {name} is gone; score it and run `pipeline rerank` again")
+        retriever = cls.open(beside)
+        theirs = retriever.image_ids, retriever.caption_ids, retriever.caption_image
+        if retriever.seal != record["retriever"]["seal"] or not all(map(np.array_equal, ids, theirs)):
+            raise InputError(f"{path}: was reranked from an older {name} than is scored now; run `pipeline rerank` "
+                             "again")
+        _ = reranked_store.combination_of(record), reranked_store.protocol_of(record), bool(record["logits"])
+        found = {} if record["distractors"] else reranked_store.read(path, group)
+        return cls(path, retriever.matrices, ids[0], ids[1], ids[2], made_from, retriever.fusion, retriever.weights,
+                   retriever, found)
+
     @property
     def seal(self) -> str:
         """SHA-256 over `made_from`, which holds the arrays' digests. What is made from the store records it."""
@@ -127,6 +169,8 @@ class SimilarityStore:
             InputError: If they differ.
         """
         contents.require(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
+        if self.retriever is not None:
+            self.retriever.check()
         return self
 
     @property
@@ -134,8 +178,11 @@ class SimilarityStore:
         """The matrix [I, C].
 
         Raises:
-            InputError: For an ensemble that is fused query by query, which has none.
+            InputError: For an ensemble that is fused query by query, and for a reranked system, which have none.
         """
+        if self.retriever is not None:
+            raise InputError(f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
+                             f"retriever {self.retriever.path.stem}")
         if self.fusion is not None:
             what = "two matrices, one a direction" if self.fusion == DIRECTIONS else (
                 f"an ensemble by {self.fusion} scores each query by itself and has no one matrix")
@@ -143,8 +190,22 @@ class SimilarityStore:
         return self.matrices[0]
 
     @property
+    def protocol(self) -> Protocol | None:
+        """The only protocol by which a reranked system can be measured; None for any."""
+        return None if self.retriever is None else reranked_store.protocol_of(self.made_from[reranked_store.KEY])
+
+    @property
     def scores(self) -> Similarity | PerDirection:
-        """The scores with their fusion, as `retrieval.evaluate` takes them."""
+        """The scores with their fusion, as `retrieval.evaluate` takes them.
+
+        Raises:
+            InputError: For a system that was reranked among distractors.
+        """
+        if self.retriever is not None:
+            if not self.reranked:
+                raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
+            return reranked_store.source(self.retriever.scores, self.reranked, self.caption_image,
+                                         self.made_from[reranked_store.KEY])
         if self.fusion is None:
             return as_similarity(self.matrices[0])
         members = [as_similarity(matrix) for matrix in self.matrices]
@@ -218,7 +279,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     """
     import zarr
 
-    if path.exists() and not (path / "similarity").is_dir():
+    if path.exists() and not holds_scores(path):
         raise InputError(f"{path}: exists and is not a similarity store; move it, or write elsewhere")
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")

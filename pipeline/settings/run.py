@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from pipeline.features import FEATURES, of_ensemble
 from pipeline.paths import rescored_name
@@ -27,10 +27,38 @@ def _known_text(name: str) -> str:
 Text = Annotated[str, AfterValidator(_known_text)]
 
 
+class Rerank(Section):
+    """A step after the ensembles: candidates of a retriever, ordered anew by a scorer of pairs.
+
+    name: Ends the name of the new system: RETRIEVER+NAME.
+    retriever: A feature or an ensemble of the run.
+    scorer: In the file `with`: another feature or ensemble of the run, or a name that `pipeline rerank --with` takes.
+    k: How many candidates of each query.
+    combine: How a candidate's two scores become one.
+    weight: λ, the retriever's share, for add and norm_add.
+    protocol: Within whose folds candidates are sought; by default the data set's own, where it has one.
+    """
+
+    name: Name
+    retriever: str
+    scorer: str = Field(alias="with")
+    k: Annotated[int, Field(ge=1)] | Literal["all"] = 20
+    combine: Literal["scorer", "add", "norm_add"] = "scorer"
+    weight: Annotated[float, Field(ge=0, le=1)] | None = None
+    protocol: str | None = None
+
+    @model_validator(mode="after")
+    def _has_a_weight_where_one_counts(self) -> Rerank:
+        if (self.weight is None) != (self.combine == "scorer"):
+            raise ValueError("weight goes with combine add or norm_add, which need one")
+        return self
+
+
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
     rescorers: Each makes one more system of every head and ensemble, except of ablations.
+    rerank: Each makes one more system of its retriever, for every recipe, text encoder and seed.
     ablations: Recipes that are trained on the first feature with the first text encoder only.
     """
 
@@ -42,11 +70,24 @@ class Run(Section):
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
     ablations: Annotated[list[Name], AfterValidator(without_repeats)]
     rescorers: list[Named] = Field(default_factory=list)
+    rerank: list[Rerank] = Field(default_factory=list)
 
     @field_validator("rescorers")
     @classmethod
     def _have_names_of_their_own(cls, steps: list[Named]) -> list[Named]:
         without_repeats([rescored_name("", step) for step in steps])  # both would make the same systems
+        return steps
+
+    @field_validator("rerank")
+    @classmethod
+    def _are_of_the_run(cls, steps: list[Rerank], others: ValidationInfo) -> list[Rerank]:
+        without_repeats([*(rescored_name("", step) for step in others.data.get("rescorers", ())),
+                         *(f"+{step.name}" for step in steps)])
+        known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
+        for step in steps:
+            if step.retriever not in known:
+                raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run: expected one of "
+                                 f"{', '.join(known)}")
         return steps
 
     @field_validator("ensembles")

@@ -1,0 +1,246 @@
+"""Retrieve and rerank: each query's candidates ordered by a scorer of pairs, above all others in the retriever's order.
+
+Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022; combinations: its appendix A.2, equations 4 to 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import InputError
+from pipeline.retrieval.blocks import Cells, Ids, Index, cut
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, select
+
+Floats = npt.NDArray[np.float64]
+
+BYTES_A_CELL = 24
+"""What one cell takes: the retriever's score, and its copies in float64 by query."""
+
+
+def scorer_alone(retrieved: Floats, scored: Floats, weight: float) -> Floats:
+    """Order by the scorer alone.
+
+    Args:
+        retrieved: [Q, k], unused.
+        scored: [Q, k], the scorer's scores.
+        weight: Unused.
+
+    Returns:
+        [Q, k].
+    """
+    return scored
+
+
+def add(retrieved: Floats, scored: Floats, weight: float) -> Floats:
+    """Add both scores: ADD of equation 4.
+
+    Args:
+        retrieved: [Q, k], the retriever's scores.
+        scored: [Q, k], the scorer's scores; of a classifier the probability.
+        weight: λ, the retriever's share.
+
+    Returns:
+        [Q, k].
+    """
+    return weight * retrieved + (1 - weight) * scored
+
+
+def norm_add(retrieved: Floats, scored: Floats, weight: float) -> Floats:
+    """Add both scores, each scaled among the query's candidates: NORM_ADD of equations 5 and 6, with |min| as printed.
+
+    Args:
+        retrieved: [Q, k], the retriever's scores.
+        scored: [Q, k], the scorer's scores; of a classifier the probability.
+        weight: λ, the retriever's share.
+
+    Returns:
+        [Q, k]. Scores that are all equal count as 0.
+    """
+    return add(_scaled(retrieved), _scaled(scored), weight)
+
+
+def _scaled(scores: Floats) -> Floats:
+    least, most = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
+    spread = most - least
+    return np.where(spread > 0, (scores - np.abs(least)) / np.where(spread > 0, spread, 1), 0.0)
+
+
+COMBINATIONS: dict[str, Callable[[Floats, Floats, float], Floats]] = {
+    "scorer": scorer_alone, "add": add, "norm_add": norm_add}
+"""Name -> how a candidate's two scores become one."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """How the retriever's and the scorer's scores of a query's candidates become one.
+
+    Attributes:
+        name: A key of `COMBINATIONS`.
+        weight: λ, the retriever's share, 0 to 1; 0 for "scorer".
+    """
+
+    name: str = "scorer"
+    weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in COMBINATIONS:
+            raise InputError(f"unknown combination {self.name!r}: choose one of {', '.join(COMBINATIONS)}")
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"expected a weight from 0 to 1, received {self.weight}")
+
+    def of(self, retrieved: npt.NDArray[np.floating], scored: npt.NDArray[np.floating], are_logits: bool) -> Floats:
+        """Combine the scores of queries' candidates.
+
+        Args:
+            retrieved: [Q, k], the retriever's scores.
+            scored: [Q, k], the scorer's scores.
+            are_logits: Whether the scorer's scores are differences of logits. A sum takes their sigmoid; by the scorer
+                alone they are ordered as they are, for the sigmoid rounds large ones to the same number.
+
+        Returns:
+            [Q, k].
+        """
+        there, here = retrieved.astype(np.float64), scored.astype(np.float64)
+        if are_logits and self.name != "scorer":
+            here = 0.5 * (1 + np.tanh(0.5 * here))  # the sigmoid, without overflow
+        return COMBINATIONS[self.name](there, here, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of the queries of one direction.
+
+    Attributes:
+        places: Int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out.
+        worth: Float64 [Q, k], the combined scores; the larger, the better.
+    """
+
+    places: Ids
+    worth: Floats
+
+
+class Reranked:
+    """A retriever's scores, with each query's candidates above all others in the order of their worth.
+
+    Attributes:
+        shape: Images and captions.
+    """
+
+    def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
+                 folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None) -> None:
+        """Hold the source.
+
+        Args:
+            source: The retriever's scores [I, C].
+            candidates: Of each direction; queries are the first rows and columns of the source.
+            folds: Int64 [I] and [C], the fold of each image and caption in which candidates were sought; -1 for one
+                that the protocol leaves out.
+            name: Of the protocol, for messages.
+            chosen: The rows and columns of the source that are in the pool; None for all.
+        """
+        self.source, self.candidates, self.folds, self.name = source, candidates, folds, name
+        self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
+        self.shape = len(self.chosen[0]), len(self.chosen[1])
+
+    def select(self, images: Ids, captions: Ids) -> Reranked:
+        """Restrict the pool. It must be one fold, see `direction`.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The scores among these.
+        """
+        return Reranked(self.source, self.candidates, self.folds, self.name,
+                        (self.chosen[0][images], self.chosen[1][captions]))
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Order one direction's candidates anew.
+
+        Args:
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The scores [I, C].
+
+        Raises:
+            InputError: If the pool is another than candidates were sought in: several folds, or a part of one that
+                lacks candidates.
+        """
+        by_image, mine = name == "i2t", self.candidates[name]
+        asked, sought = self.chosen if by_image else self.chosen[::-1]
+        pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
+        asked = asked[asked < len(mine.places)]  # distractors ask nothing
+        place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int64)  # the last entry is that of -1
+        place[sought] = np.arange(len(sought))
+        places = place[mine.places[asked]]
+        if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0 or (places < 0).any():
+            raise InputError(f"candidates were reranked by the protocol {self.name}, and another pool is asked for; "
+                             "measure by that protocol, or rerank by this one")
+        source = select(self.source, *self.chosen)
+        if isinstance(source, PerDirection):
+            source = source.direction(name, block_bytes)
+        return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
+
+
+def _dense(worth: Floats) -> Ids:
+    """Each row's values as places from 0 up, equal where the values are: int64 [Q, k]."""
+    order = np.argsort(worth, axis=1, kind="stable")
+    ascending = np.take_along_axis(worth, order, 1)
+    steps = np.zeros(worth.shape, np.int64)
+    np.cumsum(ascending[:, 1:] > ascending[:, :-1], axis=1, out=steps[:, 1:])
+    found = np.empty_like(steps)
+    np.put_along_axis(found, order, steps, 1)
+    return found
+
+
+class _Reordered(WholeQueries):
+    """The scores [I, C] of one direction, block by block of whole queries."""
+
+    equal = None
+
+    def __init__(self, source: Similarity, places: Ids, worth: Ids, by_image: bool, block_bytes: int) -> None:
+        self.source, self.places, self.worth, self.by_image, self.shape = source, places, worth, by_image, source.shape
+        self.candidates = self.shape[1] if by_image else self.shape[0]
+        self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * self.candidates))
+        self.same: Ids | None = None
+        if source.equal is not None:  # equal candidates outside take the first one's score, not one rounded otherwise
+            first, label = np.unique(source.equal[1 if by_image else 0], return_index=True, return_inverse=True)[1:]
+            self.same = first[label] if len(first) < len(label) else None
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        return self._queries(images)[:, captions] if self.by_image else self._queries(captions).T[images]
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        queries, others = (images, captions) if self.by_image else (captions, images)
+        found = np.empty(len(queries))
+        asked, number = np.unique(queries, return_inverse=True)
+        for start in range(0, len(asked), self.queries_at_once):
+            here = np.flatnonzero((number >= start) & (number < start + self.queries_at_once))
+            scores = self._queries(asked[start:start + self.queries_at_once])
+            found[here] = scores[number[here] - start, others[here]]
+        return found
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        queries = len(self.places)
+        return cut(*(((queries, shape[1]), self.queries_at_once, shape[1]) if self.by_image else
+                     ((shape[0], queries), shape[0], self.queries_at_once)))
+
+    def _queries(self, which: Index) -> Floats:
+        """All scores of some queries: float64 [queries, candidates]."""
+        every = slice(0, self.candidates)
+        block = self.source.block(which, every) if self.by_image else self.source.block(every, which).T
+        scores = np.array(block, np.float64, order="C")
+        if self.same is not None:
+            scores = scores[:, self.same]
+        above = scores.max(1, keepdims=True) + 1
+        places = self.places[which]
+        asking = len(places)  # of a slice that ends among distractors, which ask nothing, the first
+        np.put_along_axis(scores[:asking], places, above[:asking] + self.worth[which], 1)
+        return scores

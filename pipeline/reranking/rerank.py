@@ -1,0 +1,229 @@
+"""Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.files import code
+from pipeline.files.digest import digest
+from pipeline.fusion.reranked import Combination
+from pipeline.reranking import SCORERS, candidates, shards, stored, tuning
+from pipeline.reranking.base import PairScorer, PairSource
+from pipeline.reranking.candidates import Searched
+from pipeline.retrieval.protocols import Protocol
+from pipeline.retrieval.similarity import Direction
+from pipeline.scores import contents, reranked_store
+from pipeline.scores.reranked_store import KEY, Scored
+from pipeline.scores.similarity_store import SimilarityStore
+
+ROOMS = ("pipeline.reranking", "pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
+
+On = Callable[[int], object]
+
+
+def _nothing(count: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is told while a system is reranked.
+
+    Attributes:
+        queries: Called with the number of queries whose candidates are found.
+        start: Called with the number of pairs to score.
+        pairs: Called with the number of pairs scored since the last call.
+        tried: Called with the number of choices of k and weight tried.
+    """
+
+    queries: On = _nothing
+    start: On = _nothing
+    pairs: On = _nothing
+    tried: On = _nothing
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is reranked, how and by what.
+
+    Attributes:
+        path: Where the new system goes.
+        retriever: The retriever's scores.
+        pool: Where candidates are sought.
+        scorer: The scorer's kind and name, see `resolve`.
+        source: What the scorer is opened for.
+        k: How many candidates of each query are scored.
+        how: How the two scores become one.
+        protocol: Within whose folds candidates are sought.
+        distractors: Data set and seal of each store of distractors.
+        tuned_on: The store on val from which k and `how` are taken; None if they are given.
+        tune: Whether they are chosen on these scores, which must be of val; `k` is the largest tried.
+        redo: Whether scores of another scorer, or for other candidates, are replaced.
+        block_megabytes: Size of blocks in memory (10^6 bytes).
+    """
+
+    path: Path
+    retriever: SimilarityStore
+    pool: Searched
+    scorer: tuple[str, str]
+    source: PairSource
+    k: int | Literal["all"]
+    how: Combination
+    protocol: Protocol
+    distractors: Sequence[dict[str, Any]] = ()
+    tuned_on: Path | None = None
+    tune: bool = False
+    redo: bool = False
+    block_megabytes: float = 32
+
+
+class Outcome(NamedTuple):
+    """What was done.
+
+    Attributes:
+        made_from: The record of the system.
+        pairs: How many pairs were scored now.
+        written: Whether the store was written; not if it was there.
+    """
+
+    made_from: dict[str, Any]
+    pairs: int
+    written: bool
+
+
+def of_store(store: SimilarityStore) -> Searched:
+    """Take a store's images and captions as the pool in which candidates are sought.
+
+    Args:
+        store: The retriever's scores.
+
+    Returns:
+        The pool.
+    """
+    images, captions = len(store.image_ids), len(store.caption_ids)
+    return Searched(store.scores, store.image_ids, store.caption_ids, store.caption_image,
+                    (store.made_from["dataset"],), np.zeros(images, np.int64), np.zeros(captions, np.int64),
+                    (images, captions))
+
+
+def rerank(job: Job, executor: shards.Executor | None = None, report: Report | None = None) -> Outcome:
+    """Write a reranked system. Pairs that an earlier run scored are not scored again.
+
+    Args:
+        job: What is asked for.
+        executor: Where pairs are scored; by default in this process.
+        report: What is told.
+
+    Returns:
+        What was done.
+
+    Raises:
+        InputError: If the scorer is of another manifest, lacks an image or caption, or is another than an earlier run
+            used and is not to replace it; if k is above the pool; if something is to be chosen on another split than
+            val. What is scored by then is kept.
+    """
+    report = report or Report()
+    if job.tune:
+        tuning.require_val(job.retriever)
+    scorers = _scorers(job)
+    job, made = _resolved(job, list(scorers.values()))
+    made_by = code.of([SCORERS.module(job.scorer[0]), __name__], ROOMS)
+    before, found = _before(job, made, made_by)
+    if found is not None and digest(before) == digest(made) and not job.tune:
+        return Outcome(made, 0, written=False)
+    scored = 0
+
+    def start(pairs: int) -> None:
+        nonlocal scored
+        scored = pairs
+        report.start(pairs)
+
+    if found is None:
+        found = _score(job, scorers, executor or shards.InProcess(), replace(report, start=start))
+    if job.tune:
+        k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
+        made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
+    theirs = job.retriever
+    reranked_store.save(job.path, theirs.image_ids, theirs.caption_ids, theirs.caption_image, found, made)
+    code.write(job.path, made_by)
+    shards.remove(_folder(job))
+    return Outcome(made, scored, written=True)
+
+
+def _scorers(job: Job) -> dict[tuple[int, int], PairScorer]:
+    """The scorer for each two data sets that are paired, the queries' own first."""
+    pool, found = job.pool, {}
+    others = [(0, each) for each in range(1, len(pool.datasets))] + [(each, 0) for each in range(1, len(pool.datasets))]
+    for images, captions in [(0, 0), *others]:
+        found[images, captions] = shards.open_scorer(*job.scorer, _source(job, images, captions))
+    stored.require_one_split(job.retriever, found[0, 0], job.scorer[1])
+    return found
+
+
+def _source(job: Job, images: int, captions: int) -> PairSource:
+    return replace(job.source, images=job.pool.datasets[images], captions=job.pool.datasets[captions])
+
+
+def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, dict[str, Any]]:
+    """The job with k and the combination that were chosen on val, and the record."""
+    made = _made(job, scorers, None)
+    if job.tuned_on is None:
+        return job, made
+    k, how, said = tuning.chosen(job.tuned_on, made)
+    job = replace(job, k=k, how=how)
+    return job, _made(job, scorers, said)
+
+
+def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> dict[str, Any]:
+    return stored.made_from(job.retriever, *job.scorer, scorers, job.k, job.protocol, job.how, job.distractors, tuned)
+
+
+def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
+            ) -> tuple[dict[str, Any], dict[Direction, Scored] | None]:
+    """The record of the store that is there, {} where none is, and its candidates where these serve."""
+    import zarr
+
+    wanted = candidates.sizes(job.pool, job.protocol, job.k)
+    if not job.path.exists():
+        return {}, None
+    try:
+        group = zarr.open_group(job.path, mode="r", zarr_format=3)
+        there: dict[str, Any] = dict(group.attrs["made_from"])  # type: ignore[arg-type]
+        record = there[KEY]
+    except (FileNotFoundError, KeyError, ValueError, TypeError):
+        raise InputError(f"{job.path}: exists and is no reranked system; give another --name") from None
+    if differ := stored.what_differs(record, made[KEY]):
+        if not job.redo:
+            raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
+                             "with --if-changed redo")
+        return {}, None
+    if contents.changed(job.path, there) or code.changed(job.path, made_by):
+        return {}, None
+    found = reranked_store.read(job.path, group, (len(job.pool.image_ids), len(job.pool.caption_ids)))
+    serves = all(found[name].places.shape[1] >= k for name, k in wanted.items())
+    return {key: value for key, value in there.items() if key != contents.KEY}, found if serves else None
+
+
+def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: shards.Executor, report: Report
+           ) -> dict[Direction, Scored]:
+    pool, captions = job.pool, len(job.pool.caption_ids)
+    found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
+    pairs = candidates.wanted(found, captions)
+    made_from = {key: digest(each.made_from) for key, each in scorers.items()}
+    request = {"retriever": job.retriever.seal, "distractors": list(job.distractors),
+               "scorers": [[*key, each] for key, each in made_from.items()],
+               "pairs": shards.digest_of(pool, pairs)}
+    shards.begin(_folder(job), request, job.redo)
+    known = {key: (*job.scorer, _source(job, *key), each) for key, each in made_from.items()}
+    scores = shards.run(_folder(job), pool, pairs, known, executor, report.start, report.pairs)
+    return candidates.with_scores(found, pairs, scores, captions)
+
+
+def _folder(job: Job) -> Path:
+    return job.path.with_name(f"{job.path.name}.scoring")

@@ -1,0 +1,278 @@
+"""Score pairs shard by shard, in this process or on dask workers. A shard that is done is kept when a run ends early.
+
+    NAME.zarr.scoring/
+      asked.json     digest of what is scored: the pairs, and what made the retriever and the scorer
+      00000000.npy   float32, the scores of a shard's pairs; the name is the number of its first pair
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipeline import reranking
+from pipeline.compute import products
+from pipeline.errors import InputError
+from pipeline.files.atomic import replacing, write_text
+from pipeline.files.digest import digest
+from pipeline.reranking.base import PairScorer, PairSource, Scores
+from pipeline.reranking.candidates import Pairs, Searched
+from pipeline.retrieval.blocks import Ids
+
+SHARD = 8192
+"""Pairs of a shard, but for the last ones of an image."""
+
+Wanted = Callable[[], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class PairTask:
+    """A shard as a worker can score it.
+
+    Attributes:
+        kind: A key of `SCORERS`.
+        name: What the scorer is built from.
+        source: What it is opened for.
+        made_from: Digest of the scorer's `made_from`, which must still be the same.
+        image_ids: Int64 [P].
+        caption_ids: Int64 [P].
+        file: Where the scores go.
+    """
+
+    kind: str
+    name: str
+    source: PairSource
+    made_from: str
+    image_ids: Ids
+    caption_ids: Ids
+    file: Path
+
+
+class Executor(Protocol):
+    """Runs tasks somewhere."""
+
+    def each(self, function: Callable[[Any, Wanted], Any], tasks: Iterable[Any]) -> Generator[Any, None, None]:
+        """Call a function with each task, and with a function that tells whether its result is still wanted.
+
+        Args:
+            function: A module's function of these two.
+            tasks: The tasks.
+
+        Yields:
+            The results, in any order.
+        """
+        ...
+
+
+class InProcess:
+    """Runs tasks in this process."""
+
+    def each(self, function: Callable[[Any, Wanted], Any], tasks: Iterable[Any]) -> Generator[Any, None, None]:
+        """Call a function with each task, see `Executor.each`.
+
+        Args:
+            function: The function.
+            tasks: The tasks.
+
+        Yields:
+            The results, in the order of the tasks.
+        """
+        yield from (function(task, lambda: True) for task in tasks)
+
+
+_opened: dict[tuple[str, str, PairSource, str], PairScorer] = {}  # the last one, by what made it
+
+
+def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
+    """Open a scorer as it is now.
+
+    Args:
+        kind: A key of `SCORERS`.
+        name: What it is built from.
+        source: What it is opened for.
+
+    Returns:
+        The scorer; this process keeps it open for tasks.
+    """
+    products.apply(source.products)  # type: ignore[arg-type]
+    scorer = reranking.build(kind, name, source)
+    _opened.clear()
+    _opened[kind, name, source, digest(scorer.made_from)] = scorer
+    return scorer
+
+
+def score(task: PairTask, wanted: Wanted) -> int:
+    """Score one shard and write its scores.
+
+    Args:
+        task: The shard.
+        wanted: Whether its result is still wanted.
+
+    Returns:
+        How many pairs it has.
+
+    Raises:
+        InputError: If the scorer is another than when the run began, or gives something else than a finite number a
+            pair.
+    """
+    key = task.kind, task.name, task.source, task.made_from
+    scorer = _opened.get(key) or open_scorer(*key[:3])
+    if key not in _opened:
+        raise InputError(f"{task.name}: is another scorer than when the run began; run again")
+
+    def told(pairs: int) -> None:
+        if not wanted():
+            raise InputError("the run that wanted these pairs is over")
+
+    found = scorer.score(task.image_ids, task.caption_ids, told)
+    if found.shape != task.image_ids.shape or found.dtype != np.float32:
+        raise InputError(f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {found.dtype} "
+                         f"{list(found.shape)}")
+    if len(wrong := np.flatnonzero(~np.isfinite(found))):
+        raise InputError(f"{task.name}: gives {found[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
+                         f"{task.caption_ids[wrong[0]]}")
+    with replacing(task.file, durable=False) as partial, partial.open("wb") as file:
+        np.save(file, found)
+    return len(found)
+
+
+def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
+    """Make the folder of shards, or go on with one that was begun for the same request.
+
+    Args:
+        folder: The folder.
+        request: JSON values: all that the scores rest on.
+        anew: Whether shards of another request are removed.
+
+    Raises:
+        InputError: If it holds shards of another request.
+    """
+    asked = folder / "asked.json"
+    try:
+        before = json.loads(asked.read_text(encoding="utf-8"))["request"]
+    except (OSError, ValueError, KeyError, TypeError):
+        before = None
+    if before == digest(dict(request)):
+        return
+    if any(folder.glob("*.npy")) and not anew:
+        raise InputError(f"{folder}: holds pairs that were scored by another scorer, or for other candidates; what is "
+                         "done is kept: bring that back, give another --name, or score all again with "
+                         "--if-changed redo")
+    shutil.rmtree(folder, ignore_errors=True)
+    write_text(asked, json.dumps({"request": digest(dict(request))}))
+
+
+def digest_of(pool: Searched, pairs: Pairs) -> str:
+    """Digest which pairs are scored, whatever their rows and columns.
+
+    Args:
+        pool: Where the pairs' images and captions are.
+        pairs: The pairs.
+
+    Returns:
+        SHA-256 in hexadecimal digits, over data sets and ids in the order of the pairs.
+    """
+    named = (pool.image_dataset[pairs.image], pool.image_ids[pairs.image], pool.caption_dataset[pairs.caption],
+             pool.caption_ids[pairs.caption])
+    whole = hashlib.sha256("\n".join(pool.datasets).encode())
+    for values in named:
+        whole.update(np.ascontiguousarray(values, np.int64).tobytes())
+    return whole.hexdigest()
+
+
+def remove(folder: Path) -> None:
+    """Remove shards that are no longer needed.
+
+    Args:
+        folder: Their folder; it need not exist.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(folder: Path, pool: Searched, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]],
+        executor: Executor, on_start: Callable[[int], object], on_pairs: Callable[[int], object]) -> Scores:
+    """Score the pairs whose shards are missing, and read all.
+
+    Args:
+        folder: The folder of shards, which `begin` made.
+        pool: Where the pairs' images and captions are.
+        pairs: What is scored.
+        scorers: (Data set of the images, of the captions) -> kind, name and source of the scorer, and the digest of its
+            `made_from`.
+        executor: Where.
+        on_start: Called with the number of pairs to score.
+        on_pairs: Called with the number of pairs scored since the last call.
+
+    Returns:
+        Float32 [P].
+
+    Raises:
+        InputError: If a scorer is not as it was when the run began, or cannot score a pair. Shards that are done stay.
+    """
+    shards = dict(_cut(pool, pairs))
+    scores = np.full(len(pairs), np.nan, np.float32)
+    missing = []
+    for first, rows in shards.items():
+        if (known := _read(_file(folder, first), len(rows))) is None:
+            missing.append(first)
+        else:
+            scores[rows] = known
+    on_start(sum(len(shards[first]) for first in missing))
+    tasks = (_task(folder, first, shards[first], pool, pairs, scorers) for first in missing)
+    with closing(executor.each(score, tasks)) as done:
+        for count in done:
+            on_pairs(count)
+    for first in missing:
+        found = _read(_file(folder, first), len(shards[first]))
+        if found is None:
+            raise InputError(f"{_file(folder, first)}: was removed while pairs were scored; run again")
+        scores[shards[first]] = found
+    return scores
+
+
+def _cut(pool: Searched, pairs: Pairs) -> Iterator[tuple[int, Ids]]:
+    """The pairs of each shard, with the number of the first: of one data set each, whole images where that fits."""
+    owner = pool.image_dataset[pairs.image] * len(pool.datasets) + pool.caption_dataset[pairs.caption]
+    for each in np.unique(owner).tolist():
+        rows = np.flatnonzero(owner == each)
+        image = pairs.image[rows]
+        begins = np.flatnonzero(np.diff(image, prepend=-1))
+        while len(rows):
+            end = len(rows) if len(rows) <= SHARD else _last_begin(begins, SHARD)
+            yield int(rows[0]), rows[:end]
+            rows, begins = rows[end:], begins[begins >= end] - end
+
+
+def _last_begin(begins: Ids, at_most: int) -> int:
+    """Where the last image begins that ends a shard; in the middle of an image that is larger than one."""
+    fitting = begins[(begins > 0) & (begins <= at_most)]
+    return int(fitting[-1]) if len(fitting) else at_most
+
+
+def _task(folder: Path, first: int, rows: Ids, pool: Searched, pairs: Pairs,
+          scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]) -> PairTask:
+    image, caption = pairs.image[rows], pairs.caption[rows]
+    kind, name, source, made_from = scorers[int(pool.image_dataset[image[0]]), int(pool.caption_dataset[caption[0]])]
+    return PairTask(kind, name, source, made_from, pool.image_ids[image], pool.caption_ids[caption],
+                    _file(folder, first).absolute())
+
+
+def _file(folder: Path, first: int) -> Path:
+    return folder / f"{first:08d}.npy"
+
+
+def _read(file: Path, pairs: int) -> Scores | None:
+    """The scores of a shard; None if it is missing or damaged."""
+    try:
+        found: Scores = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return found if found.shape == (pairs,) and found.dtype == np.float32 else None

@@ -1,0 +1,105 @@
+"""What is recorded of a reranked system."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.features import letters
+from pipeline.files.digest import digest
+from pipeline.fusion.reranked import Combination
+from pipeline.reranking.base import PairScorer
+from pipeline.retrieval.protocols import Protocol
+from pipeline.scores import contents, reranked_store
+from pipeline.scores.similarity_store import SimilarityStore
+
+ABOVE = ("members", "features", "untrained")
+"""Parts of a scorer's record that join those of the retriever."""
+FREE = ("combine", "weight", "k", "tuned")
+"""Parts of `made_from[KEY]` on which the scores of a pair do not depend."""
+
+
+def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequence[PairScorer], k: int | str,
+              protocol: Protocol, how: Combination, distractors: Sequence[Mapping[str, Any]] = (),
+              tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Compose the record of a reranked system: its retriever's, joined with its scorer's, with one more step.
+
+    Args:
+        retriever: The retriever's scores.
+        kind: The kind of the scorer.
+        name: The scorer's name.
+        scorers: The scorer as it was opened for the queries' data set, then for pairs with distractors.
+        k: How many candidates of each query were scored, or "all".
+        protocol: Within whose folds.
+        how: How the two scores become one.
+        distractors: Data set and seal of each store of distractors.
+        tuned: How k and the weight were chosen; None if they were given.
+
+    Returns:
+        `made_from` of the new store. Tables name its steps, and take features and networks of both systems.
+    """
+    theirs, said = retriever.made_from, scorers[0].made_from
+    kept = {key: value for key, value in theirs.items() if key != contents.KEY}
+    heads = {member["head"] for member in theirs["members"]}
+    step: dict[str, Any] = {"name": "rerank", "with": re.sub(r"-s\d+$", "", name), "k": k}
+    if how.name != "scorer":
+        step[how.name] = how.weight
+    record = {
+        "retriever": {"system": retriever.path.stem, "seal": retriever.seal},
+        "scorer": {"kind": kind, "name": name, "made_from": digest(said)} | {
+            key: value for key, value in said.items() if key not in ABOVE},
+        "with_distractors": [digest(each.made_from) for each in scorers[1:]],
+        "k": k, "combine": how.name, "weight": how.weight, "logits": scorers[0].gives_logits,
+        "protocol": {"name": protocol.name, "folds": protocol.folds},
+        "distractors": [dict(each) for each in distractors]}
+    return kept | {
+        "visual": visual(theirs), "steps": [*kept.get("steps", []), step],
+        "features": {**theirs["features"], **said.get("features", {})},
+        "untrained": list(dict.fromkeys([*theirs["untrained"], *said.get("untrained", [])])),
+        "members": [*theirs["members"], *(member for member in said.get("members", [])
+                                          if member["head"] not in heads)],
+        reranked_store.KEY: record | ({"tuned": dict(tuned)} if tuned else {})}
+
+
+def visual(made_from: Mapping[str, Any]) -> str:
+    """Find the letters of the features that a system retrieves by.
+
+    Args:
+        made_from: The system's record.
+
+    Returns:
+        For example "RG". What only reranks is not among them.
+    """
+    return str(made_from.get("visual") or made_from.get("ensemble") or letters(tuple(made_from["features"])))
+
+
+def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Compare on what the scores of pairs depend.
+
+    Args:
+        mine: `made_from[KEY]` of a store.
+        other: That of another one.
+
+    Returns:
+        The parts that differ: "retriever", "scorer".
+    """
+    return [key for key in dict.fromkeys((*mine, *other)) if key not in FREE and mine.get(key) != other.get(key)]
+
+
+def require_one_split(retriever: SimilarityStore, scorer: PairScorer, name: str) -> None:
+    """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is.
+
+    Args:
+        retriever: The retriever's scores.
+        scorer: The scorer.
+        name: Its name.
+
+    Raises:
+        InputError: If they differ.
+    """
+    for key in ("manifest", "split"):
+        if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
+            raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.path.stem} "
+                             f"{retriever.made_from[key]!r}; score both anew")

@@ -1,0 +1,116 @@
+"""k and the weight of a combination, chosen on the validation split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.fusion.reranked import Combination
+from pipeline.retrieval.similarity import Direction
+from pipeline.scores import reranked_store
+from pipeline.scores.reranked_store import Scored
+from pipeline.scores.similarity_store import SimilarityStore
+
+KS = (5, 10, 20, 50, 100)
+"""The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for."""
+STEPS = 20
+"""Into how many parts the weight's range from 0 to 1 is cut."""
+
+
+def require_val(retriever: SimilarityStore) -> None:
+    """Check that scores are of the split on which choices are made.
+
+    Args:
+        retriever: The scores.
+
+    Raises:
+        InputError: If they are of another.
+    """
+    if (split := retriever.made_from["split"]) != "val":
+        raise InputError(f"{retriever.path}: is of the split {split}; k and the weight are chosen on val alone: score "
+                         "and rerank val with --tune, then give that store with --tuned-on")
+
+
+def choices(k: int | Literal["all"], scored: int, combination: str
+            ) -> Iterator[tuple[int | Literal["all"], Combination]]:
+    """List what is tried.
+
+    Args:
+        k: How many candidates were asked for.
+        scored: How many candidates of each query were scored in the direction that has fewest.
+        combination: A key of `COMBINATIONS`.
+
+    Yields:
+        k and the combination, small k first.
+    """
+    weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
+    for size in (*(each for each in KS if each < scored), k):
+        for weight in weights:
+            yield size, Combination(combination, weight)
+
+
+def tune(retriever: SimilarityStore, found: Mapping[Direction, Scored], record: Mapping[str, Any],
+         block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
+         ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+    """Choose k and the weight with the largest RSUM on the split val.
+
+    Args:
+        retriever: The retriever's scores of the split val.
+        found: The candidates with both scores.
+        record: `made_from[KEY]`; its combination is kept.
+        block_megabytes: Size of blocks in memory (10^6 bytes).
+        progress: Called with the number of choices tried.
+
+    Returns:
+        k and the combination, of equally good ones the first by `choices`. And what is recorded: how many were tried,
+        and the RSUM.
+
+    """
+    least = min(each.places.shape[1] for each in found.values())
+    best: tuple[float, int | Literal["all"], Combination] | None = None
+    tried = 0
+    for k, how in choices(record["k"], least, record["combine"]):
+        scores = reranked_store.source(retriever.scores, found, retriever.caption_image,
+                                       {**record, "k": k, "weight": how.weight})
+        rsum = retrieval.evaluate(scores, retriever.caption_image, reranked_store.protocol_of(record),
+                                  block_megabytes=block_megabytes).rsum
+        tried += 1
+        progress(tried)
+        if best is None or rsum > best[0] + 1e-9:
+            best = rsum, k, how
+    assert best is not None
+    return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
+
+
+def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+    """Read what was chosen on the split val.
+
+    Args:
+        path: The store that was reranked there with --tune.
+        made_from: The record of the store that is to be reranked alike, as far as it is known.
+
+    Returns:
+        k and the combination, and what is recorded.
+
+    Raises:
+        InputError: If nothing was chosen there, or by other systems.
+    """
+    import zarr
+
+    try:
+        made: dict[str, Any] = dict(zarr.open_group(path, mode="r", zarr_format=3).attrs["made_from"])  # type: ignore[arg-type]
+        record = made[reranked_store.KEY]
+        said = dict(record["tuned"])
+    except (FileNotFoundError, KeyError, ValueError, TypeError):
+        raise InputError(f"{path}: no choice of k and weight there; make it on the split val with `pipeline rerank "
+                         "--tune`") from None
+    if made["split"] != "val":
+        raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
+    mine, theirs = (sorted(member["checkpoint"] for member in each["members"]) for each in (made_from, made))
+    names = [each[reranked_store.KEY]["scorer"]["kind"] for each in (made_from, made)]
+    if mine != theirs or names[0] != names[1]:
+        raise InputError(f"{path}: k and the weight were chosen there for other heads than these")
+    return record["k"], reranked_store.combination_of(record), said | {"on": path.stem}

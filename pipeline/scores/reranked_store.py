@@ -1,0 +1,176 @@
+"""Reranked systems on disk: each query's candidates, with the retriever's and the scorer's scores.
+
+    NAME.zarr/
+      zarr.json        attributes: made_from, with what is described at `KEY`; made_with
+      image_ids/       [I] int64; caption_ids/, caption_image/ [C] int64, as in similarity stores
+      i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image that the protocol
+                       leaves out. With distractors, rows count from the pool's own captions on
+      i2t_retrieved/   [I, k] float64, the retriever's scores
+      i2t_scores/      [I, k] float32, the scorer's
+      t2i_candidates/, t2i_retrieved/, t2i_scores/   [C, k], the same for captions
+
+The other candidates keep the retriever's order, which is read from its own store beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.compute import machine
+from pipeline.errors import InputError
+from pipeline.files.atomic import creating
+from pipeline.fusion.reranked import Candidates, Combination, Reranked
+from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.protocols import PROTOCOLS, Protocol
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+from pipeline.scores import contents, ids
+
+if TYPE_CHECKING:
+    import zarr
+
+KEY = "reranked"
+"""The key of `made_from` that holds the retriever (system, seal), the scorer, k (a number or "all"; the store may hold
+more candidates), the combination and its weight, whether scores are logits, the protocol (name, folds) and the
+distractors (dataset, seal)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The candidates of one direction with both scores.
+
+    Attributes:
+        places: Int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out.
+        retrieved: Float64 [Q, k], the retriever's scores.
+        scores: Float32 [Q, k], the scorer's.
+    """
+
+    places: Ids
+    retrieved: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float32]
+
+    def first(self, k: int | Literal["all"]) -> Scored:
+        """Keep the retriever's best k.
+
+        Args:
+            k: At most as many as there are; "all" for all of them.
+
+        Returns:
+            The candidates.
+        """
+        if k == "all":
+            return self
+        return Scored(self.places[:, :k], self.retrieved[:, :k], self.scores[:, :k])
+
+
+def combination_of(record: Mapping[str, Any]) -> Combination:
+    """Find how the two scores of a candidate become one.
+
+    Args:
+        record: `made_from[KEY]`.
+
+    Returns:
+        The combination.
+    """
+    return Combination(str(record["combine"]), float(record["weight"]))
+
+
+def protocol_of(record: Mapping[str, Any]) -> Protocol:
+    """Find the protocol within whose folds candidates were sought.
+
+    Args:
+        record: `made_from[KEY]`.
+
+    Returns:
+        The protocol.
+    """
+    said = record["protocol"]
+    return PROTOCOLS.get(said["name"]) or Protocol(str(said["name"]), folds=int(said["folds"]))
+
+
+def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], owner: Ids,
+           record: Mapping[str, Any]) -> Reranked:
+    """Order candidates by their combined scores.
+
+    Args:
+        retriever: The retriever's scores [I, C], with distractors those of the whole pool.
+        found: The candidates of each direction, at least the k that count.
+        owner: Int64 [C], each caption's image; -1 for distractors.
+        record: `made_from[KEY]`.
+
+    Returns:
+        The scores.
+    """
+    how, rules = combination_of(record), protocol_of(record)
+    folds = tuple(np.full(size, -1, np.int64) for size in retriever.shape)
+    for number, part in enumerate(rules.parts(owner, retriever.shape[0])):
+        for fold, rows in zip(folds, part, strict=True):
+            fold[rows] = number
+    counting = {name: each.first(record["k"]) for name, each in found.items()}
+    worth = {name: Candidates(each.places, how.of(each.retrieved, each.scores, record["logits"]))
+             for name, each in counting.items()}
+    return Reranked(retriever, worth, (folds[0], folds[1]), rules.name)
+
+
+def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[Direction, Scored]:
+    """Read the candidates of both directions.
+
+    Args:
+        path: The store, for messages.
+        group: The store, open for reading.
+        pool: Images and captions among which candidates were sought; None for as many as the store has ids.
+
+    Returns:
+        The candidates.
+
+    Raises:
+        KeyError: If an array is missing.
+        InputError: If the arrays do not fit together, or name candidates that are not in the pool.
+    """
+    own = [group[name].shape[0] for name in ids.IDS[:2]]  # type: ignore[union-attr]
+    whole = pool or (own[0], own[1])
+    found: dict[Direction, Scored] = {}
+    for name, queries, candidates in (("i2t", own[0], whole[1]), ("t2i", own[1], whole[0])):
+        places, retrieved, scores = (np.asarray(group[f"{name}_{each}"][:])  # type: ignore[index]
+                                     for each in ("candidates", "retrieved", "scores"))
+        known = places[(places >= 0).all(1)] if places.ndim == 2 else places
+        if not (places.shape == retrieved.shape == scores.shape and places.ndim == 2 and len(places) == queries
+                and places.dtype == np.int64 and ((places >= 0).all(1) | (places == -1).all(1)).all()
+                and known.max(initial=0) < candidates and np.isfinite(scores).all() and np.isfinite(retrieved).all()):
+            raise InputError(f"{path}: its candidates {name} do not fit its {own[0]} images and {own[1]} captions; run "
+                             "`pipeline rerank` again")
+        found[name] = Scored(places, retrieved.astype(np.float64), scores.astype(np.float32))  # type: ignore[index]
+    return found
+
+
+def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found: Mapping[Direction, Scored],
+         made_from: Mapping[str, Any]) -> None:
+    """Write a store. It appears complete or not at all, and replaces an older one.
+
+    Args:
+        path: The store.
+        image_ids: Int64 [I], of the queries.
+        caption_ids: Int64 [C], of the queries.
+        caption_image: Int64 [C], each caption's image as a row.
+        found: The candidates of each direction.
+        made_from: What made them.
+    """
+    import zarr
+
+    arrays: dict[str, np.ndarray] = dict(zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True))
+    for name in get_args(Direction):
+        each = found[name]
+        arrays |= {f"{name}_candidates": each.places, f"{name}_retrieved": each.retrieved,
+                   f"{name}_scores": each.scores}
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
+        for name, values in arrays.items():
+            array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
+                                       compressors=None, filters=None, config={"write_empty_chunks": True})
+            array[:] = values
+        group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}

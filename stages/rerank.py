@@ -1,0 +1,153 @@
+"""Retrieve fast, rerank smart: a retriever's best candidates, ordered anew by a scorer of pairs."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.paths import Paths, reranked
+from stages import options
+from stages.progress import Progress
+
+if TYPE_CHECKING:
+    from pipeline import manifest, reranking
+    from pipeline.extraction import cluster
+    from pipeline.fusion.reranked import Combination
+    from pipeline.manifest import Manifest
+    from pipeline.reranking.base import PairSource
+    from pipeline.reranking.rerank import Job, Report, of_store, rerank
+    from pipeline.retrieval import Protocol
+    from pipeline.scores.reranked_store import KEY
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
+
+COMBINATIONS = ("scorer", "add", "norm_add")
+
+
+class _K(click.ParamType):
+    name = "K"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["all"]:
+        if value == "all" or (str(value).isdecimal() and int(value) >= 1):
+            return "all" if value == "all" else int(value)
+        raise InputError(f"--k {value}: expected a number from 1 up, or all")
+
+
+@click.command
+@click.option("--retriever", metavar="SYSTEM", help="A head or an ensemble that is scored.")
+@click.option("--with", "scorer", metavar="SCORER",
+              help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
+@click.option("--k", type=_K(), default=20, show_default=True,
+              help="How many candidates of each query are scored; all for the whole pool.")
+@click.option("--combine", type=click.Choice(COMBINATIONS), default="scorer", show_default=True,
+              help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
+              "the query's candidates (norm_add).")
+@click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
+@click.option("--tune", is_flag=True, help="Choose k up to --k, and λ, by RSUM. The scores must be of the split val.")
+@click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
+              help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
+@click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
+@click.option("--protocol", "rules", type=click.Choice(list(retrieval.PROTOCOLS)),
+              show_default="the data set's, of val: all", help="Within whose folds candidates are sought.")
+@click.option("--folds", type=click.IntRange(min=1), help="Instead: within so many consecutive folds of images.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine.")
+@click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+@click.option("--batch-size", type=click.IntRange(min=1), show_default="score.batch_size",
+              help="Pairs at once, for scorers with a network.")
+@options.dataset
+@options.device
+@options.if_changed
+@options.with_settings
+def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None, name: str | None,
+            dataset: str | None, **given: Any) -> None:
+    """Rerank: score each query's best candidates by a scorer of pairs, and order them by it above all others.
+
+    Without --retriever: each entry of run.rerank. A pair that both directions want is scored once. Running again does
+    nothing, or resumes: shards of pairs that are done are kept. The new system is evaluated, compared and traced like
+    any other.
+
+    Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
+    """
+    if given["scheduler"] and click.get_current_context().get_parameter_source("workers") is not \
+            click.core.ParameterSource.DEFAULT:
+        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+    dataset = dataset or settings.run.dataset
+    if retriever is None:
+        options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds",
+                       why="goes with --retriever; without it every entry of run.rerank is made")
+        for made, (source, other, step) in reranked(settings.run).items():
+            asked = {**given, "k": step.k, "combine": step.combine, "weight": step.weight, "rules": step.protocol}
+            _rerank(paths, settings, _job(paths, settings, dataset, made, source, other, asked), given)
+        return
+    if scorer is None:
+        raise InputError(f"pipeline rerank --retriever {retriever}: expected --with SCORER")
+    made = name or f"{retriever}+rerank"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", made) or made == retriever:
+        raise InputError(f"--name {made!r}: expected another name than the retriever's, of letters, digits and _ . + -")
+    _rerank(paths, settings, _job(paths, settings, dataset, made, retriever, scorer, given), given)
+
+
+def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
+         given: dict[str, Any]) -> Job:
+    """What is asked for, checked."""
+    store = SimilarityStore.open(paths.similarity(dataset, retriever)).check()
+    if KEY in store.made_from:
+        raise InputError(f"{retriever}: is reranked itself; give its retriever "
+                         f"{store.made_from[KEY]['retriever']['system']} and a larger k")
+    if len(store.made_from.get("languages", ())) > 1:
+        raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and candidates "
+                         "are sought in one pool; score a manifest of one language")
+    _check_manifest(paths.manifest(dataset), store)
+    source = PairSource(paths, dataset, dataset, dataset, given["device"] or settings.training_of(dataset).device,
+                        given["batch_size"] or settings.score.batch_size, settings.compute.products)
+    if given["tuned_on"]:
+        options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which says it")
+    elif (given["weight"] is None) != (given["combine"] == "scorer" or given["tune"]):
+        raise InputError("--weight goes with --combine add or norm_add, which need it unless you --tune")
+    if given["rules"] and given["folds"]:
+        raise InputError("--protocol has its own folds; give --protocol or --folds")
+    return Job(paths.similarity(dataset, name), store, of_store(store), reranking.resolve(scorer, source), source,
+               given["k"], Combination(given["combine"], given["weight"] or 0.0),
+               _protocol(paths, store, given["rules"], given["folds"]), tuned_on=given["tuned_on"],
+               tune=given["tune"], redo=given["if_changed"] == "redo",
+               block_megabytes=settings.evaluate.block_megabytes)
+
+
+def _check_manifest(file: Path, store: SimilarityStore) -> None:
+    if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
+        raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
+
+
+def _protocol(paths: Paths, store: SimilarityStore, name: str | None, folds: int | None) -> Protocol:
+    """The protocol that is named, or the data set's own."""
+    if name or folds:
+        return retrieval.PROTOCOLS[name] if name else retrieval.Protocol(f"{folds}fold", folds=folds or 1)
+    dataset = store.made_from["dataset"]
+    known = manifest.dataset(dataset, paths.root).protocols if store.made_from["split"] == "test" else ["all"]
+    if len(known) > 1:
+        raise InputError(f"{dataset} is measured by {' and '.join(known)}, whose candidates differ; name one with "
+                         "--protocol")
+    return retrieval.PROTOCOLS[known[0]]
+
+
+def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -> None:
+    options.choose_products(settings)
+    where: Any = nullcontext()
+    if given["scheduler"] or given["workers"] > 1:
+        where = cluster.running(given["scheduler"]) if given["scheduler"] else cluster.local(given["workers"])
+    with where as place, Progress(f"candidates {job.path.stem}", "query", sum(job.retriever.scores.shape)) as finding, \
+            Progress(f"rerank {job.path.stem}", "pair") as scoring:
+        outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))
+    record = outcome.made_from[KEY]
+    if "tuned" in record:
+        said = record["tuned"]
+        click.echo(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "
+                   f"{said['tried']}")
+    told = f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"
+    click.echo(f"{job.path}: {told}")

@@ -1,0 +1,185 @@
+"""`pipeline rerank`: candidates scored once, resumed, measured, compared, refused and set in tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored import CAPTIONS, IMAGES, score
+
+from pipeline.reranking import shards
+from pipeline.reranking.system import StoredSystem
+from pipeline.scores.similarity_store import SimilarityStore
+
+R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
+NEW = f"{R}+rerank"
+RERANK = ("rerank", "--retriever", R, "--with", G)
+
+
+def path(name: str) -> Path:
+    return Path("similarities", "sample", f"{name}.zarr")
+
+
+@pytest.fixture
+def made(pipeline: Any) -> None:
+    score("region", noise=2.0)
+    score("grid", noise=1.5)
+
+
+def measured(pipeline: Any, name: str, *more: str) -> dict[str, Any]:
+    code, out, err = pipeline("evaluate", "--similarity", path(name), "--json", *more)
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return {way: found[way] for way in ("i2t", "t2i")} | {"rsum": found["rsum"]}
+
+
+@pytest.mark.usefixtures("made")
+def test_ten_candidates_leave_r10_and_all_give_the_scorers_own_numbers(pipeline: Any) -> None:
+    retriever, scorer = measured(pipeline, R), measured(pipeline, G)
+    assert pipeline(*RERANK, "--k", "10")[0] == 0
+    ten = measured(pipeline, NEW)
+    assert [ten[way]["r10"] for way in ("i2t", "t2i")] == [retriever[way]["r10"] for way in ("i2t", "t2i")]
+    assert ten["i2t"]["r1"] != retriever["i2t"]["r1"]
+    assert pipeline(*RERANK, "--k", "all", "--name", "whole")[0] == 0
+    assert measured(pipeline, "whole") == scorer
+    assert pipeline(*RERANK, "--k", "10", "--combine", "add", "--weight", "1", "--name", "none")[0] == 0
+    assert measured(pipeline, "none") == retriever
+
+
+@pytest.mark.usefixtures("made")
+def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(pipeline: Any, monkeypatch: pytest.MonkeyPatch
+                                                                 ) -> None:
+    asked: list[tuple[int, int]] = []
+    original, monkey = StoredSystem.score, {"left": 2}
+
+    def counted(self: StoredSystem, image_ids: Any, caption_ids: Any, *rest: Any) -> Any:
+        if not monkey["left"]:
+            raise KeyboardInterrupt
+        monkey["left"] -= 1
+        asked.extend(zip(image_ids.tolist(), caption_ids.tolist(), strict=True))
+        return original(self, image_ids, caption_ids, *rest)
+
+    monkeypatch.setattr(StoredSystem, "score", counted)
+    monkeypatch.setattr(shards, "SHARD", 50)
+    assert pipeline(*RERANK, "--k", "5")[0] != 0
+    kept = sorted(Path("similarities", "sample", f"{NEW}.zarr.scoring").glob("*.npy"))
+    assert len(kept) == 2
+    assert not path(NEW).exists()
+    monkey["left"] = 100
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+    store = SimilarityStore.open(path(NEW))
+    found = store.reranked
+    wanted = {(10 * (q + 1), c + 100) for q, row in enumerate(found["i2t"].places.tolist()) for c in row} | {
+        (10 * (i + 1), q + 100) for q, row in enumerate(found["t2i"].places.tolist()) for i in row}
+    assert len(asked) == len(set(asked))
+    assert set(asked) == wanted
+    matrix = SimilarityStore.open(path(G)).similarity[:]
+    np.testing.assert_array_equal(found["t2i"].scores, matrix.T[np.arange(60)[:, None], found["t2i"].places])
+    assert not list(Path("similarities", "sample").glob("*.scoring"))
+    assert "nothing to do" in pipeline(*RERANK, "--k", "5")[1]
+    assert "0 pairs scored" in pipeline(*RERANK, "--k", "3", "--combine", "norm_add", "--weight", "0.5")[1]
+    assert SimilarityStore.open(path(NEW)).made_from["steps"] == [
+        {"name": "rerank", "with": "vse2ad-grid-bigru", "k": 3, "norm_add": 0.5}]
+
+
+@pytest.mark.usefixtures("made")
+def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert pipeline(*RERANK, "--k", "2", "--folds", "3")[0] == 0
+    found = SimilarityStore.open(path(NEW)).reranked
+    per_fold = IMAGES // 3
+    assert (found["i2t"].places // (CAPTIONS * per_fold) == (np.arange(IMAGES) // per_fold)[:, None]).all()
+    assert (found["t2i"].places // per_fold == (np.arange(IMAGES * CAPTIONS) // (CAPTIONS * per_fold))[:, None]).all()
+    three = measured(pipeline, NEW)
+    assert three == measured(pipeline, NEW, "--folds", "3")
+    assert three["rsum"] >= measured(pipeline, R, "--folds", "3")["rsum"]
+    for other in ("2", "1"):
+        assert "were reranked by the protocol 3fold, and another pool is asked for" in refused(
+            "evaluate", "--similarity", path(NEW), "--folds", other)
+
+
+@pytest.mark.usefixtures("made")
+def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Callable[..., str]) -> None:
+    run = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]", "-S", "run.ensembles=[RG]",
+           "-S", "run.rerank=[{name: rr, retriever: region, with: RG, k: 4, combine: add, weight: 0.25}]")
+    for command in ("ensemble", "rerank", "evaluate", "tables"):
+        assert pipeline(command, *run)[0] == 0
+    name = f"{R}+rr"
+    made_from = json.loads(Path("results/metrics.json").read_text())[name]["made_from"]
+    assert [member["head"] for member in made_from["members"]] == [R, G]
+    table = Path("results/tables/vse2ad_table1.tex").read_text()
+    assert "rerank (with vse2ad-RG-bigru, k 4, add 0.25)" in table
+    assert pipeline("compare", R, name)[0] == 0
+    assert pipeline("rerank", *run)[1].count("nothing to do") == 1
+    assert "is reranked, and orders each query's candidates" in refused(
+        "ensemble", "mine", "--member", name, "--member", R)
+    assert "use its retriever" in refused("rescore", name, "--by", "csls")
+
+
+@pytest.mark.usefixtures("made")
+def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+    before = path(NEW).joinpath("zarr.json").read_bytes()
+    score("grid", noise=1.0, content=b"another")
+    assert "was reranked with another scorer; give another --name, or replace it with --if-changed redo" in refused(
+        *RERANK, "--k", "5")
+    assert path(NEW).joinpath("zarr.json").read_bytes() == before
+    run = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]", "-S", "run.ensembles=[]",
+           "-S", "run.rerank=[{name: rerank, retriever: region, with: grid, k: 5}]")
+    assert f"is reranked with scores of an older {G} than is scored now; run `pipeline rerank --retriever {R} " \
+           f"--with {G} --name {NEW}` again" in refused("evaluate", *run)
+    assert pipeline(*RERANK, "--k", "5", "--if-changed", "redo")[0] == 0
+    assert measured(pipeline, NEW)
+    score("region", noise=2.0, content=b"older")
+    assert f"was reranked from an older {R} than is scored now" in refused("evaluate", "--similarity", path(NEW))
+
+
+@pytest.mark.usefixtures("made")
+def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert "k 13 is above the pool: a query of protocol all has 12 images" in refused(*RERANK, "--k", "13")
+    assert "--k 0: expected a number from 1 up, or all" in refused(*RERANK, "--k", "0")
+    assert "no scorer 'nothing' for sample: expected a scored system" in refused(
+        "rerank", "--retriever", R, "--with", "nothing")
+    assert "no similarity store there" in refused("rerank", "--retriever", "nothing", "--with", G)
+    assert "expected --with SCORER" in refused("rerank", "--retriever", R)
+    assert "--weight goes with" in refused(*RERANK, "--combine", "add")
+    assert "--weight goes with" in refused(*RERANK, "--weight", "0.5")
+    assert "k and the weight are chosen on val alone" in refused(*RERANK, "--k", "5", "--combine", "add", "--tune")
+    assert "expected another name" in refused(*RERANK, "--name", R)
+    assert "exists and is no reranked system" in refused(*RERANK, "--k", "5", "--name", G)
+    score("patch", without=(3,))
+    assert "does not score image 40" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0",
+                                                "--k", "12")
+    score("patch", manifest="n" * 64)
+    assert f"its manifest is '{'n' * 64}', that of the retriever {R}" in refused(
+        "rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0", "--k", "5")
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+    assert "is reranked itself; give its retriever" in refused("rerank", "--retriever", NEW, "--with", G)
+
+
+@pytest.mark.usefixtures("made")
+def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refused: Callable[..., str]) -> None:
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise, split="val")
+    code, out, err = pipeline(*RERANK, "--k", "10", "--combine", "add", "--tune", "--name", "choice")
+    assert code == 0, err
+    assert "on val, the best of 42" in out
+    record = SimilarityStore.open(path("choice")).made_from["reranked"]
+    best = record["tuned"]["rsum"]
+    for weight in ("0", "0.3", "1"):
+        assert pipeline(*RERANK, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
+        assert measured(pipeline, "one")["rsum"] <= best + 1e-9
+    assert measured(pipeline, "choice")["rsum"] == pytest.approx(best)
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise)
+    assert pipeline(*RERANK, "--tuned-on", path("choice"))[0] == 0
+    there = SimilarityStore.open(path(NEW)).made_from["reranked"]
+    assert {key: there[key] for key in ("k", "combine", "weight")} == {
+        key: record[key] for key in ("k", "combine", "weight")}
+    assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", path("choice"), "--k", "3")
+    assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
+    score("grid", noise=1.5, content=b"another")
+    assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", path("choice"), "--name", "more")
