@@ -15,7 +15,7 @@ GAPS = (6.0, 10.0)
 """Points between two columns: at least, and at most where there is room."""
 NARROWEST = 50.0
 """Points: the least width of a column whose text is broken into lines."""
-NUMBER = re.compile(r"(?P<sign>[+−-]?)(?P<whole>\d[\d,]*)?(?:\.(?P<decimals>\d+))?(?P<times>×?)")
+NUMBER = re.compile(r"(?=.*\d)(?P<sign>[+−-]?)(?P<whole>\d[\d,]*)?(?:\.(?P<decimals>\d+))?(?P<times>×?)")
 """The text of a cell in a column of numbers."""
 
 

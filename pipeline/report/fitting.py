@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pipeline.report.column_widths import GAPS, LEAST, FittedColumn, broken, measure, total
 from pipeline.report.letter_widths import width
 from pipeline.report.paper import Paper
-from pipeline.report.table import Cell, Panel, RowGroup, TableRow
+from pipeline.report.table import Cell, Note, Panel, RowGroup, TableRow
 
 SIZES = (9.0, 8.0, LEAST)
 """Sizes of type in points, the preferred one first."""
@@ -96,10 +96,15 @@ def _split(panel: Panel) -> Iterator[Panel]:
 def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel:
     groups = tuple(RowGroup(tuple(TableRow(_pick(row.cells, kept), row.sources) for row in group.rows), group.title)
                    for group in panel.groups)
-    marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
     return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
                    caption=f"{panel.caption} {caption}", key="-".join(filter(None, (panel.key, str(number)))),
-                   notes=tuple(note for note in panel.notes if not note.mark or note.mark in marks))
+                   notes=_notes(panel.notes, groups))
+
+
+def _notes(notes: Iterable[Note], groups: Iterable[RowGroup]) -> tuple[Note, ...]:
+    """Those that explain a mark of these rows or have none."""
+    marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
+    return tuple(note for note in notes if not note.mark or note.mark in marks)
 
 
 def _pick(cells: Sequence[Cell], kept: Iterable[int]) -> tuple[Cell, ...]:
@@ -123,4 +128,5 @@ def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterato
     for number, groups in enumerate(pages, start=1):
         more = f" Page {number} of {len(pages)}." if len(pages) > 1 else ""
         key = "-".join(filter(None, (panel.key, f"page{number}" if number > 1 else "")))
-        yield replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key)
+        yield replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key,
+                      notes=_notes(panel.notes, groups))

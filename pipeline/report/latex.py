@@ -6,6 +6,7 @@ stands in comments.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -48,7 +49,7 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     labels: dict[str, int] = {}
     floats = []
     for part in (part for panel in table.panels for part in fit(panel, paper)):
-        label = "-".join(filter(None, ("tab:" + table.name, part.panel.key))).replace("_", "-")
+        label = "tab:" + _key("-".join(filter(None, (table.name, part.panel.key))))
         labels[label] = labels.get(label, 0) + 1
         unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
         floats.append(_float(part, unique, style))
@@ -71,7 +72,7 @@ def figure(name: str, caption: str, wide: bool) -> str:
 \begin{{{kind}}}[tp]
 \centering
 \includegraphics[width=\linewidth]{{{name}.pdf}}
-\caption{{{escape(caption)}}}\label{{fig:{name.replace("_", "-")}}}
+\caption{{{escape(caption)}}}\label{{fig:{_key(name)}}}
 \end{{{kind}}}
 """
 
@@ -185,4 +186,10 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
 
 
 def _superscript(mark: str) -> str:
-    return rf"\textsuperscript{{{escape(mark)}}}"
+    """A raised mark. \\textsuperscript would set it in 5 points."""
+    return rf"\raisebox{{0.35em}}[0pt][0pt]{{\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont {escape(mark)}}}"
+
+
+def _key(name: str) -> str:
+    """A name as part of a label, where escapes do not work."""
+    return re.sub("[^A-Za-z0-9]+", "-", name)

@@ -99,7 +99,7 @@ def _main_panel(table: RetrievalTable, here: Sequence[MeasuredSystem], printed: 
     above = _groups(shown, table, columns, bases={} if delta else None)
     below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here" if shown else "")
     noted = [Note(table.note)] if table.note and shown else []
-    notes = (*doubts, *_bold_in_doubt(above), *noted, *remarks(here, columns, timing, delta))
+    notes = (*_about_bold(doubts, above), *noted, *remarks(here, columns, timing, delta))
     return Panel(columns.columns(delta), (*above, *below), _caption(table, table.data, shown, measured), notes,
                  made_from=made_from(here, timing))
 
@@ -114,10 +114,12 @@ def _caption(table: RetrievalTable, data: str, printed: Sequence[ResultRow], mea
     return " ".join(filter(None, (*sentences, sentence(table.emphasis, rows, bool(printed) and bool(measured)))))
 
 
-def _bold_in_doubt(groups: Sequence[RowGroup]) -> list[Note]:
-    """A note where a cell in doubt is bold."""
+def _about_bold(doubts: Sequence[Note], groups: Sequence[RowGroup]) -> list[Note]:
+    """The notes on cells in doubt; where such a cell is bold, its note says why."""
     cells = (cell for group in groups for row in group.rows for cell in row.cells)
-    return [Note("Bold follows the cells as printed.")] if any(cell.bold and cell.marks for cell in cells) else []
+    bold = {mark for cell in cells if cell.bold for mark in cell.marks}
+    return [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
+            for note in doubts]
 
 
 def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow],

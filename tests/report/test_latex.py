@@ -118,7 +118,7 @@ def test_bold_has_its_colour() -> None:
     assert r"& \bfseries 63.5 &" in source
     assert r"& \color{blue}\bfseries 65.7 &" in source
     assert r"& \color{red}\bfseries 67.1 &" in source
-    assert r"520.5{\rlap{\normalfont\normalcolor\textsuperscript{a}}}" in source
+    assert r"520.5{\rlap{\normalfont\normalcolor\raisebox{0.35em}[0pt][0pt]{\fontsize{7}{7}\selectfont a}}}" in source
 
 
 def test_a_heading_that_is_wider_than_its_columns_widens_them_alike() -> None:
@@ -134,6 +134,27 @@ def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
     assert "S[table-format=2.1]" in source
     assert r"\bfseries 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
     assert "{{--}}" in to_latex(tables.build("vse2ad_table2", {}))
+
+
+@pytest.mark.parametrize("text", ["-", "+", "×", ".", "–"])
+def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
+    panel = Panel((Column("a", kind="text"), Column("R@1")),
+                  (RowGroup((TableRow((Cell("x"), Cell(text))), TableRow((Cell("y"), Cell("1.0"))))),))
+    source = to_latex(Table("t", (panel,)))
+    assert not re.search(r"x & [-+]?0", source)
+    assert re.search(r"x & \{.+\} \\\\", source)
+
+
+def test_no_type_is_smaller_than_seven_points() -> None:
+    for name in tables.TABLES:
+        source = to_latex(tables.build(name, everything(), TableRequest(delta=True)))
+        assert min(map(float, re.findall(r"\\fontsize\{([\d.]+)\}", source))) >= 7
+        assert not re.search(r"superscript|\\tiny|\\scriptsize|[\^_]\{", re.sub("(?m)%.*", "", source).replace(r"\_", ""))
+
+
+def test_a_label_is_a_name_whatever_the_data_set_is_called() -> None:
+    panel = Panel((Column("R@1"),), (RowGroup((TableRow((Cell("1.0"),)),)),), key="50%_of\\}{#é")
+    assert r"\label{tab:my-table-50-of-}" in to_latex(Table("my_table", (panel,)))
 
 
 def test_rows_have_the_rules_that_are_asked_for() -> None:

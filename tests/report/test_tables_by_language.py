@@ -43,7 +43,7 @@ def test_published_rows_are_as_printed_with_marks_and_groups() -> None:
     assert marks == [("a",), ("b",)]
     assert bold(two, 1) == ["86.7"]
     (seven,) = tables.build("rerank_table7", {}).panels
-    assert rows(seven)["SEP+CO^M3P"] == ["84.4", "55.6", "52.2", "39.8", "49.2"]
+    assert rows(seven)["SEP+CO (M3P)"] == ["84.4", "55.6", "52.2", "39.8", "49.2"]
     assert [column.heading for column in seven.columns] == ["Method", "en", "de", "fr", "cs", "Mean without en"]
 
 
@@ -79,6 +79,13 @@ def test_other_data_has_a_panel_of_its_own_with_its_languages_and_spread_over_se
     (row,) = other.groups[0].rows
     assert [(cell.text, cell.spread) for cell in row.cells[1:]] == [("41.0", "1.4"), ("20.5", "0.7"), ("30.8", "1.1")]
     assert any("over 2 seeds" in note.text for note in other.notes)
+
+
+def test_a_language_that_was_not_measured_is_missing() -> None:
+    every = measured(mr={"en": 60.0, "de": 50.0})
+    (panel,) = tables.build("rerank_table2", every, TableRequest(rows="measured")).panels
+    assert list(rows(panel).values()) == [["60.0", "50.0", "–", "–", "55.0"]]
+    assert "-0" not in latex.to_latex(tables.build("rerank_table2", every))
 
 
 def test_published_or_measured_rows_alone() -> None:

@@ -12,7 +12,7 @@ from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.numerals import Number, rounded
 from pipeline.report.published import PublishedRow
 from pipeline.report.remarks import made_from, remarks
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table import MISSING, Cell, Column, Note, Panel, RowGroup, Table, TableRow
 from pipeline.report.table_columns import TableColumns
 from pipeline.report.table_request import TableRequest
 from pipeline.report.throughput import Timing
@@ -94,7 +94,7 @@ class LanguageTable:
         marks = tuple(note.mark for (column, cell), note in self.notes.items() if row[column] == cell)
         numbers = {name: Number(row.value(column)) for name, column in
                    (*((language, language) for language in LANGUAGES), ("mean", self.mean[1]))}
-        return Row(row["method"], numbers, SECTIONS.get(row.cells.get("group", ""), ""), marks)
+        return Row(_method(row), numbers, SECTIONS.get(row.cells.get("group", ""), ""), marks)
 
     def _measured(self, systems: Iterable[MeasuredSystem]) -> list[Row]:
         return [Row(_label(system), self._numbers(system), "", (STAND_IN,) if stand_ins(system) else (),
@@ -116,6 +116,12 @@ class LanguageTable:
         languages = sorted(_languages(systems[0]), key=lambda name: (*LANGUAGES, name).index(name))
         return Panel(self._columns(languages), tuple(_groups(self._measured(systems), languages)),
                      f"{self._caption(data)}.", _remarks(systems), origin.dataset, made_from(systems, Timing()))
+
+
+def _method(row: PublishedRow) -> str:
+    """CE^M3P as CE (M3P): the file has a ^ before what the paper prints raised."""
+    name, _, raised = row["method"].partition("^")
+    return f"{name} ({raised})" if raised else name
 
 
 def _languages(system: MeasuredSystem) -> list[str]:
@@ -153,7 +159,7 @@ def _groups(rows: Sequence[Row], languages: Sequence[str], lead: str = "") -> li
 def _cell(row: Row, name: str, is_best: bool) -> Cell:
     number = row.numbers.get(name, Number())
     if number.value is None:
-        return Cell("-")
+        return Cell(MISSING)
     return Cell(str(number.value), "" if number.spread is None else str(number.spread), "black" if is_best else None)
 
 
