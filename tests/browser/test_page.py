@@ -25,18 +25,33 @@ VIEWS: dict[str, dict[str, Any]] = {
 }
 
 
+def run(root: Path, command: str, *options: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pipeline", command, "--root", str(root), "--params", PARAMS, *options])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert not ended.value.code
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the invented run, with forty images."""
     root = tmp_path_factory.mktemp("run")
     invented_run.make(root, images=40)
-    for command in ("evaluate", "report"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["pipeline", command, "--root", str(root), "--params", PARAMS])
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-        assert not ended.value.code
+    run(root, "evaluate")
+    run(root, "report")
     return root / "results" / "report.html"
+
+
+@pytest.fixture(scope="module")
+def small_report(report: Path) -> Path:
+    """The same with the candidates of eight images."""
+    small = report.with_name("small.html")
+    whole = report.read_bytes()
+    run(report.parents[1], "report", "-S", "report.queries=8")
+    report.rename(small)
+    report.write_bytes(whole)
+    return small
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +71,7 @@ def open_page(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
     """Open the page in a view; at the end nothing may have been asked of a network, or gone wrong."""
     contexts, faults = [], []
 
-    def open_view(view: str = "desktop", fragment: str = "") -> Any:
+    def open_view(view: str = "desktop", fragment: str = "", file: Path = report) -> Any:
         contexts.append(chromium.new_context(offline=True, **VIEWS[view]))
         page = contexts[-1].new_page()
         page.on("console", lambda message: faults.append(message.text))
@@ -64,7 +79,7 @@ def open_page(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
         page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
         here = ("file:", "data:", "blob:")
         page.on("request", lambda request: None if request.url.startswith(here) else faults.append(request.url))
-        page.goto(report.as_uri() + fragment)
+        page.goto(file.as_uri() + fragment)
         return page
     yield open_view
     for context in contexts:
@@ -159,6 +174,31 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
     first = page.locator("#answer ol.images li").first
     assert re.fullmatch(r"-?\d+\.\d{3}", first.locator(".similarity").inner_text())
     assert first.locator(".under").inner_text() == first.locator("img, .gone").get_attribute("alt").strip()
+
+
+def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_page: Callable[..., Any],
+                                                                         small_report: Path) -> None:
+    page = open_page(file=small_report)
+    assert page.inner_text("#count") == "80 queries fit."
+    page.select_option("#filter", "kept")
+    assert page.inner_text("#count") == "16 queries fit."
+    for way, kept in (("t2i", "16"), ("i2t", "8")):
+        page.check(f"input[value={way}]")
+        page.select_option("#filter", "kept")
+        assert page.inner_text("#count") == f"{kept} queries fit."
+        for sort in ("gain", "drop"):
+            page.select_option("#sort", sort)  # the largest change between the first systems is among those kept
+            page.select_option("#filter", "kept")
+            kept_first = page.locator("#found .rank").first.inner_text()
+            page.select_option("#filter", "all")
+            assert page.locator("#found .rank").first.inner_text() == kept_first
+        page.select_option("#sort", "kept")
+        page.locator("#found").press("End")
+        page.locator("#found button").last.click()
+        assert page.inner_text("#answer .note") == "Its candidates are not kept on this page."
+        assert page.inner_text(".summary bdi")
+        assert page.locator(".summary tbody tr").count() == 5
+        assert page.locator("#answer ol").count() == 0
 
 
 def test_filters_are_in_the_address_and_come_back(open_page: Callable[..., Any]) -> None:

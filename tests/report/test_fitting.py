@@ -90,7 +90,9 @@ def test_a_note_stands_on_the_page_of_its_mark() -> None:
     plain = RowGroup(rows[1:])
     panel = Panel((Column("Name", kind="text"), Column("R@1")), (RowGroup(rows), *[plain] * 3),
                   notes=(Note("of a row", "a"), Note("of all")))
-    assert [[note.text for note in part.panel.notes] for part in fit(panel, ACL)] == [["of a row", "of all"], ["of all"]]
+    first, second = fit(panel, ACL)
+    assert [note.text for note in first.panel.notes] == ["of a row", "of all"]
+    assert [note.text for note in second.panel.notes] == ["of all"]
 
 
 def test_computer_modern_is_wider() -> None:

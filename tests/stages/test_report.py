@@ -127,15 +127,18 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
             column = texts.index(text)
             order = sorted(range(6), key=lambda row: -matrix[row, column])
             assert [data["images"][place]["file"] for place in query["top"][4]] == [files[row] for row in order[:3]]
-            assert query["ranks"][4] == order.index(column // 2) + 1
+            assert data["queries"]["t2i"]["ranks"][4][query["number"]] == order.index(column // 2) + 1
             assert query["own"][4] == pytest.approx(matrix[column // 2, column], rel=1e-3)
             assert query["similarity"][4] == pytest.approx(matrix[order[:3], column], rel=1e-3)
     ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
-    found = {data["images"][query["query"]]["file"]: query["ranks"][4] for query in data["i2t"]}
-    assert found == dict(zip(files, ranks.tolist(), strict=True))
-    assert data["ranks"]["i2t"] == {"ids": store.image_ids.tolist(), "systems": [
-        *data["ranks"]["i2t"]["systems"][:4], pytest.approx(ranks.tolist(), abs=0.01)]}
-    assert data["ranks"]["t2i"]["ids"] == store.caption_ids.tolist()
+    asked = {way: data["queries"][way] for way in ("t2i", "i2t")}
+    assert asked["i2t"]["ids"] == store.image_ids.tolist()
+    assert asked["i2t"]["texts"] == files
+    assert asked["i2t"]["ranks"][4] == pytest.approx(ranks.tolist(), abs=0.01)
+    assert asked["t2i"]["ids"] == store.caption_ids.tolist()
+    assert asked["t2i"]["images"] == store.caption_image.tolist()
+    assert [data["images"][query["query"]]["file"] for query in data["i2t"]] == [
+        files[query["number"]] for query in data["i2t"]]
 
 
 def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:

@@ -6,48 +6,57 @@
 
   const STEP = 30; // queries listed at once
   const ADDRESS = "#queries?";
-  const top = Math.max(...data.t2i.concat(data.i2t).map((query) => query.top[0].length));
   const at = (id) => document.getElementById(id);
   const title = (system) => data.systems[system].title;
   const state = { way: "t2i", a: data.default[0], b: data.default[1], listed: STEP, found: [], chosen: null };
 
-  const rankOf = { a: (query) => query.ranks[state.a], b: (query) => query.ranks[state.b] };
+  const rank = (query, system) => data.queries[state.way].ranks[system][query.number];
+  const rankOf = { a: (query) => rank(query, state.a), b: (query) => rank(query, state.b) };
   const gain = (query) => rankOf.a(query) - rankOf.b(query);
   const FILTERS = {
     all: ["all", () => true],
     first: ["B finds it first", (query) => rankOf.b(query) === 1],
     top5: ["B finds it among the first 5", (query) => rankOf.b(query) <= 5],
     top10: ["B finds it among the first 10", (query) => rankOf.b(query) <= 10],
-    missed: [`B misses it: not among its first ${top}`, (query) => rankOf.b(query) > top],
+    missed: [`B misses it: not among its first ${data.top}`, (query) => rankOf.b(query) > data.top],
     gained: ["better under B than under A", (query) => gain(query) > 0],
     lost: ["worse under B than under A", (query) => gain(query) < 0],
+    kept: ["candidates are kept", (query) => query.answers !== null],
   };
   const SORTS = {
-    digest: ["the digests of the files", (one, other) => one.number - other.number],
+    kept: ["the data set, kept candidates first", (one, other) => (one.answers === null) - (other.answers === null)],
     gain: ["rank gain from A to B", (one, other) => gain(other) - gain(one)],
     drop: ["rank drop from A to B", (one, other) => gain(one) - gain(other)],
     worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],
   };
 
-  // Each query once: its number, its ground truth, and the words that find it.
+  // The queries whose candidates are kept, with their ground truth among the page's images or captions.
+  const ownCaptions = new Map(data.i2t.map((query) => [query.query, new Set()]));
+  data.captions.forEach((caption, index) => ownCaptions.get(caption.image)?.add(index));
+  const answers = {
+    t2i: new Map(data.t2i.map((query) => [query.number, { ...query, right: new Set([data.captions[query.query].image]) }])),
+    i2t: new Map(data.i2t.map((query) => [query.number, { ...query, right: ownCaptions.get(query.query) }])),
+  };
+
+  // Each query once: its number, what it is called in the list and above its answers, and the words that find it.
+  const shownText = (text) => (text.trim() ? text : "(empty caption)");
+  const captionsOf = data.queries.i2t.texts.map(() => []);
+  data.queries.t2i.images.forEach((image, caption) => captionsOf[image].push(data.queries.t2i.texts[caption]));
   const queries = {
-    t2i: data.t2i.map((query, number) => ({
-      ...query,
+    t2i: data.queries.t2i.texts.map((text, number) => ({
       number,
-      title: data.captions[query.query].text.trim() ? data.captions[query.query].text : "(empty caption)",
-      right: new Set([data.captions[query.query].image]),
-      words: data.captions[query.query].text.toLowerCase(),
+      answers: answers.t2i.get(number) ?? null,
+      title: shownText(text),
+      label: shownText(text),
+      words: text.toLowerCase(),
     })),
-    i2t: data.i2t.map((query, number) => {
-      const own = data.captions.flatMap((caption, index) => (caption.image === query.query ? [index] : []));
-      return {
-        ...query,
-        number,
-        title: data.images[query.query].file,
-        right: new Set(own),
-        words: own.map((index) => data.captions[index].text).join(" ").toLowerCase(),
-      };
-    }),
+    i2t: data.queries.i2t.texts.map((file, number) => ({
+      number,
+      answers: answers.i2t.get(number) ?? null,
+      title: file,
+      label: captionsOf[number][0].trim() ? captionsOf[number][0] : file,
+      words: captionsOf[number].join(" ").toLowerCase(),
+    })),
   };
 
   function make(tag, attributes, ...children) {
@@ -67,7 +76,7 @@
 
   const letter = (system) => (system === state.a && state.a !== state.b ? "A" : "B");
 
-  const ranks = (query) => compared().map((system) => `${letter(system)}: ${shownRank(query.ranks[system])}`).join(", ");
+  const ranks = (query) => compared().map((system) => `${letter(system)}: ${shownRank(rank(query, system))}`).join(", ");
 
   const shownSimilarity = (value) => value.toFixed(3);
 
@@ -121,7 +130,7 @@
       at(`system-${side}`).value = state[side];
     }
     at("filter").value = Object.hasOwn(FILTERS, parts.get("filter")) ? parts.get("filter") : "all";
-    at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "digest";
+    at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "kept";
     at("words").value = parts.get("words") ?? "";
     state.chosen = queries[state.way][Number(parts.get("query") ?? NaN)] ?? null;
     search();
@@ -132,9 +141,9 @@
   function list() {
     at("found").replaceChildren(...state.found.slice(0, state.listed).map((query) => {
       const button = make("button", { type: "button", "data-number": query.number },
-        ...(state.way === "i2t" ? [photograph(query.query, "small")] : []),
+        ...(state.way === "i2t" && query.answers ? [photograph(query.answers.query, "small")] : []),
         make("span", { class: "title" },
-          make("span", { dir: "auto" }, state.way === "i2t" ? data.images[query.query].alt : query.title),
+          make("span", { dir: "auto" }, query.label),
           make("span", { class: "rank" }, "rank " + ranks(query))));
       button.addEventListener("click", () => open(query));
       return make("li", {}, button);
@@ -169,29 +178,33 @@
     state.chosen = query;
     markChosen();
     at("detail-title").textContent = query.title;
-    at("answer").replaceChildren(summary(query), ...compared().map((system) => answer(query, system)));
+    const found = query.answers ? compared().map((system) => answer(query, system))
+      : [make("p", { class: "note" }, "Its candidates are not kept on this page.")];
+    at("answer").replaceChildren(summary(query), ...found);
   }
 
   function summary(query) {
-    const image = state.way === "t2i" ? [...query.right][0] : query.query;
+    const kept = query.answers;
     const head = make("tr", {}, make("th", { scope: "col" }, "System"), make("th", { scope: "col" }, "Rank"),
-      make("th", { scope: "col" }, "Similarity"));
+      ...(kept ? [make("th", { scope: "col" }, "Similarity")] : []));
     const rows = data.systems.map((system, index) => make("tr", compared().includes(index) ? { class: "compared" } : {},
       make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ${system.title}` : system.title),
-      make("td", {}, shownRank(query.ranks[index])), make("td", {}, shownSimilarity(query.own[index]))));
+      make("td", {}, shownRank(rank(query, index))), ...(kept ? [make("td", {}, shownSimilarity(kept.own[index]))] : [])));
+    const what = kept ? "Rank and similarity" : "Rank";
     return make("div", { class: "summary" },
-      make("figure", {}, photograph(image, "large"),
+      make("figure", {}, ...(kept ? [photograph(state.way === "t2i" ? [...kept.right][0] : kept.query, "large")] : []),
         make("figcaption", {}, state.way === "t2i" ? "The ground truth: " : "The query: ",
-          make("bdi", {}, data.images[image].file))),
+          make("bdi", {}, data.queries.i2t.texts[state.way === "t2i" ? data.queries.t2i.images[query.number] : query.number]))),
       make("table", { class: "numbers" },
-        make("caption", {}, state.way === "t2i" ? "Rank and similarity of its image" : "Rank and similarity of the best of its captions"),
+        make("caption", {}, state.way === "t2i" ? `${what} of its image` : `${what} of the best of its captions`),
         make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 
   function answer(query, system) {
-    const entries = query.top[system].map((candidate, place) => {
-      const right = query.right.has(candidate);
-      const similarity = make("span", { class: "similarity" }, shownSimilarity(query.similarity[system][place]));
+    const { top, right: relevant, similarity: similarities } = query.answers;
+    const entries = top[system].map((candidate, place) => {
+      const right = relevant.has(candidate);
+      const similarity = make("span", { class: "similarity" }, shownSimilarity(similarities[system][place]));
       if (state.way === "t2i") {
         return make("li", { class: right ? "right" : "" }, photograph(candidate, "medium"),
           mark(right, "ground truth", "not the ground truth"), similarity,
@@ -202,16 +215,16 @@
     });
     return make("section", {},
       make("h4", {}, `${letter(system)}: ${title(system)}. The first ${entries.length}, ground truth at rank `
-        + shownRank(query.ranks[system])),
+        + shownRank(rank(query, system))),
       make("ol", { class: state.way === "t2i" ? "images" : "texts" }, ...entries));
   }
 
   // A spreadsheet takes what begins with = + - @ as a formula; names of systems are the only texts here.
   function ranksAsText() {
     const cell = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" : "") + text.replaceAll('"', '""')}"`;
-    const { ids, systems } = data.ranks[state.way];
+    const { ids, ranks: bySystem } = data.queries[state.way];
     const head = [state.way === "t2i" ? "caption_id" : "image_id", ...data.systems.map((system) => cell(system.name))];
-    const rows = ids.map((id, index) => [id, ...systems.map((ranks_) => ranks_[index])].join(","));
+    const rows = ids.map((id, index) => [id, ...bySystem.map((of) => of[index])].join(","));
     return [head.join(","), ...rows, ""].join("\n");
   }
 

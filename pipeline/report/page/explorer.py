@@ -1,4 +1,4 @@
-"""The data of explorer.js: queries with their ranks and first candidates under several systems."""
+"""The data of explorer.js: all queries with their ranks under several systems, and some with their candidates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.files.images import ImageError
 from pipeline.report import thumbnail
-from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
+from pipeline.report.examples import Gallery, expected_ranks, top_candidates
 from pipeline.report.networks import STAND_IN, stand_ins_of
+from pipeline.report.page.kept_queries import kept_images
 from pipeline.retrieval import rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.settings import Report
@@ -19,9 +20,9 @@ from pipeline.settings import Report
 
 def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings: Report,
            progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
-    """Choose queries, and collect the images and captions that they need.
+    """Collect the ranks of all queries, and for some the images and captions that they found.
 
-    The first `settings.queries` images by the SHA-256 digest of their file names are queries, and all their captions.
+    Candidates are kept for `settings.queries` images and all their captions, chosen by `kept_queries.kept_images`.
 
     Args:
         galleries: Name -> scored system.
@@ -30,45 +31,52 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
         progress: Called with the file name before each thumbnail is made.
 
     Returns:
-        JSON values. `systems`: name and title. `default`: positions of two of them. `stand_ins`: in words. `total`:
-        numbers of ranked images and captions. `images`: file, alt (its first caption, or the file name), thumb (a data
-        URI, or null). `captions`: text and image. `t2i` and `i2t`: query, and by system its rank, the similarity of its
-        best relevant candidate, its first candidates and their similarities. Queries, images and candidates are
-        positions in `images` and `captions`. `ranks`: by direction the ids of all queries, and their ranks by system.
+        JSON values. `systems`: name and title. `default`: positions of two of them. `stand_ins`: in words. `top`: the
+        number of candidates that are kept. `queries`: by direction all queries: ids, texts (captions, or file names),
+        the position of a caption's image among the images, and ranks by system. `images`: file, alt (its first caption,
+        or the file name), thumb (a data URI, or null). `captions`: text and image. `t2i` and `i2t`: the queries whose
+        candidates are kept: number (a position in `queries`), query, and by system the similarity of its best relevant
+        candidate, its first candidates and their similarities. Query and candidates are positions in `images` and
+        `captions`.
 
     Raises:
         InputError: If the systems do not rank the same images and captions.
     """
     first = _alike(galleries)
-    rows = np.array(digest_order(first.files, np.unique(first.caption_image))[:settings.queries], np.int64)
-    columns = np.flatnonzero(np.isin(first.caption_image, rows))
     images, captions = _Kept(), _Kept()
     ranks = [rank(each.scores, each.caption_image) for each in galleries.values()]
     of_captions, of_images = ([expected_ranks(each) for each in way] for way in zip(
         *((each.t2i, each.i2t) for each in ranks), strict=True))
-    t2i = _answers(galleries, "t2i", of_captions, columns, settings.top, captions, images)
-    i2t = _answers(galleries, "i2t", of_images, rows, settings.top, images, captions)
+    asked = {"t2i": np.array(sorted(of_captions[0]), np.int64), "i2t": np.array(sorted(of_images[0]), np.int64)}
+    compared = list(galleries).index(default[0]), list(galleries).index(default[1])
+    every = {"t2i": _queries(asked["t2i"], first.captions, first.caption_ids, of_captions),
+             "i2t": _queries(asked["i2t"], first.files, first.image_ids, of_images)}
+    every["t2i"]["images"] = np.searchsorted(asked["i2t"], first.caption_image[asked["t2i"]]).tolist()
+    rows = kept_images(first.files, (first.caption_image[asked["t2i"]], asked["i2t"]),
+                       [np.array(every[way]["ranks"]) for way in asked], compared, settings.queries)
+    columns = np.flatnonzero(np.isin(first.caption_image, rows))
+    t2i = _answers(galleries, "t2i", asked["t2i"], columns, settings.top, captions, images)
+    i2t = _answers(galleries, "i2t", asked["i2t"], rows, settings.top, images, captions)
     owners = [images(row) for row in first.caption_image[captions.kept]]
     return {"systems": [{"name": name, "title": _title(gallery)} for name, gallery in galleries.items()],
-            "default": [list(galleries).index(name) for name in default],
+            "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins_of(member for gallery in galleries.values() for member in gallery.members),
-            "total": {"images": len(first.files), "captions": len(first.captions)},
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
             "captions": [{"text": first.captions[column], "image": owner}
                          for column, owner in zip(captions.kept, owners, strict=True)],
-            "t2i": t2i, "i2t": i2t,
-            "ranks": {"t2i": _all_ranks(first.caption_ids, of_captions), "i2t": _all_ranks(first.image_ids, of_images)}}
+            "t2i": t2i, "i2t": i2t}
 
 
 def _title(gallery: Gallery) -> str:
     return f"{gallery.title} {STAND_IN}" if stand_ins_of(gallery.members) else gallery.title
 
 
-def _all_ranks(ids: np.ndarray | None, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
-    """Every query's id, and its rank by system."""
-    queries = sorted(ranks[0])
-    return {"ids": [query if ids is None else int(ids[query]) for query in queries],
-            "systems": [[round(of[query], 2) for query in queries] for of in ranks]}
+def _queries(queries: np.ndarray, texts: Sequence[str], ids: np.ndarray | None,
+             ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
+    """Every query's id and text, and its rank by system."""
+    return {"ids": (queries if ids is None else ids[queries]).tolist(),
+            "texts": [texts[query] for query in queries.tolist()],
+            "ranks": [[round(of[query], 2) for query in queries.tolist()] for of in ranks]}
 
 
 class _Kept:
@@ -93,11 +101,12 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     return first
 
 
-def _answers(galleries: Mapping[str, Gallery], way: Direction, ranks: Sequence[Mapping[int, float]],
-             queries: np.ndarray, count: int, asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
-    """Each query, and what each system answers."""
+def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray, queries: np.ndarray, count: int,
+             asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
+    """Each query, its place among all, and what each system answers."""
+    numbers = np.searchsorted(every, queries).tolist()
     found = [top_candidates(each.scores, way, queries, count, each.caption_image) for each in galleries.values()]
-    return [{"query": asked(query), "ranks": [of[query] for of in ranks],
+    return [{"number": numbers[number], "query": asked(query),
              "own": [_short(top.relevant[number]) for top in found],
              "top": [list(map(candidates, top.places[number])) for top in found],
              "similarity": [list(map(_short, top.similarity[number])) for top in found]}

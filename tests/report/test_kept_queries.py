@@ -1,0 +1,48 @@
+"""Which images' candidates the page keeps: half by digests, half where systems differ most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.report.examples import digest_order
+from pipeline.report.page.kept_queries import kept_images
+
+FILES = [f"{number}.png" for number in range(10)]
+ORDER = digest_order(FILES, np.arange(10))
+OWNERS = np.repeat(np.arange(10), 2), np.arange(10)
+SAME = np.ones(20), np.ones(10)
+
+
+def changed(*ranks: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks of captions, where those of some are not 1; and of images."""
+    captions = np.ones(20)
+    for caption, rank in ranks:
+        captions[caption] = rank
+    return captions, np.ones(10)
+
+
+def kept(*systems: tuple[np.ndarray, np.ndarray], count: int, default: tuple[int, int] = (0, 1)) -> list[int]:
+    return kept_images(FILES, OWNERS, list(zip(*systems, strict=True)), default, count).tolist()
+
+
+def test_the_first_half_is_by_digest_and_the_second_by_gain() -> None:
+    last = ORDER[-1]
+    assert kept(SAME, changed((2 * last + 1, 9.0)), count=4) == [*ORDER[:2], last, ORDER[2]]
+
+
+def test_gain_and_drop_are_taken_in_turn_the_largest_first() -> None:
+    a, b, c, d = ORDER[-4:]
+    one, other = changed((2 * a, 50.0), (2 * b, 40.0)), changed((2 * c, 9.0), (2 * d, 8.0))
+    assert kept(one, other, count=8)[4:] == [a, c, b, d]
+
+
+def test_the_systems_compared_at_first_come_before_others() -> None:
+    *_, a, b, c = ORDER
+    systems = changed((2 * a, 9.0)), changed((2 * b, 8.0)), changed((2 * c, 99.0))
+    assert kept(*systems, count=2, default=(0, 1))[1:] == [a]
+    assert kept(*systems, count=2, default=(1, 2))[1:] == [b]
+
+
+def test_fewer_images_than_asked_for_and_one_system() -> None:
+    assert kept(SAME, count=99, default=(0, 0)) == ORDER
+    assert kept(SAME, SAME, count=1) == ORDER[:1]
