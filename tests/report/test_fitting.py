@@ -75,6 +75,13 @@ def test_text_that_is_too_wide_is_broken_into_lines() -> None:
     assert part.width <= ACL.text
 
 
+def test_the_widest_text_is_broken_first() -> None:
+    row = TableRow((Cell("short " * 8), Cell("word " * 40), Cell("1.0")))
+    panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")), (RowGroup((row,)),))
+    (part,) = fit(panel, ACL)
+    assert [column.fixed for column in part.columns] == [False, True, False]
+
+
 def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
     columns = (Column("Name", kind="text"), Column("R@1"))
     rows = tuple(TableRow((Cell(f"row {number}"), Cell("1.0"))) for number in range(20))

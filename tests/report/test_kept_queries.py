@@ -22,7 +22,7 @@ def changed(*ranks: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def kept(*systems: tuple[np.ndarray, np.ndarray], count: int, default: tuple[int, int] = (0, 1)) -> list[int]:
-    return kept_images(FILES, OWNERS, list(zip(*systems, strict=True)), default, count).tolist()
+    return kept_images(FILES, OWNERS, [np.array(way) for way in zip(*systems, strict=True)], default, count).tolist()
 
 
 def test_the_first_half_is_by_digest_and_the_second_by_gain() -> None:

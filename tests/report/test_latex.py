@@ -136,6 +136,15 @@ def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
     assert "{{--}}" in to_latex(tables.build("vse2ad_table2", {}))
 
 
+def test_a_difference_keeps_its_plus_and_a_wide_float_spans_the_page() -> None:
+    """siunitx drops a + unless it is told not to."""
+    source = to_latex(tables.build("vse2ad_table1", everything(), TableRequest(delta=True)))
+    first = source.split(r"\end{table")[0]
+    assert r"\begin{table*}" in first
+    assert "retain-explicit-plus=true" in first
+    assert r"\begin{table}" in to_latex(tables.build("vse2ad_table3", {}))
+
+
 @pytest.mark.parametrize("text", ["-", "+", "×", ".", "–"])
 def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
     panel = Panel((Column("a", kind="text"), Column("R@1")),

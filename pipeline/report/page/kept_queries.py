@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.report.examples import digest_order
 
 
-def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[Sequence[np.ndarray]],
+def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
                 default: tuple[int, int], count: int) -> np.ndarray:
     """Choose images by two rules, so that nobody picks them.
 
@@ -20,7 +20,7 @@ def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Seque
     Args:
         files: I file names.
         owners: By direction, Int64 [Q], the row of each query's image.
-        ranks: By direction and system, Float [Q], the rank of each query.
+        ranks: By direction, Float [S, Q], the rank of each query under each system.
         default: Positions of the two systems that are compared at first.
         count: The number of images wanted.
 
