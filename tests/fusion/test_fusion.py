@@ -10,7 +10,8 @@ from scipy.stats import rankdata, zscore
 from sorting import noisy_pairs
 
 from pipeline.errors import InputError
-from pipeline.fusion import Member, align, fuse
+from pipeline.fusion import FUSIONS, Member, align, fuse
+from pipeline.fusion.combining import WeightedSum
 from pipeline.retrieval import Embeddings, Protocol, evaluate
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
@@ -28,7 +29,7 @@ def shuffled(given: Member, seed: int) -> Member:
     return Member(given.name, given.similarity[np.ix_(rows, columns)], IMAGES[rows], CAPTIONS[columns])
 
 
-@pytest.mark.parametrize("method", ["mean", "zscore", "rank"])
+@pytest.mark.parametrize("method", list(FUSIONS))
 def test_permuted_members_give_the_same_ensemble(method: str) -> None:
     members = [member(name, seed) for seed, name in enumerate("abc")]
     mixed = [members[0], shuffled(members[1], 8), shuffled(members[2], 9)]
@@ -42,6 +43,10 @@ def test_the_mean_is_the_mean_of_similarities() -> None:
     assert evaluate(fuse(members), OWNER).as_dict() == evaluate(whole, OWNER).as_dict()
     weighted = members[0].similarity * np.float32(0.25) + member("b", 1).similarity * np.float32(0.75)
     assert evaluate(fuse(members, weights=[2, 6]), OWNER).as_dict() == evaluate(weighted, OWNER).as_dict()
+    every = slice(None), slice(None)
+    for fused, expected in ((fuse(members), whole), (fuse(members, weights=[2, 6]), weighted)):
+        assert isinstance(fused, WeightedSum)
+        np.testing.assert_allclose(fused.block(*every), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,13 @@ def test_combmnz_counts_the_systems_that_list_a_candidate(direction: Any, listed
     np.testing.assert_allclose(fused.block(slice(0, 40), slice(0, 60)), total * systems, rtol=1e-12)
     pairs = rng.integers(0, 40, 30), rng.integers(0, 60, 30)
     np.testing.assert_array_equal(fused.pairs(*pairs), fused.block(slice(0, 40), slice(0, 60))[pairs])
+
+
+@pytest.mark.parametrize(("place", "systems"), [(99, 2), (100, 1)])
+def test_combmnz_takes_the_best_hundred_of_each_system(place: int, systems: int) -> None:
+    """A candidate that is first in one system and stands at a place, from 0, in the other."""
+    first, other = -np.arange(150.0)[None], -np.arange(150.0)[None]
+    other[0, [0, place]] = other[0, [place, 0]]
+    fused = CombMNZ([Matrix(first), Matrix(other)], [0.5, 0.5])
+    found = fused.direction("i2t", 1 << 20).block(slice(None), slice(None))[0, 0]
+    assert found == pytest.approx(0.5 * systems)
