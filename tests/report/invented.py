@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.report.table import Panel
+
 BERT = {"hub": "bert-base-uncased", "kind": "bert", "layers": 12, "width": 768, "pieces": 30522}
 LETTERS = {"region": "R", "grid": "G", "patch": "P"}
 
@@ -110,3 +112,8 @@ def everything() -> dict[str, Any]:
         found |= system("coco", "coco_5k", recipe=f"vse2ad-{ending}")
         found |= system("sample", "all", recipe=f"vse2ad-{ending}", features={"region": "pyramid36-small"})
     return found
+
+
+def texts(panel: Panel) -> list[list[str]]:
+    """The texts of a panel's rows."""
+    return [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows]

@@ -1,5 +1,4 @@
-"""The tables besides the first: the paper's rows as printed, the right measured rows, throughput, synthetic
-patterns."""
+"""The tables besides the first: the paper's rows as printed, and the right measured rows."""
 
 from __future__ import annotations
 
@@ -7,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import everything, system
+from invented import everything, system, texts
 
 from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
 from pipeline.report import published, tables
-from pipeline.report.table import Cell, Panel
 from pipeline.report.table_request import TableRequest
 from pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13 import ABLATIONS
 
@@ -45,10 +43,6 @@ VARIED = {  # Features + text encoder, what is varied, and the recalls
 def pooled(recipe: str) -> dict[str, Any]:
     """The image pooling of a shipped recipe, as a head records it."""
     return {"image_pooling": SETTINGS.recipe(recipe).image_pooling.model_dump()}
-
-
-def texts(panel: Panel) -> list[list[str]]:
-    return [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows]
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -227,51 +221,6 @@ def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
     assert row == ["VSE∞ (R)", "✗", "BUTD", "50.0", "55.0", "50.0", "55.0", "−48.7"]
 
 
-def test_throughput_is_relative_to_the_row_that_the_paper_has_at_one() -> None:
-    measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gcn")
-    rates = {"vse2ad": 98.0, "vse2ad-gcn": 20.0, "vse2ad-lip": 10.0}
-    timed = {"poolings": rates, "methods": {"poolings": "Forward pass."}}
-    panel = tables.build("vse2ad_table4", measured, throughput=timed).panels[0]
-    assert {row[0]: row[-1] for row in texts(panel)[9:]} == {"AdPool": "4.9×", "GCN": "1.0×"}
-    assert panel.made_from[-1] == "#OIPs: multiples of vse2ad-gcn. Forward pass."
-
-
-def test_without_the_papers_base_there_are_no_ratios() -> None:
-    timed = {"poolings": {"vse2ad": 98.0, "vse2ad-lip": 10.0}, "methods": {"poolings": "Forward pass."}}
-    panel = tables.build("vse2ad_table4", system("coco", "coco_5k"), throughput=timed).panels[0]
-    assert texts(panel)[-1][-1] == "–"
-
-
-def test_times_of_a_busy_machine_are_marked() -> None:
-    measured = system("coco", "coco_5k", recipe="vse2ad-gcn")
-    timed = {"poolings": {"vse2ad-gcn": 10.0}, "methods": {"poolings": ""}}
-    quiet, busy = (tables.build("vse2ad_table4", measured, throughput=timed | {"busy": busy}).panels[0]
-                   for busy in (False, True))
-    assert [note.text for note in busy.notes if note not in quiet.notes] == [
-        "#OIPs: other work ran on the machine while measured rows were timed; time them again."]
-
-
-@pytest.mark.parametrize(("text", "rsum"), [("bigru", "VSE+2AD (BiGRU)"), ("bert", "VSE+2AD")])
-def test_no_measured_row_has_the_oips_of_a_model_that_is_not_timed(text: str, rsum: str) -> None:
-    features = {"region": "butd", "grid": "butd", "patch": "vit_base_patch16_224"}
-    measured = system("coco", "coco_5k", ensemble="RGP", features=features, text=text)
-    timed = {"poolings": {"vse2ad": 98.0, "vse2ad-gcn": 20.0}, "methods": {"poolings": ""}}
-    row = texts(tables.build("vse2ad_table2", measured, throughput=timed).panels[0])[-1]
-    assert (row[0], row[-1]) == (rsum, "–")
-
-
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
-def test_impossible_throughput_is_refused(rate: float) -> None:
-    with pytest.raises(InputError, match="throughput of 'vse2ad'"):
-        tables.build("vse2ad_table4", {}, throughput={"poolings": {"vse2ad": rate}, "methods": {"poolings": ""}})
-
-
-@pytest.mark.parametrize("timed", [{"poolings": {"vse2ad": "fast"}}, {"methods": {"poolings": ""}}])
-def test_throughput_that_cannot_be_read_is_refused(timed: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="run `pipeline throughput` again"):
-        tables.build("vse2ad_table4", {}, throughput=timed)
-
-
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_published_or_measured_rows_alone(name: str) -> None:
     measured = everything()
@@ -306,55 +255,6 @@ def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
 def test_unknown_table_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"unknown table .vse2ad_table9.; did you mean vse2ad_table\d"):
         tables.build("vse2ad_table9", {})
-
-
-def synthetic(shift: float = 0.0) -> list[dict[str, Any]]:
-    return [
-        dict(row.cells) | {"rmse_seen": float(row["rmse_seen"]) + shift}
-        for row in published.load("vse_infty_table11")
-    ]
-
-
-def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
-    (panel,) = tables.build("vse_infty_table11", {}).panels
-    rows = texts(panel)
-    assert rows[3] == [
-        "Cos/Sin",
-        "BiGRU",
-        "0",
-        ".005",
-        ".010",
-        ".006",
-        "0",
-        ".002",
-        "0",
-        ".010",
-        ".004",
-        ".031",
-        ".007",
-        ".046",
-        ".004",
-        ".005",
-        ".001",
-    ]
-    best = [row.cells[5].bold for group in panel.groups for row in group.rows]
-    assert best == [None, None, None, "black"]
-
-
-def test_synthetic_patterns_measured_here_are_compared() -> None:
-    asked = TableRequest(delta=True)
-    (panel,) = tables.build("vse_infty_table11", {}, asked, synthetic=synthetic(shift=0.03)).panels
-    assert [group.title for group in panel.groups] == ["", "Measured here"]
-    assert panel.groups[1].rows[0].cells[2] == Cell(".030", bold="black")
-    assert [row.cells[-1].text for row in panel.groups[1].rows] == ["+0.010"] * 4
-
-
-@pytest.mark.parametrize(
-    "rows", [[{"input_repr": "Index"}], synthetic()[1:], [{**synthetic()[0], "rmse_seen": "x"}]]
-)
-def test_incomplete_synthetic_results_are_refused(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(InputError, match="run `pipeline synthetic` again"):
-        tables.build("vse_infty_table11", {}, synthetic=rows)
 
 
 def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> None:
