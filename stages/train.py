@@ -105,9 +105,13 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         for folder, request in asked.items():
             if folder not in done:
                 *_, called, seed = request.head
-                source = _source(paths, settings, manifest, feature, images, finetuned[called])
-                _train(request, training.TrainingJob(manifest, source, feature, text, called, request.recipe, how, seed,
-                                                     folder, if_changed, together))
+                recipe = request.recipe
+                source = _source(paths, settings, manifest, feature, images, recipe, finetuned[called])
+                start = recipe.start and paths.head(dataset, system(recipe.start, feature, text, seed))
+                retriever = recipe.pairs.retriever and paths.head(dataset, recipe.pairs.retriever)
+                _train(request, training.TrainingJob(
+                    manifest, source, feature, text, called, recipe, how, seed, folder, if_changed, together,
+                    start=start or None, retriever=retriever or None))
     except InputError:
         if together.rank == 0:
             raise
@@ -131,10 +135,10 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Varia
 
 
 def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
-            from_pixels: bool) -> FeatureStore | training.Photographs:
+            recipe: Recipe, from_pixels: bool) -> FeatureStore | training.Photographs:
     """What a head is trained on; a network to train is loaded anew for each."""
     if not from_pixels:
-        return FeatureStore(paths.features(manifest.dataset, feature)).require(manifest)
+        return training.stored(paths.features(manifest.dataset, feature), manifest, recipe)
     engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 

@@ -1,1 +1,63 @@
-"""Heads: projections, poolings and the two-tower model that turn items and tokens into embeddings."""
+"""Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a line in `HEADS`.
+
+    two_tower.py   images and captions apart: projections, poolings, unit vectors
+    cross.py       word pieces and items in one BERT encoder
+    pooling/       from a set of vectors to one
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.heads.backbone import Backbone
+    from pipeline.heads.base import HeadNetwork
+    from pipeline.settings import Recipe, Training
+    from pipeline.text import Text
+
+HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
+    "two_tower": "pipeline.heads.two_tower:TwoTower",
+    "cross": "pipeline.heads.cross:CrossEncoder",
+}, "heads")
+
+
+def build(recipe: Recipe, feature: str, width: int, text: Text, training: Training,
+          backbone: Backbone | None = None) -> HeadNetwork:
+    """Build a recipe's head.
+
+    Args:
+        recipe: The recipe; its `architecture` is a key of `HEADS` with options.
+        feature: A name in `pipeline.features.FEATURES`.
+        width: D of the items.
+        text: Its encoder reads the captions.
+        training: The sizes.
+        backbone: The network that makes the features, if it is trained with the head.
+
+    Returns:
+        The head, with new or pretrained weights.
+
+    Raises:
+        InputError: For an unknown architecture or option, or one that cannot be built from these parts.
+    """
+    from pipeline.settings.lookup import build_by_name
+
+    architecture = recipe.architecture
+    return build_by_name("architecture", HEADS, architecture.name, feature, width, text, recipe, training, backbone,
+                         **architecture.options)
+
+
+def reads_boxes(recipe: Recipe) -> bool:
+    """Look up whether a recipe's head reads where in the image each item lies.
+
+    Args:
+        recipe: The recipe.
+
+    Returns:
+        Whether `source.with_boxes` must give its items.
+    """
+    return recipe.architecture.name == "cross" and recipe.architecture.options.get("boxes", True) is not False
+
+
+lazy.offer(__name__)

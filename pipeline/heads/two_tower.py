@@ -8,6 +8,7 @@ from torch.nn.functional import normalize
 
 from pipeline.heads import pooling, projection
 from pipeline.heads.backbone import Backbone
+from pipeline.heads.base import HeadNetwork
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training
@@ -17,7 +18,7 @@ LONG = 128
 """Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's."""
 
 
-class TwoTower(nn.Module):
+class TwoTower(HeadNetwork):
     """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1).
 
     Args:

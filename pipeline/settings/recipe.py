@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from pipeline.settings.section import Count, Named, Section, Share, without_repeats
+from pipeline.settings.section import Count, Name, Named, Section, Share, without_repeats
 
 LANGUAGE_TAG = r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"
+
+
+class Pairs(Section):
+    """How a head that scores pairs learns from right and wrong pairs: the task `ce`.
+
+    Attributes:
+        objective: A key of `pipeline.objectives.pairs.PAIR_OBJECTIVES`.
+        negatives: Wrong pairs beside each right one: half the time other captions, half the time other images.
+        hard: The share of them that is drawn from the query's nearest; the others are drawn from all.
+        nearest: How many nearest these are.
+        retriever: By which head they are nearest: a system's name; null for the head's own embeddings as they are
+            before each epoch (ANCE).
+        val_images: How many images of val, with one caption each, are scored in all pairs to select the best epoch.
+    """
+
+    objective: Literal["cross_entropy", "listwise"] = "cross_entropy"
+    negatives: Count = 1
+    hard: Annotated[float, Field(ge=0, le=1)] = 0.0
+    nearest: Count = 50
+    retriever: Name | None = None
+    val_images: Annotated[int, Field(ge=2)] = 256
 
 
 class Recipe(Section):
@@ -16,6 +37,12 @@ class Recipe(Section):
 
     languages: Those of the captions that are trained on and by which the best epoch is selected; [] for all.
     sampling: Whether an epoch takes every caption once, or equally many of each language.
+    architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
+    tasks: What a step trains, in turn: `emb`, embeddings by `objective`; `ce`, scores of pairs by `pairs`.
+    start: The recipe whose head, of the same feature, text encoder and seed, gives the first weights.
+    decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
+    epsilon: Of Adam's denominator.
+    decayed: Which weights the weight decay moves: all, or those of two dimensions alone (no bias, no normalisation).
     """
 
     image_pooling: Named
@@ -35,6 +62,13 @@ class Recipe(Section):
     same_image_negatives: bool
     languages: list[Annotated[str, StringConstraints(pattern=LANGUAGE_TAG)]] = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
+    architecture: Named = Named(name="two_tower")
+    tasks: Annotated[list[Literal["emb", "ce"]], Field(min_length=1)] = Field(default_factory=lambda: ["emb"])
+    pairs: Pairs = Pairs()
+    start: Name | None = None
+    decay: Literal["step", "linear"] = "step"
+    epsilon: Annotated[float, Field(gt=0)] = 1e-8
+    decayed: Literal["all", "matrices"] = "all"
 
     @field_validator("languages")
     @classmethod
@@ -50,7 +84,12 @@ class Recipe(Section):
 
 
 class Training(Section):
-    """The size of a head and the length of its training."""
+    """The size of a head and the length of its training.
+
+    steps: All steps of the training, divided among the epochs; null for epochs that take every caption once.
+    images: How many of the training images are used; null for all. Smaller subsets lie within larger ones.
+    subset_seed: Which images these are.
+    """
 
     dimension: Count
     word_dimension: Count
@@ -64,3 +103,12 @@ class Training(Section):
     device: str
     pieces: Count
     processes: Count
+    steps: Count | None = None
+    images: Count | None = None
+    subset_seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _divides(self) -> Training:
+        if self.steps is not None and self.steps % self.epochs:
+            raise ValueError(f"steps must be a multiple of the {self.epochs} epochs, got {self.steps}")
+        return self

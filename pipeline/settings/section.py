@@ -36,7 +36,8 @@ class Section(BaseModel):
         defaults = {name: field.get_default(call_default_factory=True)
                     for name, field in type(self).model_fields.items() if not field.is_required()}
         at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
-        return self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
+        found = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
+        return found | {name: part.recorded() for name in found if isinstance(part := getattr(self, name), Section)}
 
 
 class Named(BaseModel):

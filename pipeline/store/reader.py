@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class FeatureStore:
         self._indices: dict[tuple[str, int], np.ndarray] = {}
         self._finite = np.zeros(self.layout.images, dtype=bool)  # whose features were looked at and are finite
 
-    def require(self, manifest: Manifest) -> FeatureStore:
+    def require(self, manifest: Manifest) -> Self:
         """Check that the store holds exactly the manifest's images.
 
         Args:
@@ -96,6 +96,11 @@ class FeatureStore:
             StoreError: If a file differs from the ledger.
         """
         contents.require(self.path, rows)
+
+    @property
+    def width(self) -> int:
+        """The last dimension of what `read` gives: D."""
+        return self.layout.dimension
 
     @cached_property
     def image_ids(self) -> np.ndarray:

@@ -187,9 +187,21 @@ class BertText:
         Returns:
             The network.
         """
-        network = _pretrained(self.source) if self.source else _without_pooler(
-            AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION))
-        return Bert(network, self.config.hidden_size, dimension)
+        return Bert(self.network(), self.config.hidden_size, dimension)
+
+    def network(self, pooler: bool = False) -> nn.Module:
+        """Build the checkpoint's network: pretrained, or for a head one of the same shape, to be filled.
+
+        Args:
+            pooler: Whether it has the layer for the first token alone; a new one if the checkpoint has none.
+
+        Returns:
+            A network of `transformers`.
+        """
+        if self.source:
+            return _pretrained(self.source, pooler)
+        network: nn.Module = AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION)
+        return network if pooler else _without_pooler(network)
 
 
 def _first_position(config: Any) -> int:
@@ -244,7 +256,7 @@ def _tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _pretrained(folder: Path) -> nn.Module:
+def _pretrained(folder: Path, pooler: bool = False) -> nn.Module:
     try:
         kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
@@ -255,7 +267,7 @@ def _pretrained(folder: Path) -> nn.Module:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "
                          f"{_line(error)}") from None
-    return _without_pooler(network)
+    return network if pooler else _without_pooler(network)
 
 
 def _without_pooler(network: Any) -> nn.Module:

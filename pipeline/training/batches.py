@@ -112,6 +112,7 @@ class TrainingBatches:
             process would see.
         keep_first: Whether an image's first item, the class token, is never left out.
         order: A recipe's `sampling`, see `sampling.order`.
+        steps: Of an epoch; None for as many as take every caption once.
 
     Raises:
         InputError: If a batch cannot be divided equally.
@@ -119,11 +120,11 @@ class TrainingBatches:
 
     def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
-                 keep_first: bool = False, order: str = "uniform") -> None:
+                 keep_first: bool = False, order: str = "uniform", steps: int | None = None) -> None:
         self.source, self.split, self.text = source, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
-        self.order = order
+        self.order, self.steps = order, steps
         rank, count = share
         if self.batch_size % count:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
@@ -131,7 +132,7 @@ class TrainingBatches:
         self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
 
     def __len__(self) -> int:
-        return len(self.split.captions) // self.batch_size
+        return self.steps or len(self.split.captions) // self.batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Read the batches of an epoch, ahead of their use, in a thread.
@@ -142,7 +143,11 @@ class TrainingBatches:
         Returns:
             An iterator of batches.
         """
-        drawn = sampling.order(self.split, self.order, np.random.default_rng((self.seed, number)))
+        if self.steps is None:
+            drawn = sampling.order(self.split, self.order, np.random.default_rng((self.seed, number)))
+        else:
+            taken = self.steps * self.batch_size
+            drawn = sampling.stretch(self.split, self.order, self.seed, number * taken, taken)
         return _ahead(self._batch(number, step, drawn[step * self.batch_size:(step + 1) * self.batch_size])
                       for step in range(len(self)))
 

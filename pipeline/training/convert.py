@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pipeline import heads
 from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.files.lock import exclusive
-from pipeline.heads.two_tower import TwoTower
 from pipeline.settings import Training, first_fault
 from pipeline.training import checkpoint
 from pipeline.training.released import Released
@@ -35,15 +35,15 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
             option of the checkpoint is invalid, or if the folder holds another head that is not to be replaced.
     """
     backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
-    if released.width != job.source.layout.dimension:
+    if released.width != job.source.width:
         raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
-                         f"{job.source.layout.dimension}; extract or import those that it was trained on")
+                         f"{job.source.width}; extract or import those that it was trained on")
     state = released.state(vocabulary)
     origin = {"file": released.path.name, "sha256": sha256(released.path), "epochs": released.epoch,
               "val_rsum": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = texts.kind(job.text).learn([], job.training)
-    model = TwoTower(job.feature, released.width, text, job.recipe, job.training, backbone)
+    model = heads.build(job.recipe, job.feature, released.width, text, job.training, backbone)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:

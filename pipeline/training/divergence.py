@@ -33,13 +33,13 @@ class Watch:
     """Checks the log of every step.
 
     Args:
-        objective: Gives the loss of a collapsed model.
+        objective: Gives the loss of a collapsed model; None for a head whose embeddings are not trained.
         batch: B.
         steps: Steps of an epoch.
         stuck: How many windows in a row the loss has been at its collapsed value, when a run is resumed.
     """
 
-    def __init__(self, objective: Objective, batch: int, steps: int, stuck: int = 0) -> None:
+    def __init__(self, objective: Objective | None, batch: int, steps: int, stuck: int = 0) -> None:
         self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck
         self._seen: list[Mapping[str, float]] = []
         self._overflows = 0
@@ -60,7 +60,8 @@ class Watch:
             Diverged: If training has failed.
         """
         half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
-        checked = ("loss", "similarity") if precision == "fp16" else ("loss", "similarity", "gradient")
+        checked = [name for name in log if name.endswith(("loss", "similarity"))
+                   or (name.endswith("gradient") and precision != "fp16")]
         for name in checked:
             if not math.isfinite(log[name]):
                 raise Diverged(f"{where}: the {name} is {log[name]}; try {half}a lower learning_rate or gradient_clip")
@@ -78,7 +79,9 @@ class Watch:
         if spread < LEAST_SPREAD:
             raise Diverged(f"{where}: all similarities have been equal, to {spread:.1g}, for {self.window} steps; try "
                            "a lower learning_rate or another pooling, and see that the features are not all alike")
-        collapsed = self._collapsed(similarity)
+        if self.objective is None:
+            return
+        collapsed = self._collapsed(self.objective, similarity)
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
         self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
         if self.stuck * self.window >= LONG:
@@ -86,10 +89,10 @@ class Watch:
                            f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "
                            "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")
 
-    def _collapsed(self, similarity: float) -> float:
+    def _collapsed(self, objective: Objective, similarity: float) -> float:
         """The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE."""
-        log = self.objective.log
+        log = objective.log
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            loss = float(self.objective(torch.full((self.batch, self.batch), similarity)))
-        self.objective.log = log
+            loss = float(objective(torch.full((self.batch, self.batch), similarity)))
+        objective.log = log
         return loss

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from pipeline.heads.two_tower import TwoTower
+from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.base import encode
@@ -15,7 +15,7 @@ from pipeline.training.batches import pad
 from pipeline.training.source import ImageSource
 
 
-def embed(model: TwoTower, source: ImageSource, split: Split, text: Text,
+def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
           batch_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Embed a split.
 
@@ -34,7 +34,7 @@ def embed(model: TwoTower, source: ImageSource, split: Split, text: Text,
 
 
 @torch.inference_mode()
-def embed_images(model: TwoTower, source: ImageSource, rows: np.ndarray, batch_size: int) -> np.ndarray:
+def embed_images(model: HeadNetwork, source: ImageSource, rows: np.ndarray, batch_size: int) -> np.ndarray:
     """Embed images.
 
     Args:
@@ -58,7 +58,7 @@ def embed_images(model: TwoTower, source: ImageSource, rows: np.ndarray, batch_s
 
 
 @torch.inference_mode()
-def embed_captions(model: TwoTower, captions: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
+def embed_captions(model: HeadNetwork, captions: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
     """Embed captions.
 
     Args:

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from pipeline import heads
 from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
-from pipeline.heads.two_tower import TwoTower
+from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
@@ -30,7 +31,7 @@ class Head:
         checkpoint: SHA-256 of the network's file.
     """
 
-    model: TwoTower
+    model: HeadNetwork
     text: Text
     description: dict[str, Any]
     checkpoint: str
@@ -70,7 +71,7 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
     if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
     backbone = source.backbone() if isinstance(source, Photographs) else None
-    model = TwoTower(description["feature"], source.layout.dimension, text, recipe, training, backbone)
+    model = heads.build(recipe, description["feature"], source.width, text, training, backbone)
     tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
     try:
         model.load_state_dict(tensors)
@@ -79,7 +80,7 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
     return Head(to_device(model, device).eval(), text, description, sha256(folder / "best.safetensors"))
 
 
-def to_device(model: TwoTower, device: str) -> TwoTower:
+def to_device(model: HeadNetwork, device: str) -> HeadNetwork:
     """Move a model to a device.
 
     Args:

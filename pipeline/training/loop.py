@@ -9,33 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from statistics import fmean
+from pathlib import Path
 
 import torch
 
-from pipeline import objectives, retrieval
+from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import half, memory
 from pipeline.errors import InputError
 from pipeline.files.lock import exclusive
-from pipeline.heads.two_tower import TwoTower
+from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
-from pipeline.retrieval.languages import divide
 from pipeline.text import Text
-from pipeline.training import checkpoint, optimizer, sampling
+from pipeline.training import checkpoint, optimizer, sampling, tasks
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
-from pipeline.training.embedding import embed
 from pipeline.training.head import to_device
-from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.selection import measured
 from pipeline.training.source import ImageSource, Photographs
-from pipeline.training.step import TrainingStep
+from pipeline.training.subset import subset
+from pipeline.training.tasks import Tasks
 from pipeline.training.training_job import TrainingJob
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
-UNSHOWN = ("similarity", "spread", "gradient")
+UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient")
 """Of a step's log, what mostly tells whether it diverges: in steps.csv alone."""
 
 
@@ -64,6 +63,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     keep_first = job.pools_class_token
     split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
+    split = subset(split, job.training.images, job.training.subset_seed)
     sampling.require_languages(split, job.recipe.sampling)
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
@@ -93,20 +93,18 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         return state
     job.source.check(job.rows)
     step, state = _resume(job, text)
-    batches = TrainingBatches(job.source, split, text, job.training.batch_size, job.seed, job.recipe.drop_items,
-                              job.recipe.drop_tokens, (job.processes.rank, job.processes.count), keep_first,
-                              job.recipe.sampling)
+    batches = tasks.batches(job, split, text, keep_first)
     on_start(state.epochs * len(batches), job.training.epochs * len(batches))
-    watch = Watch(step.objective, batches.batch_size, len(batches), state.stuck)
+    watch = Watch(step.emb and step.emb.objective, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
+        tasks.find_hard_negatives(job, batches, step.model, text)
         logs = _epoch(job, step, batches, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, step.precision.state()
         state.history.append({"epoch": epoch, **_means(logs)})
         if first:
-            images, captions = embed(step.model, job.source, val, text,
-                                     max(1, job.training.batch_size // job.training.pieces))
-            state.history[-1] |= _measured(retrieval.Embeddings(images, captions), val)
+            state.history[-1] |= measured(step.model, job.recipe, job.source, val, text,
+                                          max(1, job.training.batch_size // job.training.pieces), step.precision)
             checkpoint.write_steps(job.folder, epoch, logs)
             checkpoint.save(job.folder, step.model, step.optimizer, state)
             job.put_back()  # a head that was replaced is needed no more
@@ -134,27 +132,37 @@ def usable(source: ImageSource, split: Split) -> Split:
     return left
 
 
-def _resume(job: TrainingJob, text: Text) -> tuple[TrainingStep, checkpoint.State]:
+def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
     torch.manual_seed(job.seed)
     backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
-    model = TwoTower(job.feature, job.source.layout.dimension, text, job.recipe, job.training, backbone)
+    model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, backbone)
     device = job.processes.device(job.training.device)
     to_device(model, device)
-    step = TrainingStep(model, objectives.build(job.recipe.objective.name, **job.recipe.objective.options),
-                        optimizer.build(model, job.recipe), TrainingPrecision(job.training.precision, device),
-                        job.processes, job.training.pieces, job.recipe.same_image_negatives, job.recipe.gradient_clip)
+    if job.start is not None and not (job.folder / "last.safetensors").exists():
+        _start(model, job.start)
+    step = tasks.build(job, model, device)
     state = checkpoint.restore(job.folder, model, step.optimizer)
     step.precision.restore(state.scaler)
     return step, state
 
 
-def _epoch(job: TrainingJob, step: TrainingStep, batches: TrainingBatches, watch: Watch, epoch: int,
+def _start(model: HeadNetwork, folder: Path) -> None:
+    """Fill a network from a trained head's best epoch."""
+    tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise InputError(f"{folder}: has another architecture than the head that shall start from it; give both "
+                         "recipes the same architecture") from None
+
+
+def _epoch(job: TrainingJob, step: Tasks, batches: TrainingBatches, watch: Watch, epoch: int,
            on_step: OnStep) -> list[dict[str, float]]:
     """The log of each step."""
     step.model.train()
     if step.model.backbone is not None:
         step.model.backbone.requires_grad_(epoch >= job.recipe.frozen_epochs)
-    step.objective.start_epoch(epoch)
+    step.start_epoch(epoch)
     watch.start_epoch()
     logs = []
     for number, batch in enumerate(batches.epoch(epoch)):
@@ -169,18 +177,3 @@ def _epoch(job: TrainingJob, step: TrainingStep, batches: TrainingBatches, watch
 
 def _means(logs: list[dict[str, float]]) -> dict[str, float]:
     return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0] if name not in UNSHOWN}
-
-
-def _measured(similarity: retrieval.Embeddings, val: Split) -> dict[str, float]:
-    """The recalls on val and their sum; with captions in several languages their means over languages."""
-    if val.languages is None:
-        return _row(retrieval.evaluate(similarity, val.caption_image))
-    pools = divide(similarity, val.caption_image, val.languages).values()
-    rows = [_row(retrieval.evaluate(pool.scores, pool.caption_image)) for pool in pools]
-    return {name: fmean(row[name] for row in rows) for name in rows[0]}
-
-
-def _row(metrics: retrieval.Metrics) -> dict[str, float]:
-    numbers = metrics.as_dict()
-    recalls = {f"{way}_{k}": numbers[way][k] for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")}
-    return {**recalls, "rsum": numbers["rsum"]}

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pipeline.heads.two_tower import TwoTower
+from pipeline.heads.base import HeadNetwork
 from pipeline.settings import Recipe, Training
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DECAY = 0.1
 
 
-def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
+def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
     """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts.
 
     Args:
@@ -30,9 +30,18 @@ def build(model: TwoTower, recipe: Recipe) -> torch.optim.Optimizer:
     parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
+    given = [{"params": weights, "multiplier": multiplier, **decay} for multiplier, group in groups
+             for weights, decay in _by_decay(group, recipe)]
     kind = _without_compiler({"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[recipe.optimizer])
-    return kind([{"params": weights, "multiplier": multiplier} for multiplier, weights in groups],
-                lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    return kind(given, lr=recipe.learning_rate, eps=recipe.epsilon, weight_decay=recipe.weight_decay, fused=True)
+
+
+def _by_decay(weights: list[nn.Parameter], recipe: Recipe) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
+    """Weights that decay by the recipe, and those that do not."""
+    if recipe.decayed == "all":
+        return [(weights, {})]
+    parts = [[weight for weight in weights if (weight.dim() > 1) == decayed] for decayed in (True, False)]
+    return [(part, more) for part, more in zip(parts, ({}, {"weight_decay": 0.0}), strict=True) if part]
 
 
 def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
@@ -42,7 +51,7 @@ def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
     return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
-def backbone_multiplier(model: TwoTower, recipe: Recipe) -> float:
+def backbone_multiplier(model: HeadNetwork, recipe: Recipe) -> float:
     """Look up the learning rate multiplier of the feature network.
 
     Args:
@@ -72,7 +81,7 @@ def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, ste
     """Compute the learning rate of a step.
 
     It is multiplied by 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over the epoch
-    `warmup_epoch` to the full rate at its last step (VSE∞ A.1).
+    `warmup_epoch` to the full rate at its last step (VSE∞ A.1). Or it falls linearly to 0 (Geigle et al., section 5).
 
     Args:
         recipe: The base rate and warm-up.
@@ -84,7 +93,10 @@ def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, ste
     Returns:
         The learning rate.
     """
-    rate = recipe.learning_rate * (DECAY if epoch >= training.decay_epoch else 1.0)
+    if recipe.decay == "linear":
+        rate = recipe.learning_rate * (1 - (epoch * steps + step) / (training.epochs * steps))
+    else:
+        rate = recipe.learning_rate * (DECAY if epoch >= training.decay_epoch else 1.0)
     return rate * (step + 1) / steps if epoch == recipe.warmup_epoch else rate
 
 

@@ -11,7 +11,7 @@ from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.files import asked, code
 from pipeline.files.digest import digest, sha256
-from pipeline.heads import pooling
+from pipeline.heads import HEADS, pooling
 from pipeline.heads.pooling import POOLINGS
 from pipeline.objectives import OBJECTIVES
 from pipeline.settings import Recipe
@@ -48,9 +48,12 @@ class TrainingRequest:
         """Collect all that the head depends on.
 
         Returns:
-            JSON values; None if it is only known after loading: for BERT, or a network trained from the images.
+            JSON values; None if it is only known after loading: for BERT, a network trained from the images, or a head
+            that rests on another one.
         """
-        if self.head[2] != "bigru" or self.recipe.finetune or not self.manifest.is_file() or not self.store.exists():
+        if self.head[2] != "bigru" or self.recipe.finetune or self.recipe.start or self.recipe.pairs.retriever:
+            return None
+        if not self.manifest.is_file() or not self.store.exists():
             return None
         words = self.training.vocabulary
         if words is not None and not Path(words).is_file():
@@ -145,8 +148,8 @@ def made_by(text: str, recipe: Recipe) -> dict[str, str]:
         Module -> digest.
     """
     poolings = [POOLINGS.module(side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
-    objective = OBJECTIVES.module(recipe.objective.name)
-    return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, objective], ROOMS)
+    parts = [HEADS.module(recipe.architecture.name), OBJECTIVES.module(recipe.objective.name)]
+    return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, *parts], ROOMS)
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:

@@ -46,3 +46,22 @@ def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[
     share = -(-len(code) // len(names))
     drawn = [np.resize(rng.permutation(np.flatnonzero(code == each)), share) for each in range(len(names))]
     return rng.permutation(np.concatenate(drawn))
+
+
+def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> npt.NDArray[np.int64]:
+    """Draw a part of an endless order that takes all captions again and again, each time in another order.
+
+    Args:
+        split: C captions.
+        sampling: As for `order`.
+        seed: Of the draws.
+        start: How many captions stand before the part.
+        count: Its length.
+
+    Returns:
+        `count` rows of `split.captions`. They depend on the arguments alone.
+    """
+    length = len(order(split, sampling, np.random.default_rng((seed, 0))))
+    passes = range(start // length, (start + count - 1) // length + 1)
+    drawn = np.concatenate([order(split, sampling, np.random.default_rng((seed, number))) for number in passes])
+    return drawn[start - passes.start * length:][:count]

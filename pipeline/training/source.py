@@ -16,9 +16,12 @@ from pipeline.errors import InputError
 from pipeline.files import images, weights
 from pipeline.files.digest import digest, of_files
 from pipeline.files.weights import RELEASED
+from pipeline.heads import reads_boxes
 from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
+from pipeline.settings import Recipe
 from pipeline.store import FeatureStore, provenance
+from pipeline.store.boxes import BoxedStore
 from pipeline.text import Text
 
 LEAST_CROP = 0.6
@@ -51,6 +54,10 @@ class ImageSource(Protocol):
     @property
     def layout(self) -> Sizes:
         """Their sizes."""
+
+    @property
+    def width(self) -> int:
+        """The last dimension of items that `read` gives."""
 
     @property
     def done(self) -> np.ndarray:
@@ -112,6 +119,7 @@ class Photographs:
         if not hasattr(self.engine, "forward"):
             raise InputError(f"the engine {name} is not trained end to end; fine-tuning is for grid and patch")
         self.layout: Sizes = self.engine
+        self.width = self.layout.dimension
         self.done = np.ones(len(self._files), dtype=bool)
 
     @cached_property
@@ -269,6 +277,23 @@ def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None =
     return {"image": image, "text": dict(text.checkpoint)}
 
 
+def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
+    """Open the stored features that a recipe's head reads.
+
+    Args:
+        features: The feature store.
+        manifest: The images.
+        recipe: The recipe.
+
+    Returns:
+        The store, which gives boxes too if the head reads them.
+
+    Raises:
+        InputError: If it is missing, does not belong to the manifest's images, or lacks boxes that are read.
+    """
+    return (BoxedStore if reads_boxes(recipe) else FeatureStore)(features).require(manifest)
+
+
 def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None
             ) -> ImageSource:
     """Open the images of a trained head: the feature store, or the image files if the head has its own feature network.
@@ -286,7 +311,11 @@ def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, 
         InputError: If it is missing, or does not belong to the manifest's images.
     """
     if "finetuned" not in description:
-        return FeatureStore(features).require(manifest)
+        try:
+            recipe = Recipe.model_validate(description["recipe_settings"])
+        except (KeyError, ValueError):
+            raise InputError(f"{features}: is wanted for a head that is not of this version; train it again") from None
+        return stored(features, manifest, recipe)
     engine = description["finetuned"]
     # The head has all weights; those that it started from need not be here.
     source = Photographs(manifest, images_folder or manifest.images_folder, engine["engine"],

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pipeline.heads.base import HeadNetwork
 from pipeline.heads.batch_norm import ItemMoments
-from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision
@@ -41,7 +41,7 @@ class TrainingStep:
         gradient_clip: The largest norm of the gradients.
     """
 
-    model: TwoTower
+    model: HeadNetwork
     objective: Objective
     optimizer: torch.optim.Optimizer
     precision: TrainingPrecision

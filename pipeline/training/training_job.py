@@ -18,6 +18,7 @@ from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked, code
 from pipeline.files.atomic import creating, write_text
+from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
@@ -51,6 +52,8 @@ class TrainingJob:
         if_changed: Whether another head in the folder is refused or replaced.
         processes: The processes that share a batch.
         origin: The origin of a head that was not trained here.
+        start: The folder of the head that gives the first weights, if the recipe has a `start`.
+        retriever: The folder of the head by which hard negatives are nearest, if the recipe names one.
     """
 
     manifest: Manifest
@@ -65,6 +68,22 @@ class TrainingJob:
     if_changed: str = "refuse"
     processes: Processes = field(default_factory=SingleProcess)
     origin: Mapping[str, Any] | None = None
+    start: Path | None = None
+    retriever: Path | None = None
+
+    @property
+    def retriever_recipe(self) -> Recipe:
+        """The recipe of the head by which hard negatives are nearest.
+
+        Raises:
+            InputError: If there is no such head, or it reads another feature.
+        """
+        assert self.retriever is not None
+        there = checkpoint.read_description(self.retriever)
+        if there.get("feature") != self.feature or "finetuned" in there:
+            raise InputError(f"{self.retriever}: hard negatives need a head that reads the stored {self.feature} "
+                             "features as well")
+        return Recipe.model_validate(there["recipe_settings"])
 
     def description(self, words: Text) -> dict[str, Any]:
         """Compose head.json: all that the head depends on.
@@ -76,13 +95,19 @@ class TrainingJob:
             JSON values.
         """
         more: dict[str, Any] = {} if self.origin is None else {"origin": dict(self.origin)}
+        for key, folder in (("start", self.start), ("retriever", self.retriever)):
+            if folder is not None:
+                checkpoint.read_description(folder)  # refused in plain words if there is none
+                more[key] = sha256(folder / "best.safetensors")
+        if "ce" in self.recipe.tasks:
+            more["scorer"] = self.recipe.architecture.name
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": self.recipe.recorded(),
                 "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
-                "vocabulary": words.digest, "width": self.source.layout.dimension}
+                "vocabulary": words.digest, "width": self.source.width}
 
     def differs(self, words: Text) -> list[str]:
         """Compare the head in the folder with this one.

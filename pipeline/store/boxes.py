@@ -1,0 +1,98 @@
+"""Where in the image each item lies, beside its features: six values an item, as OSCAR reads them.
+
+Stores of regions hold boxes and the images' sizes. Cells of a grid and patches of a square have boxes of their own.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.store.layout import StoreError
+from pipeline.store.reader import FeatureStore
+
+Floats = npt.NDArray[np.float32]
+VALUES = 6
+"""x1 / W, y1 / H, x2 / W, y2 / H, width / W, height / H (Geigle et al., released code)."""
+SQUARE = ("grid", "patch")
+"""Engines whose items are the cells of a square over the whole image, row by row."""
+
+
+class BoxedStore(FeatureStore):
+    """A feature store whose items are read with six values more each: where they lie.
+
+    Args:
+        path: The store.
+
+    Raises:
+        StoreError: If the store does not say where its items lie.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.cells = None if "boxes" in self.layout.extras else _cells(self)
+        if self.cells is None:
+            self.sizes = self._whole("sizes")
+            unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
+            if len(unknown):
+                raise StoreError(f"{path}: does not know the size of {len(unknown)} images, the first "
+                                 f"{self.image_ids[unknown[0]]}, and boxes are shares of it; import features with "
+                                 "image sizes, or set the recipe's architecture.boxes to false")
+
+    @property
+    def width(self) -> int:
+        """D and six."""
+        return self.layout.dimension + VALUES
+
+    def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Read the features of some images with their boxes.
+
+        Args:
+            rows: Int64 [B].
+            out: An array to fill instead of a new one.
+
+        Returns:
+            Float32 [B, N, D + 6], padding zero, and counts int64 [B].
+        """
+        items, counts = super().read(rows)
+        out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
+        out[..., :-VALUES], out[..., -VALUES:] = items, self._values(rows, items.shape[1])
+        out[np.arange(items.shape[1]) >= counts[:, None]] = 0
+        return out, counts
+
+    def _values(self, rows: np.ndarray, items: int) -> Floats:
+        """[B, N, 6]."""
+        if self.cells is not None:
+            return np.broadcast_to(self.cells, (len(rows), items, VALUES))
+        return six(self.extra("boxes", rows), self.sizes[rows])
+
+
+def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
+    """Compute the six values of boxes.
+
+    Args:
+        boxes: Float32 [B, N, 4], x1, y1, x2, y2 in pixels.
+        sizes: Int32 [B, 2], the images' width and height in pixels.
+
+    Returns:
+        Float32 [B, N, 6].
+    """
+    shares = boxes / np.tile(sizes, 2)[:, None, :].astype(np.float32)
+    return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)
+
+
+def _cells(store: FeatureStore) -> Floats:
+    """Float32 [N, 6] of a square of cells, after the whole image for a class token."""
+    settings, items = store.fingerprint.get("settings", {}), store.layout.items
+    first = int(bool(settings.get("cls")))
+    side = isqrt(items - first)
+    if store.fingerprint.get("engine") not in SQUARE or side**2 != items - first:
+        raise StoreError(f"{store.path}: does not say where its items lie; import features with boxes, or set the "
+                         "recipe's architecture.boxes to false")
+    row, column = np.divmod(np.arange(side**2), side)
+    corners = np.stack([column, row, column + 1, row + 1], axis=1) / side
+    boxes = np.concatenate([np.tile([[0.0, 0.0, 1.0, 1.0]], (first, 1)), corners]).astype(np.float32)
+    return six(boxes[None], np.ones((1, 2), np.int32))[0]

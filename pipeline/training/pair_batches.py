@@ -1,0 +1,139 @@
+"""Batches of right pairs with wrong pairs beside each, for heads that score pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.manifest import Split
+from pipeline.retrieval.blocks import Ids
+from pipeline.settings.recipe import Pairs
+from pipeline.text.augment import augment
+from pipeline.text.base import assemble
+from pipeline.training.batches import Batch, TrainingBatches, drop, pad
+from pipeline.training.hard_negatives import Nearest
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """b right pairs, and c wrong pairs for each.
+
+    Attributes:
+        right: The right pairs.
+        items: Float [M, N, D], the images of all pairs, `right`'s first.
+        counts: Int64 [M].
+        tokens: Int64 [L, T], the captions of all pairs, `right`'s first.
+        lengths: Int64 [L].
+        caption: Int64 [b, 1 + c], each pair's row of `tokens`; the first column is right.
+        image: Int64 [b, 1 + c], each pair's row of `items`.
+    """
+
+    right: Batch
+    items: Tensor
+    counts: Tensor
+    tokens: Tensor
+    lengths: Tensor
+    caption: Tensor
+    image: Tensor
+
+
+class PairBatches(TrainingBatches):
+    """Right pairs in random order, each with wrong pairs drawn for it.
+
+    Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et al.,
+    section 3.1). Captions of the same image are never wrong.
+
+    Args:
+        pairs: How wrong pairs are drawn.
+        *given: As for `TrainingBatches`.
+        **named: As for `TrainingBatches`.
+
+    Attributes:
+        nearest: The nearest wrong captions and images, for hard negatives. Set before an epoch.
+
+    Raises:
+        InputError: If there is but one image.
+    """
+
+    nearest: Nearest | None = None
+
+    def __init__(self, pairs: Pairs, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.pairs = pairs
+        if len(np.unique(self.split.caption_image)) < 2:
+            raise InputError("training on pairs needs two images or more, for wrong pairs")
+
+    def _batch(self, epoch: int, step: int, captions: Ids) -> PairBatch:  # type: ignore[override]
+        right = super()._batch(epoch, step, captions)
+        rng = np.random.default_rng((self.seed, epoch, step, 2))
+        by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are wrong
+        drawn = draw(self.split, captions, by_caption, self.pairs, self.nearest, rng)[self.own]
+        by_caption, own = by_caption[self.own], np.arange(len(drawn))
+        images, image = np.unique(drawn[by_caption], return_inverse=True)
+        words, caption = np.unique(drawn[~by_caption], return_inverse=True)
+        pairs = {"caption": np.tile(own[:, None], (1, 1 + drawn.shape[1]))}
+        pairs["image"] = pairs["caption"].copy()
+        pairs["image"][by_caption, 1:] = len(own) + image.reshape(-1, drawn.shape[1])
+        pairs["caption"][~by_caption, 1:] = len(own) + caption.reshape(-1, drawn.shape[1])
+        items, counts = _joined((right.items, right.counts), self._images(images, rng))
+        tokens, lengths = _joined((right.tokens, right.lengths), self._captions(words, rng))
+        return PairBatch(right, items, counts, tokens, lengths,
+                         **{side: torch.from_numpy(rows) for side, rows in pairs.items()})
+
+    def _images(self, images: Ids, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        left_out = rng.random((len(images), self.source.layout.items)) < self.drop_items
+        left_out[:, 0] &= not self.keep_first
+        if not len(images):
+            return torch.empty(0, 0, self.source.width), torch.empty(0, dtype=torch.int64)
+        items, counts = drop(*self.source.read(self.split.store_rows[images]), left_out)
+        return torch.from_numpy(items), torch.from_numpy(counts)
+
+    def _captions(self, captions: Ids, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        words = self.text.split([self.split.captions[caption] for caption in captions]) if len(captions) else []
+        if not words:
+            return torch.empty(0, 0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+        return pad([assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words])
+
+
+def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: Pairs, nearest: Nearest | None,
+         rng: np.random.Generator) -> Ids:
+    """Draw what makes wrong pairs.
+
+    Args:
+        split: The pairs.
+        captions: Int64 [B], rows of its captions.
+        by_caption: Bool [B], whether the caption stays and an image is drawn.
+        pairs: How many, and the share of hard ones.
+        nearest: Where hard ones are drawn from; None if there are none.
+        rng: Makes the draws.
+
+    Returns:
+        Int64 [B, c], rows of images where the caption stays, else of captions.
+    """
+    image = split.caption_image[captions][:, None]
+    shape = (len(captions), pairs.negatives)
+    drawn = rng.integers(len(split.captions), size=shape)
+    while (same := split.caption_image[drawn] == image).any():
+        drawn[same] = rng.integers(len(split.captions), size=int(same.sum()))
+    drawn = np.where(by_caption[:, None], split.caption_image[drawn], drawn)
+    if nearest is None:
+        return drawn
+    hard, place = rng.random(shape) < pairs.hard, rng.random(shape)
+    for rows, near in ((by_caption, nearest.images[captions]), (~by_caption, nearest.captions[image[:, 0]])):
+        chosen = np.take_along_axis(near, (place * near.shape[1]).astype(np.int64), axis=1)
+        drawn = np.where(hard & rows[:, None], chosen, drawn)
+    return drawn
+
+
+def _joined(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Padded batches [B, N, ...] with their counts [B] as one."""
+    longest = max(values.shape[1] for values, _ in parts)
+    whole = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
+             for values, _ in parts if len(values)]
+    return torch.cat(whole), torch.cat([counts for _, counts in parts])

@@ -1,0 +1,111 @@
+"""Measure a head on val, to select its best epoch."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+
+from pipeline import retrieval
+from pipeline.heads.base import HeadNetwork
+from pipeline.heads.cross import CrossEncoder
+from pipeline.manifest import Split
+from pipeline.retrieval.languages import divide
+from pipeline.settings import Recipe
+from pipeline.text import Text
+from pipeline.text.base import encode
+from pipeline.training.embedding import embed
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.pair_scores import score_pairs
+from pipeline.training.source import ImageSource
+
+Row = dict[str, float]
+
+
+def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split, text: Text, batch_size: int,
+             precision: TrainingPrecision) -> Row:
+    """Measure what the recipe trains: embeddings on all of val, scores of pairs on some images with one caption each.
+
+    Args:
+        model: The network.
+        recipe: Its tasks.
+        source: The images.
+        val: The split.
+        text: Converts captions to numbers.
+        batch_size: Images or captions at once.
+        precision: Of the forward pass over pairs.
+
+    Returns:
+        The recalls and their sum; of a head that does both, the means of both, and both sums.
+    """
+    rows: dict[str, Row] = {}
+    if "emb" in recipe.tasks:
+        rows["emb"] = of_embeddings(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
+    if "ce" in recipe.tasks:
+        assert isinstance(model, CrossEncoder)
+        rows["ce"] = of_pairs(model, source, one_caption_each(val, recipe.pairs.val_images), text, batch_size,
+                              precision)
+    if len(rows) == 1:
+        return next(iter(rows.values()))
+    both = {name: fmean(row[name] for row in rows.values()) for name in rows["emb"]}
+    return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
+
+
+def of_embeddings(similarity: retrieval.Embeddings, val: Split) -> Row:
+    """Measure embeddings; with captions in several languages the means over languages.
+
+    Args:
+        similarity: The embeddings.
+        val: Their split.
+
+    Returns:
+        The recalls on val and their sum.
+    """
+    if val.languages is None:
+        return _row(retrieval.evaluate(similarity, val.caption_image))
+    pools = divide(similarity, val.caption_image, val.languages).values()
+    rows = [_row(retrieval.evaluate(pool.scores, pool.caption_image)) for pool in pools]
+    return {name: fmean(row[name] for row in rows) for name in rows[0]}
+
+
+def of_pairs(model: CrossEncoder, source: ImageSource, val: Split, text: Text, batch_size: int,
+             precision: TrainingPrecision) -> Row:
+    """Measure scores of all pairs of a split.
+
+    Args:
+        model: The network.
+        source: The images.
+        val: The split.
+        text: Converts captions to numbers.
+        batch_size: Pairs at once.
+        precision: Of the forward pass.
+
+    Returns:
+        The recalls and their sum.
+    """
+    images, captions = len(val.image_ids), len(val.captions)
+    scores = score_pairs(model, source, np.repeat(val.store_rows, captions), encode(text, val.captions),
+                         np.tile(np.arange(captions), images), batch_size, precision.autocast)
+    return _row(retrieval.evaluate(scores.reshape(images, captions), val.caption_image))
+
+
+def one_caption_each(val: Split, images: int) -> Split:
+    """Take the first images of a split with their first caption each (Geigle et al.'s released code).
+
+    Args:
+        val: The split.
+        images: How many images; all if there are fewer.
+
+    Returns:
+        The part of the split.
+    """
+    _, first = np.unique(val.caption_image, return_index=True)
+    part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
+                 [val.captions[caption] for caption in first])
+    return part.only(np.arange(len(val.image_ids)) < images)
+
+
+def _row(metrics: retrieval.Metrics) -> Row:
+    numbers = metrics.as_dict()
+    recalls = {f"{way}_{k}": numbers[way][k] for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")}
+    return {**recalls, "rsum": numbers["rsum"]}

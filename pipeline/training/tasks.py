@@ -1,0 +1,147 @@
+"""What a recipe trains in a step: embeddings, scores of pairs, or both in turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+from pipeline import objectives
+from pipeline.errors import InputError
+from pipeline.heads.base import HeadNetwork
+from pipeline.heads.cross import CrossEncoder
+from pipeline.manifest import Split
+from pipeline.objectives.pairs import PAIR_OBJECTIVES
+from pipeline.text import Text
+from pipeline.training import hard_negatives, optimizer, source
+from pipeline.training.batches import Batch, TrainingBatches
+from pipeline.training.embedding import embed
+from pipeline.training.head import load as load_head
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.pair_batches import PairBatch, PairBatches
+from pipeline.training.pair_step import PairStep
+from pipeline.training.step import TrainingStep
+from pipeline.training.training_job import TrainingJob
+
+Log: TypeAlias = dict[str, float]
+
+
+@dataclass
+class Tasks:
+    """A head's steps, one of each task on every batch.
+
+    Attributes:
+        model: The network.
+        optimizer: Of all tasks.
+        precision: Of all tasks.
+        emb: The step that trains embeddings, if the recipe does.
+        ce: The step that trains scores of pairs, if the recipe does.
+    """
+
+    model: HeadNetwork
+    optimizer: torch.optim.Optimizer
+    precision: TrainingPrecision
+    emb: TrainingStep | None
+    ce: PairStep | None
+
+    def __call__(self, batch: Batch | PairBatch) -> Log:
+        """Move the weights, once for each task.
+
+        Args:
+            batch: With wrong pairs where scores of pairs are trained.
+
+        Returns:
+            The log of the step; of two tasks both, the second's names with `ce_` before them.
+        """
+        right = batch.right if isinstance(batch, PairBatch) else batch
+        log = self.emb(right) if self.emb else {}
+        if self.ce is None:
+            return log
+        assert isinstance(batch, PairBatch)
+        before = "ce_" if self.emb else ""
+        return log | {before + name: value for name, value in self.ce(batch).items()}
+
+    def start_epoch(self, epoch: int) -> None:
+        """Prepare the objective of embeddings.
+
+        Args:
+            epoch: The epoch, from 0.
+        """
+        if self.emb:
+            self.emb.objective.start_epoch(epoch)
+
+
+def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
+    """Build the steps of a recipe's tasks.
+
+    Args:
+        job: The head.
+        model: Its network.
+        device: A torch device.
+
+    Returns:
+        The steps.
+
+    Raises:
+        InputError: If the architecture does not score pairs and the recipe trains that.
+    """
+    recipe, training = job.recipe, job.training
+    shared = optimizer.build(model, recipe), TrainingPrecision(training.precision, device), job.processes, \
+        training.pieces
+    emb = ce = None
+    if "emb" in recipe.tasks:
+        objective = objectives.build(recipe.objective.name, **recipe.objective.options)
+        emb = TrainingStep(model, objective, *shared, recipe.same_image_negatives, recipe.gradient_clip)
+    if "ce" in recipe.tasks:
+        if not isinstance(model, CrossEncoder):
+            raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
+                             "recipe's tasks, or set its architecture to cross")
+        ce = PairStep(model, PAIR_OBJECTIVES[recipe.pairs.objective], *shared, recipe.gradient_clip)
+    return Tasks(model, shared[0], shared[1], emb, ce)
+
+
+def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> TrainingBatches:
+    """Build the batches that a recipe's tasks need.
+
+    Args:
+        job: The head.
+        split: The training pairs.
+        text: Converts captions to numbers.
+        keep_first: Whether an image's first item is never left out.
+
+    Returns:
+        The batches.
+    """
+    training, recipe = job.training, job.recipe
+    steps = training.steps and training.steps // training.epochs
+    given = (job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
+             (job.processes.rank, job.processes.count), keep_first, recipe.sampling, steps)
+    return PairBatches(recipe.pairs, *given) if "ce" in recipe.tasks else TrainingBatches(*given)
+
+
+def find_hard_negatives(job: TrainingJob, made: TrainingBatches, model: HeadNetwork, text: Text) -> None:
+    """Give the batches of an epoch their hard negatives, if the recipe has them.
+
+    By a retriever they are found once, by the head's own embeddings before each epoch.
+
+    Args:
+        job: The head.
+        made: The batches.
+        model: The head's network.
+        text: Converts captions to numbers.
+
+    Raises:
+        InputError: If the retriever cannot be opened.
+    """
+    if not isinstance(made, PairBatches) or not job.recipe.pairs.hard:
+        return
+    if job.retriever is None:
+        vectors = embed(model, job.source, made.split, text, job.training.batch_size)
+    elif made.nearest is None:
+        store = source.stored(job.source.path, job.manifest, job.retriever_recipe)
+        head = load_head(job.retriever, job.manifest, store, job.training.device)
+        vectors = embed(head.model, store, made.split, head.text, job.training.batch_size)
+    else:
+        return
+    made.nearest = hard_negatives.nearest(*vectors, made.split.caption_image, job.recipe.pairs.nearest)
