@@ -60,7 +60,7 @@ def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str
     source = training.source_of(described, manifest, paths.features(name, described["feature"]), files)
     if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
-        _refuse_other_features(source, own)
+        training.require_alike(source, own)
     parts = [training.usable(source, manifest.split(split))
              for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
     path = out or paths.embeddings(name, trained_on.dataset, head)
@@ -74,22 +74,14 @@ def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str
     click.echo(f"{path}: {images} images and {captions} captions of {name}")
 
 
-def _refuse_other_features(store: FeatureStore, own: FeatureStore) -> None:
-    for key in sorted(own.fingerprint.keys() | store.fingerprint.keys()):
-        if key not in ("dataset", "images", "source") and store.fingerprint.get(key) != own.fingerprint.get(key):
-            raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
-                             f"{own.fingerprint.get(key)!r}; extract both alike")
-
-
 def _embed(path: Path, trained: training.Head, source: training.ImageSource, parts: list[Split], batch_size: int,
            made_from: Mapping[str, Any]) -> None:
     firsts = np.cumsum([0, *(len(part.image_ids) for part in parts)])
     owner = np.concatenate([part.caption_image + first for part, first in zip(parts, firsts, strict=False)])
     ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
-    dimension = trained.description["training"]["dimension"]
     row = column = 0
     with Progress(path.stem, "image", len(ids[0])) as bar, \
-            embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
+            embedding_store.writing(path, ids[0], ids[1], owner, trained.model.dimension, made_from) as (images, captions):
         for piece in (piece for part in parts for piece in _pieces(part)):
             vectors = training.embed(trained.model, source, piece, trained.text, batch_size)
             images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors

@@ -31,6 +31,18 @@ def refuse_slow(precision: str, device: str) -> None:
                          "fp32; use fp32 here, or a GPU, or for bf16 a CPU with AVX512_BF16 or AMX")
 
 
+def fastest(device: str) -> str:
+    """Choose the precision in which a network reads fastest where rounding does little harm.
+
+    Args:
+        device: A torch device.
+
+    Returns:
+        "bf16" on a GPU, and on a CPU that multiplies faster with it; else "fp32".
+    """
+    return "bf16" if device != "cpu" or slowdown("bf16") < 1 else "fp32"
+
+
 @cache
 def slowdown(precision: str) -> float:
     """Measure how much slower a product is in half precision than in float32, on one thread of this CPU.

@@ -14,10 +14,12 @@ class HeadNetwork(nn.Module, ABC):
     """The base class of networks that embed images and captions in one space.
 
     Attributes:
+        dimension: d of the vectors.
         backbone: The network that makes the features, if it is trained with the head.
         norm: A BatchNorm over the items of a batch, if there is one; see `before_norm`.
     """
 
+    dimension: int
     backbone: Backbone | None
 
     def __init__(self) -> None:

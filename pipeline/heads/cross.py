@@ -59,7 +59,7 @@ class CrossEncoder(HeadNetwork):
             raise InputError("a cross-encoder reads stored features; leave out finetune")
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         _keep(self.bert, layers or [])
-        hidden = config.hidden_size
+        self.dimension = hidden = config.hidden_size
         self.bert.img_embedding = nn.Linear(width, hidden)
         self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if image_norm else None
         self.dropout = nn.Dropout(config.hidden_dropout_prob)

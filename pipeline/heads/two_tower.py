@@ -33,7 +33,7 @@ class TwoTower(HeadNetwork):
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
                  backbone: Backbone | None = None) -> None:
         super().__init__()
-        d = training.dimension
+        self.dimension = d = training.dimension
         self.backbone = backbone
         self.projection = projection.build(feature, width, d)
         self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -21,18 +23,20 @@ class Triplet(Objective):
     Args:
         margin: α. The papers use 0.2.
         all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
+        reduction: "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
 
     Raises:
         InputError: For a negative margin or number of epochs.
     """
 
-    def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1) -> None:
+    def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1,
+                 reduction: Literal["sum", "mean"] = "sum") -> None:
         super().__init__()
         if not margin >= 0:
             raise InputError(f"triplet's margin must not be negative, got {margin}")
         if all_negatives_epochs < 0:
             raise InputError(f"triplet's all_negatives_epochs must not be negative, got {all_negatives_epochs}")
-        self.margin = margin
+        self.margin, self.reduction = margin, reduction
         self.all_negatives_epochs = all_negatives_epochs
         self.hardest = True
 
@@ -48,6 +52,5 @@ class Triplet(Objective):
         violated = torch.cat([worst_caption, worst_image]) > 0
         self.log = {"violations": float(violated.float().mean()),
                     "negatives": 1.0 if self.hardest else len(similarity) - 1.0}
-        if self.hardest:
-            return worst_caption.sum() + worst_image.sum()
-        return images.sum() + captions.sum()
+        whole = worst_caption.sum() + worst_image.sum() if self.hardest else images.sum() + captions.sum()
+        return whole / len(similarity) if self.reduction == "mean" else whole

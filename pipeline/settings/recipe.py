@@ -63,7 +63,7 @@ class Recipe(Section):
     languages: list[Annotated[str, StringConstraints(pattern=LANGUAGE_TAG)]] = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: Named = Named(name="two_tower")
-    tasks: Annotated[list[Literal["emb", "ce"]], Field(min_length=1)] = Field(default_factory=lambda: ["emb"])
+    tasks: Annotated[list[Literal["emb", "ce"]], Field(min_length=1)] = Field(default=["emb"])
     pairs: Pairs = Pairs()
     start: Name | None = None
     decay: Literal["step", "linear"] = "step"

@@ -37,6 +37,7 @@ __all__ = [
     "networks",
     "read_description",
     "read_released",
+    "require_alike",
     "scores",
     "source_of",
     "stored",

@@ -294,6 +294,22 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
     return (BoxedStore if reads_boxes(recipe) else FeatureStore)(features).require(manifest)
 
 
+def require_alike(store: FeatureStore, own: FeatureStore) -> None:
+    """Check that features of another data set were made as those that a head was trained on.
+
+    Args:
+        store: The other data set's.
+        own: What the head was trained on.
+
+    Raises:
+        InputError: If they were not.
+    """
+    for key in sorted(own.fingerprint.keys() | store.fingerprint.keys()):
+        if key not in ("dataset", "images", "source") and store.fingerprint.get(key) != own.fingerprint.get(key):
+            raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
+                             f"{own.fingerprint.get(key)!r}; extract both alike")
+
+
 def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None
             ) -> ImageSource:
     """Open the images of a trained head: the feature store, or the image files if the head has its own feature network.

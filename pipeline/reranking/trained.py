@@ -1,0 +1,119 @@
+"""A trained head that scores pairs, opened with the images and captions that it is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline import training
+from pipeline.compute import products
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+from pipeline.reranking.base import PairSource
+from pipeline.retrieval.blocks import Ids
+from pipeline.store import FeatureStore
+from pipeline.text.base import encode
+from pipeline.training import Head
+
+
+@dataclass(frozen=True)
+class TrainedScorer:
+    """A head with its stored features, and the captions it may be asked about.
+
+    Attributes:
+        head: The open head.
+        store: The features of the images.
+        images: The manifest of the images.
+        captions: The manifest of the captions.
+    """
+
+    head: Head
+    store: FeatureStore
+    images: Manifest
+    captions: Manifest
+
+    @classmethod
+    def open(cls, name: str, source: PairSource) -> TrainedScorer:
+        """Open a head by its name.
+
+        Args:
+            name: The head's name.
+            source: What it is opened for.
+
+        Returns:
+            The open head.
+
+        Raises:
+            InputError: If it is missing, not finished, or was trained on other features.
+        """
+        products.apply("auto" if source.products == "auto" else "default")
+        trained_on, folder = Manifest.load(source.paths.manifest(source.dataset)), source.paths.head(source.dataset, name)
+        described = training.read_description(folder)
+        own = training.source_of(described, trained_on, source.paths.features(source.dataset, described["feature"]))
+        if not isinstance(own, FeatureStore):
+            raise InputError(f"{folder}: has a network of its own and reads image files; a scorer of pairs reads "
+                             "stored features")
+        head = training.load_head(folder, trained_on, own, source.device)
+        images, captions = (trained_on if other == source.dataset else Manifest.load(source.paths.manifest(other))
+                            for other in (source.images, source.captions))
+        store = own
+        if images is not trained_on:
+            found = training.source_of(described, images, source.paths.features(source.images, described["feature"]))
+            assert isinstance(found, FeatureStore)
+            training.require_alike(found, own)
+            store = found
+        return cls(head, store, images, captions)
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The head by its checkpoint, its features and its manifests, by digest."""
+        said = self.head.description
+        return {"name": said["recipe"], "recipe": said["recipe"], "feature": said["feature"], "seed": said["seed"],
+                "checkpoint": self.head.checkpoint, "store": self.store.identity,
+                "content": self.store.content(np.flatnonzero(self.store.done)), "images": self.images.digest,
+                "captions": self.captions.digest}
+
+    def rows(self, image_ids: Ids) -> Ids:
+        """Find images in the store.
+
+        Args:
+            image_ids: Int64 [P].
+
+        Returns:
+            Int64 [P], their rows.
+
+        Raises:
+            InputError: For an image that is not in the manifest, or has no features.
+        """
+        rows = _places(self.images.images["image_id"].to_numpy(), image_ids,
+                       f"the manifest of {self.images.dataset} has no image")
+        if len(failed := image_ids[~self.store.done[rows]]):
+            raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction and has no features to score")
+        return rows
+
+    def numbers(self, caption_ids: Ids) -> tuple[list[list[int]], Ids]:
+        """Convert the captions of pairs to numbers, each once.
+
+        Args:
+            caption_ids: Int64 [P].
+
+        Returns:
+            The different captions as numbers, and int64 [P], each pair's place among them.
+
+        Raises:
+            InputError: For a caption that is not in the manifest.
+        """
+        ids, place = np.unique(caption_ids, return_inverse=True)
+        table = self.captions.table
+        rows = _places(table["caption_id"].to_numpy(), ids, f"the manifest of {self.captions.dataset} has no caption")
+        return encode(self.head.text, table["caption"].to_numpy()[rows].tolist()), place.astype(np.int64)
+
+
+def _places(ids: Ids, wanted: Ids, said: str) -> Ids:
+    order = np.argsort(ids, kind="stable")
+    place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+    if len(missing := wanted[ids[place] != wanted]):
+        raise InputError(f"{said} {missing[0]}")
+    return place

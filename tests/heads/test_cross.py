@@ -1,0 +1,117 @@
+"""The cross-encoder: what it computes, pair by pair, by the library's own parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_bert import tiny_bert
+from torch.nn.functional import normalize
+from transformers import AutoModel
+
+from pipeline import heads, settings
+from pipeline.errors import InputError
+from pipeline.heads.cross import CrossEncoder
+from pipeline.text.bert import BertText
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
+WIDTH = 7
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+def cross(checkpoint: Path, **options: Any) -> CrossEncoder:
+    training = SETTINGS.training_of("sample").model_copy(update={"bert": str(checkpoint)})
+    recipe = SETTINGS.recipe("join").model_copy(update={"architecture": settings.Named(name="cross", **options)})
+    torch.manual_seed(1)
+    built = heads.build(recipe, "region", WIDTH, BertText.learn([], training), training)
+    assert isinstance(built, CrossEncoder)
+    return built.eval()
+
+
+@pytest.fixture
+def batch() -> dict[str, torch.Tensor]:
+    torch.manual_seed(2)
+    return {"tokens": torch.randint(5, 20, (3, 9)), "lengths": torch.tensor([9, 4, 6]),
+            "items": torch.randn(4, 5, WIDTH), "counts": torch.tensor([5, 2, 1, 4]),
+            "caption": torch.tensor([0, 2, 1, 1, 0]), "image": torch.tensor([3, 0, 2, 1, 1])}
+
+
+@pytest.mark.parametrize("image_norm", [False, True])
+def test_a_pair_is_one_sequence_through_berts_own_parts(checkpoint: Path, batch: dict[str, torch.Tensor],
+                                                        image_norm: bool) -> None:
+    model, bert = cross(checkpoint, image_norm=image_norm), AutoModel.from_pretrained(checkpoint).eval()
+    model.bert.LayerNorm = torch.nn.LayerNorm(16, eps=1e-12).requires_grad_(False) if image_norm else None
+    found = model(**batch)
+    for row, (caption, image) in enumerate(zip(batch["caption"], batch["image"], strict=True)):
+        words = bert.embeddings(input_ids=batch["tokens"][caption, :batch["lengths"][caption]][None])
+        items = model.bert.img_embedding(batch["items"][image, :batch["counts"][image]])[None]
+        if image_norm:
+            items = normalize(items - items.mean(-1, keepdim=True), dim=-1) * 4  # the square root of the width
+        states = bert.encoder(torch.cat([words, items], 1)).last_hidden_state
+        torch.testing.assert_close(found[row], model.classifier(bert.pooler(states))[0], atol=1e-5, rtol=0)
+
+
+def test_padding_and_the_rest_of_a_batch_have_no_effect(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
+    model = cross(checkpoint)
+    found, images = model(**batch), model.embed_images(batch["items"], batch["counts"])
+    captions = model.embed_captions(batch["tokens"], batch["lengths"])
+    more = {**batch, "items": torch.cat([batch["items"], torch.full((4, 3, WIDTH), 9.0)], 1),
+            "tokens": torch.cat([batch["tokens"], torch.full((3, 2), 8)], 1)}
+    for image, count in enumerate(batch["counts"]):
+        more["items"][image, count:] = 5.0
+    torch.testing.assert_close(model(**more), found, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_images(more["items"], batch["counts"]), images, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_captions(more["tokens"], batch["lengths"]), captions, atol=1e-5, rtol=0)
+    for row in range(5):
+        alone = {**batch, "caption": batch["caption"][[row]], "image": batch["image"][[row]]}
+        torch.testing.assert_close(model(**alone)[0], found[row], atol=1e-5, rtol=0)
+
+
+def test_each_side_alone_is_the_mean_of_all_positions(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
+    model, bert = cross(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
+    own = batch["tokens"][1, :4][None]
+    states = bert(own).last_hidden_state
+    found = model.embed_captions(batch["tokens"], batch["lengths"])
+    torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
+    first = bert.embeddings(input_ids=torch.tensor([[2]]))
+    states = bert.encoder(torch.cat([first, model.bert.img_embedding(batch["items"][1, :2])[None]], 1)).last_hidden_state
+    found = model.embed_images(batch["items"], batch["counts"])
+    torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
+
+
+def test_half_of_the_layers_are_every_second_one(checkpoint: Path) -> None:
+    half, whole = cross(checkpoint, layers=[0, 2]), cross(checkpoint)
+    assert len(half.bert.encoder.layer) == 2
+    for place, layer in enumerate((0, 2)):
+        expected = whole.bert.encoder.layer[layer].state_dict()
+        torch.testing.assert_close(half.bert.encoder.layer[place].state_dict(), expected)
+    for wrong in ([0, 3], [2, 0], [0, 0], [-1]):
+        with pytest.raises(InputError, match="ascending numbers of the checkpoint's layers, 0 to 2, got"):
+            cross(checkpoint, layers=wrong)
+
+
+def test_half_precision_scores_are_float32(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
+    model = cross(checkpoint)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, images = model(**batch), model.embed_images(batch["items"], batch["counts"])
+    assert found.dtype == images.dtype == torch.float32
+    torch.testing.assert_close(found, model(**batch), atol=0.05, rtol=0)
+
+
+def test_a_text_without_word_pieces_and_unknown_options_are_refused(checkpoint: Path) -> None:
+    recipe, training = SETTINGS.recipe("ce"), SETTINGS.training_of("sample")
+    with pytest.raises(InputError, match="train it with --text bert"):
+        heads.build(recipe, "region", WIDTH, BiGRUText(Vocabulary.of("ab")), training)
+    with pytest.raises(InputError, match="option of the architecture cross"):
+        cross(checkpoint, depth=2)
+    with pytest.raises(InputError, match="unknown architecture 'tri_tower'"):
+        heads.build(recipe.model_copy(update={"architecture": settings.Named(name="tri_tower")}), "region", WIDTH,
+                    BiGRUText(Vocabulary.of("ab")), training)

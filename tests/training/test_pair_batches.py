@@ -1,0 +1,77 @@
+"""Wrong pairs: never of one image, half of each kind, hard ones from the nearest; subsets that lie within each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest, Split
+from pipeline.objectives.pairs import listwise, pair_cross_entropy
+from pipeline.settings.recipe import Pairs
+from pipeline.training import sampling
+from pipeline.training.hard_negatives import nearest
+from pipeline.training.pair_batches import draw
+from pipeline.training.subset import subset
+
+
+@pytest.fixture
+def split() -> Split:
+    image = np.repeat(np.arange(40), 5)
+    return Split("train", np.arange(40), np.arange(40) * 7 + 3, np.arange(200), image, ["a"] * 200)
+
+
+@pytest.mark.parametrize("hard", [0.0, 0.25, 1.0])
+def test_wrong_pairs_are_wrong_and_as_hard_as_asked(split: Split, hard: float, rng: np.random.Generator) -> None:
+    images, captions = rng.normal(size=(40, 8)).astype("f4"), rng.normal(size=(200, 8)).astype("f4")
+    found = nearest(images, captions, split.caption_image, 3)
+    drawn_for, by_caption = rng.integers(200, size=4000), rng.random(4000) < 0.5
+    drawn = draw(split, drawn_for, by_caption, Pairs(negatives=2, hard=hard), found, rng)
+    own = split.caption_image[drawn_for]
+    assert (drawn[by_caption] != own[by_caption, None]).all()
+    assert (split.caption_image[drawn[~by_caption]] != own[~by_caption, None]).all()
+    near = np.where(by_caption[:, None], found.images[drawn_for], found.captions[own])
+    share = (drawn[:, :, None] == near[:, None]).any(2).mean()
+    assert share == pytest.approx(hard + (1 - hard) * (3 / 39 + 3 / 195) / 2, abs=0.02)
+
+
+def test_the_nearest_are_those_of_a_full_sort(rng: np.random.Generator) -> None:
+    images, captions, image = rng.normal(size=(6, 4)), rng.normal(size=(18, 4)), np.repeat(np.arange(6), 3)
+    found = nearest(images.astype("f4"), captions.astype("f4"), image, 4)
+    products = np.where(image == np.arange(6)[:, None], -np.inf, images @ captions.T)
+    np.testing.assert_array_equal(found.captions, np.argsort(-products, axis=1)[:, :4])
+    np.testing.assert_array_equal(found.images, np.argsort(-products.T, axis=1)[:, :4])
+    assert nearest(images.astype("f4"), captions.astype("f4"), image, 50).captions.shape == (6, 15)
+    with pytest.raises(InputError, match="two images or more"):
+        nearest(np.ones((1, 4), "f4"), np.ones((3, 4), "f4"), np.zeros(3, int), 4)
+
+
+def test_the_losses_by_hand() -> None:
+    logits = torch.tensor([[[1.0, 3.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 0.5]]])
+    right, wrong = (-torch.log_softmax(logits, -1)[:, place, kind] for place, kind in ((0, 1), (1, 0)))
+    torch.testing.assert_close(pair_cross_entropy(logits), torch.cat([right, wrong]).mean())
+    scores = torch.tensor([[2.0, 1.0], [-2.0, -0.5]])
+    torch.testing.assert_close(listwise(logits), -torch.log_softmax(scores, -1)[:, 0].mean())
+
+
+def test_subsets_lie_within_each_other_whatever_the_order(split: Split, scenes: Manifest) -> None:
+    small, large = (set(subset(split, size, 0).image_ids.tolist()) for size in (5, 20))
+    assert small < large
+    assert len(large) == 20
+    assert small != set(subset(split, 5, 1).image_ids.tolist())
+    turned = Split("train", split.store_rows[::-1], split.image_ids[::-1], split.caption_ids, split.caption_image,
+                   split.captions)
+    assert set(subset(turned, 5, 0).image_ids.tolist()) == small
+    assert subset(split, None, 0) is split
+    assert len(subset(split, 5, 0).captions) == 25
+    with pytest.raises(InputError, match="at most the 40 images of train, got 41"):
+        subset(split, 41, 0)
+
+
+def test_a_stretch_takes_every_caption_once_a_pass_wherever_it_is_cut(split: Split) -> None:
+    whole = sampling.stretch(split, "uniform", 3, 0, 500)
+    for each in (whole[:200], whole[200:400]):
+        np.testing.assert_array_equal(np.sort(each), np.arange(200))
+    parts = [sampling.stretch(split, "uniform", 3, start, 100) for start in range(0, 500, 100)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
