@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import manifest as manifests
-from pipeline.errors import InputError
 from pipeline.paths import Paths
 from stages import options
 from stages.progress import Progress
@@ -81,7 +80,8 @@ def _embed(path: Path, trained: training.Head, source: training.ImageSource, par
     ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
     row = column = 0
     with Progress(path.stem, "image", len(ids[0])) as bar, \
-            embedding_store.writing(path, ids[0], ids[1], owner, trained.model.dimension, made_from) as (images, captions):
+            embedding_store.writing(path, ids[0], ids[1], owner, trained.model.dimension, made_from) as (
+                images, captions):
         for piece in (piece for part in parts for piece in _pieces(part)):
             vectors = training.embed(trained.model, source, piece, trained.text, batch_size)
             images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors

@@ -70,5 +70,8 @@ class HeadNetwork(nn.Module, ABC):
 
         Returns:
             [M, hidden], for M valid items.
+
+        Raises:
+            NotImplementedError: For a network without a BatchNorm.
         """
         raise NotImplementedError(f"{type(self).__name__} has no BatchNorm")

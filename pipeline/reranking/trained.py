@@ -49,7 +49,8 @@ class TrainedScorer:
             InputError: If it is missing, not finished, or was trained on other features.
         """
         products.apply("auto" if source.products == "auto" else "default")
-        trained_on, folder = Manifest.load(source.paths.manifest(source.dataset)), source.paths.head(source.dataset, name)
+        folder = source.paths.head(source.dataset, name)
+        trained_on = Manifest.load(source.paths.manifest(source.dataset))
         described = training.read_description(folder)
         own = training.source_of(described, trained_on, source.paths.features(source.dataset, described["feature"]))
         if not isinstance(own, FeatureStore):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
     from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
-    from pipeline.training.source import ImageSource, Photographs, networks, stored
+    from pipeline.training.source import ImageSource, Photographs, networks, require_alike, stored
     from pipeline.training.source import of_head as source_of
     from pipeline.training.training_job import TrainingJob
 

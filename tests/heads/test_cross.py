@@ -82,7 +82,8 @@ def test_each_side_alone_is_the_mean_of_all_positions(checkpoint: Path, batch: d
     found = model.embed_captions(batch["tokens"], batch["lengths"])
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
     first = bert.embeddings(input_ids=torch.tensor([[2]]))
-    states = bert.encoder(torch.cat([first, model.bert.img_embedding(batch["items"][1, :2])[None]], 1)).last_hidden_state
+    sequence = torch.cat([first, model.bert.img_embedding(batch["items"][1, :2])[None]], 1)
+    states = bert.encoder(sequence).last_hidden_state
     found = model.embed_images(batch["items"], batch["counts"])
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
 

@@ -44,7 +44,8 @@ def make(scenes: Manifest, store: FeatureStore, bert: Path, tmp_path: Path) -> M
         named = SETTINGS.recipe(recipe).model_copy(update=changes)
         return training.TrainingJob(
             scenes, stored(store.path, scenes, named), "region", "bert", recipe, named,
-            SETTINGS.training_of("sample").model_copy(update={"bert": str(bert), **(sizes or {})}), 0, tmp_path / recipe)
+            SETTINGS.training_of("sample").model_copy(update={"bert": str(bert), **(sizes or {})}), 0,
+            tmp_path / recipe)
     return job
 
 

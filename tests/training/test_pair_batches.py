@@ -1,4 +1,4 @@
-"""Wrong pairs: never of one image, half of each kind, hard ones from the nearest; subsets that lie within each other."""
+"""Wrong pairs: never of one image, half of each kind, hard ones from the nearest; subsets within each other."""
 
 from __future__ import annotations
 
