@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, BertConfig, BertTokenizerFast
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "the", "red", "blue", "green", "yellow",
-          "circle", "square", "triangle", "above", "below", "left", "right", "of", "and", "with", "on", "in", "small", "large", "##s"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "the", "red", "blue", "green", "yellow", "circle",
+          "square", "triangle", "above", "below", "left", "right", "of", "and", "with", "on", "in", "small", "large",
+          "##s"]
 
 
 def tiny_bert(folder: Path, layers: int = 3, width: int = 16) -> Path:
