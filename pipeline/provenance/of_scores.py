@@ -12,11 +12,12 @@ from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
-from pipeline.provenance import computed_again, results
+from pipeline.provenance import computed_again, of_reranked, results
 from pipeline.provenance.step import Result, Step
 from pipeline.rescoring import stored
 from pipeline.scores import contents
 from pipeline.scores.candidates import owners
+from pipeline.scores.reranked_store import KEY
 from pipeline.scores.similarity_store import SimilarityStore
 
 
@@ -44,6 +45,15 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
+    if record := made_from.get(KEY):
+        named = [record["retriever"]] + [{"system": record["scorer"]["name"], "seal": record["scorer"]["seal"]}] * (
+            record["scorer"]["kind"] == "system")
+        for source in named:
+            path = paths.similarity(made_from["dataset"], source["system"])
+            yield from _store(path, source["seal"], paths, manifest, True)
+            if path.exists() and path not in seen:
+                yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
+        return
     if source := made_from.get(stored.SOURCE):
         path = paths.similarity(made_from["dataset"], source["system"])
         yield from _store(path, source["seal"], paths, manifest, True)
@@ -79,7 +89,10 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield Step(path, "what made it", above, store.seal)
     yield from _bytes(store)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
-    yield computed_again.scores(store, paths)
+    if KEY in store.made_from:
+        yield from of_reranked.steps(store, paths)
+    else:
+        yield computed_again.scores(store, paths)
 
 
 def _bytes(store: SimilarityStore) -> Iterator[Step]:

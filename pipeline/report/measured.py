@@ -36,8 +36,9 @@ class Origin:
         text: The text encoder.
         features: (feature, name of what made its store) pairs.
         untrained: The features that an untrained network made; none for a published head, which brings its own network.
-        steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (retriever R, k 20)",).
+        steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
         transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
+        rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     """
 
     dataset: str
@@ -53,6 +54,7 @@ class Origin:
     untrained: tuple[str, ...]
     steps: tuple[str, ...] = ()
     transductive: bool = False
+    rerank: tuple[tuple[str, Any], ...] = ()
 
     @property
     def benchmark(self) -> str | None:

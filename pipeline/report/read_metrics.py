@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,7 @@ def _origin(
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
             steps=tuple(names.step(step) for step in made_from.get("steps", ())),
+            rerank=_rerank(made_from.get("steps", ())),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
         )
         if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
@@ -113,6 +114,11 @@ def _origin(
         raise InputError(
             f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
         ) from None
+
+
+def _rerank(steps: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    last = dict(steps[-1]) if steps else {}
+    return tuple((key, value) for key, value in last.items() if key != "name") if last.get("name") == "rerank" else ()
 
 
 def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:

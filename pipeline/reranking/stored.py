@@ -46,6 +46,8 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
     step: dict[str, Any] = {"name": "rerank", "with": re.sub(r"-s\d+$", "", name), "k": k}
     if how.name != "scorer":
         step[how.name] = how.weight
+    if any(each.get("bank") == "test" for each in said.get("steps", [])):
+        step["bank"] = "test"  # tables mark what has seen the test queries
     record = {
         "retriever": {"system": retriever.path.stem, "seal": retriever.seal},
         "scorer": {"kind": kind, "name": name, "made_from": digest(said)} | {

@@ -44,7 +44,8 @@ class StoredSystem:
     def made_from(self) -> dict[str, Any]:
         """The system's seal, and what it has in common with other systems."""
         kept = ("split", "manifest", "members", "features", "untrained")
-        return {"seal": self.store.seal} | {key: self.store.made_from[key] for key in kept}
+        steps = self.store.made_from.get("steps", [])
+        return {"seal": self.store.seal, "steps": steps} | {key: self.store.made_from[key] for key in kept}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Read pairs from the matrix, see `PairScorer.score`.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tampering
+import zarr
 
 from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import SimilarityStore
@@ -21,6 +22,7 @@ from stages import cli
 HERE = Path(__file__).parents[2]
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
 SCORES, FUSED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE))
+RERANKED = Path("similarities/sample/a-reranked.zarr")
 METRICS = Path("results/metrics.json")
 RESULT = (METRICS, ENSEMBLE)
 RUN = ("-S", "run.features=[region]", "-S", "run.ablations=[]")
@@ -35,7 +37,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path)
     with contextlib.chdir(root):
         table = Manifest.load(Path("data/sample.parquet")).table
         Manifest(table, "sample", Path("data/sample/images")).save(Path("data/sample.parquet"))
-        for command in (("ensemble", "R"), ("evaluate", *RUN)):
+        rerank = ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "3", "--name", RERANKED.stem)
+        for command in (("ensemble", "R"), ("evaluate", *RUN), rerank):
             cli.cli.main([*command, "--params", str(HERE / "params.yaml")], standalone_mode=False)
     return root
 
@@ -83,6 +86,25 @@ def test_every_step_from_the_figure_to_the_photograph_matches(pipeline: Any, run
     assert alone == rest
 
 
+def test_a_reranked_system_is_traced_to_its_retriever_and_its_scorer(pipeline: Any, run: Path) -> None:
+    code, steps, _ = traced(pipeline, RERANKED, "--embed", "0")
+    assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
+    assert [step["what"] for step in steps if step["path"] == str(RERANKED)] == [
+        "bytes of its 9 arrays", "whose scores, by the manifest", f"candidates again, by {ENSEMBLE}",
+        f"what made its scorer {HEAD}", "pairs scored again"]
+    assert {str(SCORES), str(FUSED)} <= {step["path"] for step in steps}
+    # Somebody who changes scores or candidates and writes new digests of them is found out all the same.
+    for array in ("t2i_scores", "i2t_candidates", "i2t_retrieved"):
+        shutil.copytree(RERANKED, "kept.zarr")
+        values: Any = zarr.open_array(RERANKED / array, mode="r+")
+        values[:] = values[:][:, ::-1] if array == "i2t_candidates" else values[:] + 1e-3
+        tampering.sealed_anew(RERANKED)
+        what = "pairs scored again" if array == "t2i_scores" else "candidates again"
+        assert any(f"{RERANKED}: {what}" in line for line in wrong(pipeline, RERANKED, "--embed", "0"))
+        shutil.rmtree(RERANKED)
+        Path("kept.zarr").rename(RERANKED)
+
+
 def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     split = Manifest.load(Path("data/sample.parquet")).split("test")
     caption, image = int(split.caption_ids[-1]), int(split.image_ids[split.caption_image[-1]])
@@ -108,7 +130,7 @@ def kind(pattern: str) -> str:
 def test_a_change_of_any_file_is_named(pipeline: Any, run: Path, pattern: str, change: tampering.Change) -> None:
     file = tampering.files(run, pattern)[-1]
     change(file)
-    said = wrong(pipeline, *RESULT, "--embed", "0")
+    said = wrong(pipeline, *((RERANKED,) if file.is_relative_to(RERANKED) else RESULT), "--embed", "0")
     # What lies in an array is named by the file or the array; in a feature store that cannot be opened, by the store.
     inside = [each for each in file.parents if (each / "zarr.json").exists()]
     named = [file, *(inside if file.parts[0] == "features" or file.name == "zarr.json" else inside[:1])]

@@ -15,6 +15,8 @@ from pipeline.report.table_request import TableRequest
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
     "rerank_table2": "pipeline.report.tables.rerank_tables_2_7:TABLE2.build",
     "rerank_table7": "pipeline.report.tables.rerank_tables_2_7:TABLE7.build",
+    "rerank_table8": "pipeline.report.tables.rerank_tables_8_11:TABLE8.build",
+    "rerank_table11": "pipeline.report.tables.rerank_tables_8_11:TABLE11.build",
     "vse2ad_table1": "pipeline.report.tables.vse2ad_table1:TABLE.build",
     "vse2ad_table2": "pipeline.report.tables.vse2ad_table2:TABLE.build",
     "vse2ad_table3": "pipeline.report.tables.vse2ad_tables_3_4_A1_C2:TABLE3.build",

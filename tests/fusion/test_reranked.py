@@ -1,0 +1,116 @@
+"""Reranked scores by their definition: candidates above all others, in the order of their worth, ties kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline import retrieval
+from pipeline.errors import InputError
+from pipeline.fusion.reranked import Candidates, Combination, Reranked
+from pipeline.reranking import candidates
+from pipeline.reranking.candidates import Searched
+from pipeline.retrieval import PROTOCOLS, Embeddings, Protocol, as_similarity, select
+from pipeline.scores.reranked_store import source
+
+IMAGES, CAPTIONS = 6, 12
+OWNER = np.repeat(np.arange(IMAGES), 2)
+
+
+def searched(scores: np.ndarray) -> Searched:
+    return Searched(as_similarity(scores), np.arange(IMAGES), np.arange(CAPTIONS), OWNER, ("here",),
+                    np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64), (IMAGES, CAPTIONS))
+
+
+def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protocol = PROTOCOLS["all"]) -> Reranked:
+    pool = searched(retriever)
+    found = candidates.find(pool, protocol, k)
+    pairs = candidates.wanted(found, CAPTIONS)
+    scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
+    record = {"combine": "scorer", "weight": 0.0, "k": k, "logits": False,
+              "protocol": {"name": protocol.name, "folds": protocol.folds}}
+    return source(pool.scores, scored, OWNER, record)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 24 * 12 * 4, 2**20])
+@pytest.mark.parametrize("name", ["i2t", "t2i"])
+def test_the_order_is_the_scorers_among_k_and_the_retrievers_below(rng: np.random.Generator, block_bytes: int,
+                                                                   name: str) -> None:
+    retriever, scorer = (rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32) for _ in range(2))
+    matrix = reranked(retriever, scorer, 4).direction(name, block_bytes)  # type: ignore[arg-type]
+    found = np.empty((IMAGES, CAPTIONS))
+    for rows, columns in matrix.grid(matrix.shape, block_bytes):
+        found[rows, columns] = matrix.block(rows, columns)
+    every = np.indices(found.shape).reshape(2, -1)
+    np.testing.assert_array_equal(matrix.pairs(*every), found.reshape(-1))
+    one, two, order = (retriever, scorer, found) if name == "i2t" else (retriever.T, scorer.T, found.T)
+    for query in range(len(one)):
+        best = np.argsort(-one[query])
+        expected = [*sorted(best[:4], key=lambda each: -two[query, each]), *best[4:]]
+        assert np.argsort(-order[query]).tolist() == expected
+
+
+def test_ties_of_the_scorer_stay_ties_and_none_is_made(rng: np.random.Generator) -> None:
+    retriever = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
+    scorer = np.zeros((IMAGES, CAPTIONS), np.float32)
+    scorer[:, ::2] = np.nextafter(np.float32(0), np.float32(1))  # the least difference there is
+    found = reranked(retriever, scorer, 4)
+    ranks = retrieval.rank(found, OWNER)
+    matrix = found.direction("t2i", 2**20)
+    cells = matrix.block(slice(0, IMAGES), slice(0, CAPTIONS))
+    assert all(len(np.unique(cells[:, column])) == IMAGES - 3 for column in range(CAPTIONS))
+    assert (ranks.t2i.equal <= 3).all()
+
+
+def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.Generator) -> None:
+    retriever = rng.integers(0, 3, (IMAGES, CAPTIONS)).astype(np.float32)  # many ties, also where k ends
+    scorer = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
+    images, captions = rng.permutation(IMAGES), rng.permutation(CAPTIONS)
+    one = candidates.find(searched(retriever), PROTOCOLS["all"], 3)
+    place = np.argsort(images)
+    pool = Searched(as_similarity(retriever[images][:, captions]), images, captions, place[OWNER[captions]], ("here",),
+                    np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64), (IMAGES, CAPTIONS))
+    two = candidates.find(pool, PROTOCOLS["all"], 3)
+    for query, image in enumerate(images.tolist()):
+        assert sorted(captions[two["i2t"].places[query]]) == sorted(one["i2t"].places[image])
+    for query, caption in enumerate(captions.tolist()):
+        assert sorted(images[two["t2i"].places[query]]) == sorted(one["t2i"].places[caption])
+    whole = reranked(retriever, scorer, 3)
+    assert retrieval.evaluate(select(whole, images, captions), place[OWNER[captions]]).rsum == pytest.approx(
+        retrieval.evaluate(whole, OWNER).rsum, abs=1e-9)
+
+
+def test_equal_vectors_outside_the_candidates_stay_equal(rng: np.random.Generator) -> None:
+    images = rng.normal(size=(4, 8)).astype(np.float32)
+    vectors = Embeddings(images[[0, 1, 2, 3, 3, 3]], np.repeat(images[[0, 1, 2, 3, 3, 3]], 2, 0))
+    places = np.zeros((CAPTIONS, 1), np.int64), np.zeros((IMAGES, 1), np.int64)
+    mine = {"t2i": Candidates(places[0], np.zeros((CAPTIONS, 1))), "i2t": Candidates(places[1], np.zeros((IMAGES, 1)))}
+    folds = np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64)
+    ranks = retrieval.rank(Reranked(vectors, mine, folds, "all"), OWNER)  # type: ignore[arg-type]
+    assert ranks.t2i.equal[6:].tolist() == [2] * 6
+
+
+def test_another_pool_is_refused(rng: np.random.Generator) -> None:
+    scores = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
+    two = Protocol("two", folds=2)
+    assert retrieval.evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum == \
+        retrieval.evaluate(scores, OWNER, two).rsum
+    for made, measured in ((two, Protocol("three", folds=3)), (two, PROTOCOLS["all"]), (PROTOCOLS["all"], two)):
+        with pytest.raises(InputError, match=f"reranked by the protocol {made.name}, and another pool is asked for"):
+            retrieval.evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
+
+
+def test_combinations_are_the_papers() -> None:
+    retrieved, scored = np.array([[0.5, 0.2, -0.1]]), np.array([[2.0, 0.0, -3.0]])
+    p = 1 / (1 + np.exp(-scored))
+    np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, True), 0.1 * retrieved + 0.9 * p)
+    np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, False), 0.1 * retrieved + 0.9 * scored)
+    e, c = (retrieved - 0.1) / 0.6, (p - p.min()) / (p.max() - p.min())
+    np.testing.assert_allclose(Combination("norm_add", 0.5).of(retrieved, scored, True), 0.5 * e + 0.5 * c)
+    np.testing.assert_array_equal(Combination().of(retrieved, np.array([[900.0, 800.0, -900.0]]), True),
+                                  [[900.0, 800.0, -900.0]])
+    assert Combination("norm_add", 0.5).of(np.ones((1, 2)), np.ones((1, 2)), False).tolist() == [[0.0, 0.0]]
+    with pytest.raises(InputError, match="expected a weight from 0 to 1, received 2"):
+        Combination("add", 2)
+    with pytest.raises(InputError, match="unknown combination 'rank': choose one of scorer, add, norm_add"):
+        Combination("rank")
