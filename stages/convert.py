@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=options.FilePath())
 @options.dataset
-@click.option("--vocabulary", type=click.Path(path_type=Path),
+@click.option("--vocabulary", type=options.FilePath(),
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
-@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a grid checkpoint.")
 @click.option("--name", callback=options.called, default="vse_infty_released", show_default=True, metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
-@click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/NAME-FEATURE-TEXT-s0",
+@click.option("--out", type=options.FilePath(), show_default="heads/DATASET/NAME-FEATURE-TEXT-s0",
               help="The head's folder.")
 @options.if_changed
 @options.with_settings

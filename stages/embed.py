@@ -32,9 +32,9 @@ AT_ONCE = 2048  # images embedded before their vectors are written
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
 @click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
-@click.option("--out", type=click.Path(path_type=Path), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
+@click.option("--out", type=options.FilePath(), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
               help="The store.")
-@click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in its manifest",
+@click.option("--images", "files", type=options.FilePath(), show_default="as in its manifest",
               help="Where the image files of NAME lie, for a fine-tuned head.")
 @options.device
 @options.with_settings_or_shipped

@@ -49,7 +49,7 @@ ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
               "the number of members that list a candidate (combmnz).")
 @click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
               help="One for each member, in order.")
-@click.option("--tune-on", "on", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
+@click.option("--tune-on", "on", type=options.FilePath(), multiple=True, metavar="PATH",
               help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.")
 @click.option("--keep-common", is_flag=True,
               help="Leave out images that a member lacks, because an engine failed for instance, and list them.")

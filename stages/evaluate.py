@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--similarity", type=click.Path(path_type=Path),
+@click.option("--similarity", type=options.FilePath(),
               help="Measure this images x captions matrix (.npy, zarr, or a similarity store) alone and print it.")
-@click.option("--embeddings", type=click.Path(path_type=Path), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
+@click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
-@click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
+@click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
               help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
               "pipeline embed), which are candidates and no queries. May be given several times.")
 @measuring.columns
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
 @measuring.files
-@click.option("--from-run", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--from-run", type=options.FilePath(), metavar="FILE",
               help="Measure a run of any system, TREC's or ranx's; what is right says --manifest or --qrels.")
 @measuring.output
 @options.with_settings_or_shipped

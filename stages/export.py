@@ -10,7 +10,7 @@ import click
 
 from pipeline import manifest as manifests
 from pipeline.paths import Paths
-from stages.options import with_settings_or_shipped
+from stages.options import FilePath, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ NAMED = 20  # failed images that are named; all stand in the made_from.json
 
 
 @click.command
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=FilePath())
 @click.option("--split", type=click.Choice(manifests.SPLITS), required=True, help="Which images.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder.")
-@click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
+@click.option("--out", type=FilePath(), required=True, help="The folder.")
+@click.option("--manifest", "manifest_file", type=FilePath(), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, store: Path, split: str, out: Path, manifest_file: Path | None) -> None:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @options.dataset
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
-@click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
+@click.option("--out", type=options.FilePath(), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
-@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie.")
 @click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",

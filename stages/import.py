@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
-@click.option("--manifest", "manifest_file", type=click.Path(path_type=Path), show_default="data/DATASET.parquet",
+@click.option("--manifest", "manifest_file", type=options.FilePath(), show_default="data/DATASET.parquet",
               help="The manifest's file, if it is not in its usual place.")
 @click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
-@click.option("--out", type=click.Path(path_type=Path), show_default="features/DATASET/FEATURE.zarr",
+@click.option("--out", type=options.FilePath(), show_default="features/DATASET/FEATURE.zarr",
               help="The store.")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables accept a paper's name, such as "

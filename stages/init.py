@@ -13,7 +13,7 @@ import click
 
 from pipeline import lazy
 from pipeline.errors import InputError
-from stages.options import called
+from stages.options import FilePath, called
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
-@click.option("--images", type=click.Path(path_type=Path), help="Your own photographs: their folder.")
-@click.option("--captions", type=click.Path(path_type=Path),
+@click.argument("folder", metavar="[DIR]", type=FilePath(), default=Path())
+@click.option("--images", type=FilePath(), help="Your own photographs: their folder.")
+@click.option("--captions", type=FilePath(),
               help="Their captions: a .csv with columns image,caption[,split], or what else `pipeline manifest` reads.")
 @click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
 @click.option("--name", metavar="NAME", callback=called, show_default="after DIR", help="The data set's name.")

@@ -9,7 +9,7 @@ import click
 
 from pipeline.errors import InputError
 from pipeline.paths import Paths
-from stages.options import with_settings_or_shipped
+from stages.options import FilePath, with_settings_or_shipped
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("name", required=False)
-@click.option("--images", type=click.Path(path_type=Path), show_default="the data set's card",
+@click.option("--images", type=FilePath(), show_default="the data set's card",
               help="Folder of images.")
-@click.option("--annotations", type=click.Path(path_type=Path), show_default="the data set's card",
+@click.option("--annotations", type=FilePath(), show_default="the data set's card",
               help="Karpathy's .json, a .csv with columns image,caption[,split][,language], or a clone of "
               "multi30k/dataset.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations: karpathy, csv or multi30k.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
-@click.option("--out", type=click.Path(path_type=Path), show_default="data/NAME.parquet", help="The manifest.")
+@click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
             form: str | None, without_images: bool, out: Path | None) -> None:
@@ -39,6 +39,8 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     """
     if images and without_images:
         raise InputError("give --images or --without-images")
+    if not (images or without_images) and annotations is None:
+        manifest.refuse_unknown(name or settings.run.dataset, paths.root)
     card = manifest.dataset(name or settings.run.dataset, paths.root)
     folder = None if without_images else images or paths.root / card.images
     table = manifest.build(card.name, folder, annotations or paths.root / card.annotations,

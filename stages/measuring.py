@@ -10,13 +10,13 @@ import click
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from stages.options import Command
+from stages.options import Command, FilePath
 
 
 def columns(command: Command) -> Command:
     """Options that say whose captions a matrix's columns are; the command takes `columns`."""
 
-    @click.option("--manifest", "manifest_path", type=click.Path(path_type=Path),
+    @click.option("--manifest", "manifest_path", type=FilePath(),
                   help="Whose images its rows and whose captions its columns are.")
     @click.option("--split", metavar="NAME", show_default="test", help="Which of the manifest's splits it is of.")
     @click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
@@ -34,7 +34,7 @@ def columns(command: Command) -> Command:
 def truth(command: Command) -> Command:
     """Options that say what is right; the command takes `truth`."""
 
-    @click.option("--qrels", type=click.Path(path_type=Path), metavar="FILE",
+    @click.option("--qrels", type=FilePath(), metavar="FILE",
                   help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
                   "header image,caption,grade.")
     @click.option("--same-text", type=click.Choice(["positive"]),
@@ -62,13 +62,13 @@ class Files(NamedTuple):
 def files(command: Command) -> Command:
     """Options that name files to write; the command takes `files`."""
 
-    @click.option("--run", type=click.Path(path_type=Path), metavar="FILE",
+    @click.option("--run", type=FilePath(), metavar="FILE",
                   help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
                   "does (.json) or as TREC.")
     @click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes.")
-    @click.option("--save-qrels", type=click.Path(path_type=Path), metavar="FILE",
+    @click.option("--save-qrels", type=FilePath(), metavar="FILE",
                   help="Also write what is right as TREC qrels, for other tools that read the run.")
-    @click.option("--per-query", type=click.Path(path_type=Path), metavar="FILE",
+    @click.option("--per-query", type=FilePath(), metavar="FILE",
                   help="Also write a row a query, with rank, ties and hits in each system (.parquet or .csv).")
     @functools.wraps(command)
     def wrapped(*arguments: Any, run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None,

@@ -23,6 +23,30 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class FilePath(click.Path):
+    """The type of options and arguments that name a file or folder. An unset shell variable gives an empty name, which
+    would be the current folder: it is refused.
+    """
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(path_type=Path, **more)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Turn what was typed into a path.
+
+        Args:
+            value: What was typed.
+            param: The option or argument.
+            ctx: click's context.
+
+        Returns:
+            The path.
+        """
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Add --root, --params and -S to a command, which receives the paths and the checked settings as first arguments.
 
@@ -50,9 +74,9 @@ def with_settings_or_shipped(command: Callable[..., None]) -> Callable[..., None
 
 
 def _with_settings(command: Callable[..., None], required: bool) -> Callable[..., None]:
-    @click.option("--root", type=click.Path(path_type=Path), default=Path(), show_default="current directory",
+    @click.option("--root", type=FilePath(), default=Path(), show_default="current directory",
                   help="Everything is read and written below this directory.")
-    @click.option("--params", type=click.Path(path_type=Path), show_default="params.yaml of the root, or here",
+    @click.option("--params", type=FilePath(), show_default="params.yaml of the root, or here",
                   help="The settings file.")
     @click.option("-S", "--set", "changes", multiple=True, metavar="KEY=VALUE",
                   help="Change one setting for this run: -S training.sample.epochs=3.")
@@ -115,7 +139,7 @@ def _folder(context: click.Context, option: click.Parameter, folder: Path | None
     return folder
 
 
-images = click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest", callback=_folder,
+images = click.option("--images", type=FilePath(), show_default="as in the manifest", callback=_folder,
                       help="Where the image files lie.")
 seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,

@@ -54,7 +54,8 @@ def command(paths: Paths, settings: Settings) -> None:
 
 
 def _check(paths: Paths, settings: Settings) -> None:
-    """Refuse now what later steps would refuse after hours: unknown tables, figures, rescorers, parts of new heads."""
+    """Refuse now what later steps would refuse after hours: unknown data sets, tables, figures, parts of new heads."""
+    manifest.refuse_unknown(settings.run.dataset, paths.root)
     for kind, names, known in (("table", settings.tables, TABLES), ("figure", settings.figures, FIGURES)):
         for name in names:
             if name not in known:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @options.text
 @options.recipes
 @options.seeds
-@click.option("--head", "folder", type=click.Path(path_type=Path),
+@click.option("--head", "folder", type=options.FilePath(),
               help="A head's folder, for one that was trained with --out. The matrix gets its name.")
-@click.option("--images", "files", type=click.Path(path_type=Path), show_default="as in the manifest",
+@click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("result", type=options.FilePath())
 @click.argument("name", metavar="[SYSTEM]", required=False)
 @click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")

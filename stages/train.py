@@ -39,12 +39,12 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--language", "languages", metavar="TAG", multiple=True, show_default="as the recipe",
               help="Vary the recipe: train on captions in this language alone. May be given several times.")
 @click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
-@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for fine-tuning.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
-@click.option("--out", type=click.Path(path_type=Path), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
+@click.option("--out", type=options.FilePath(), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
               help="The head's folder.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
               help="bf16 trains in about half the time, on a GPU or a CPU that has it.")

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=options.FilePath())
 @click.option("--repair", is_flag=True, help="Make the damaged shards again, and no others.")
 @click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
               "them again: for stores that were imported.")
-@click.option("--images", type=click.Path(path_type=Path), show_default="as in the manifest",
+@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for --repair.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
@@ -26,7 +27,20 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
 
-def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None) -> Manifest:
+def all_test(files: list[str]) -> dict[str, str]:
+    """Put all images into the split test.
+
+    Args:
+        files: The images' files.
+
+    Returns:
+        File -> split.
+    """
+    return dict.fromkeys(files, "test")
+
+
+def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
+          draw: Callable[[list[str]], dict[str, str]] = all_test) -> Manifest:
     """Read annotations and check them against the folder of images.
 
     Args:
@@ -34,6 +48,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         images: The folder; None where there are features to import but no photographs, whose files are not looked at.
         annotations: A file or folder in one of the formats of `READERS`.
         form: The format's name in `READERS`; None for the one that recognises the annotations.
+        draw: Chooses a split for each image file; called where the annotations have no splits.
 
     Returns:
         The manifest, with the size of each image file in bytes.
@@ -50,21 +65,23 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     table = reader.read(annotations)
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
-    _check_rows(table, annotations)
     files = table["file"].unique().tolist()
+    if "split" not in table.columns:
+        table["split"] = table["file"].map(draw(files))
+    _check_rows(table, annotations)
     for file in files:
         _check_path(file, annotations)
     sizes = _sizes(images, files, annotations) if images is not None else dict.fromkeys(files, NO_FILE)
     if images is not None and reader.names_every_image:
         _check_all_named(images, set(files), annotations)
-    table.insert(2, "bytes", table["file"].map(sizes))
+    table["bytes"] = table["file"].map(sizes)
     columns = COLUMNS
     if LANGUAGE in table.columns:
         _check_languages(table, annotations)
         # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
         columns = COLUMNS | {LANGUAGE: "str"}
-    return Manifest(table.astype(columns).reset_index(drop=True), dataset, images or Path())
+    return Manifest(table[list(columns)].astype(columns).reset_index(drop=True), dataset, images or Path())
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:

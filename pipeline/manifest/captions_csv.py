@@ -20,10 +20,10 @@ def read(path: Path) -> pd.DataFrame:
     """Read a CSV of captions.
 
     Args:
-        path: The file. Without a column `split` all images are in the split test.
+        path: The file.
 
     Returns:
-        A row a caption, with a column `language` where the file has one. Images are numbered in the order of their
+        A row a caption, with the columns `split` and `language` where the file has them. Images are numbered in the order of their
         first mention, captions in theirs.
 
     Raises:
@@ -37,8 +37,7 @@ def read(path: Path) -> pd.DataFrame:
     if missing:
         raise InputError(f"{path}: the first line has no column {' nor '.join(sorted(missing))}; expected {EXPECTED}, "
                          f"separated by commas, got {_shortened(lines.fieldnames)}")
-    columns = ["image_id", "file", "split", "caption_id", "caption"]
-    columns += [LANGUAGE] * (LANGUAGE in (lines.fieldnames or []))
+    more = [column for column in ("split", LANGUAGE) if column in (lines.fieldnames or [])]
     rows: list[tuple[object, ...]] = []
     numbers: dict[str, int] = {}
     try:
@@ -46,14 +45,13 @@ def read(path: Path) -> pd.DataFrame:
             if None in line:
                 raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
                                  "caption that holds a comma")
-            file, caption, split = line["image"], line["caption"], line.get("split", "test")
-            language = [line[LANGUAGE]] if LANGUAGE in columns else []
-            if not file or None in (caption, split, *language):
+            file, caption, *rest = (line[column] for column in ("image", "caption", *more))
+            if not file or None in (caption, *rest):
                 raise InputError(f"CSV line {lines.line_num}: expected {EXPECTED}, a field is missing")
-            rows.append((numbers.setdefault(file, len(numbers)), file, split, len(rows), caption, *language))
+            rows.append((numbers.setdefault(file, len(numbers)), file, len(rows), caption, *rest))
     except csv.Error as error:
         raise InputError(f"CSV line {lines.line_num}: {error}") from None
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption", *more])
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.settings import first_fault
 
 
@@ -66,6 +66,22 @@ def load(name: str, root: Path = Path()) -> Dataset:
     except (ValidationError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
         raise InputError(f"manifests/{name}.yaml: {fault}") from None
+
+
+def refuse_unknown(name: str, root: Path = Path()) -> None:
+    """Check that there is a data set of a name: it has a card, a manifest, or a folder in `data/`.
+
+    Args:
+        name: The name.
+        root: The project's folder.
+
+    Raises:
+        InputError: If it has none.
+    """
+    data = root / "data"
+    known = sorted({*names(root), *(manifest.stem for manifest in data.glob("*.parquet"))})
+    if name not in known and not (data / name).is_dir():
+        raise unknown("data set", name, known)
 
 
 def _cards(root: Path) -> dict[str, Traversable]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import InputError, unknown
+from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
 
 if TYPE_CHECKING:
@@ -156,13 +156,10 @@ class Manifest:
 
 def _missing(path: Path) -> InputError:
     """Make the error for a missing manifest: it says how to make it, or suggests another name."""
-    from pipeline.manifest.dataset import names  # and with it pydantic, which help texts do without
+    from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
 
-    name = path.stem
-    known = sorted({*names(path.parent.parent), *(other.stem for other in path.parent.glob("*.parquet"))})
-    if name in known or (path.parent / name).is_dir():
-        return InputError(f"{path}: no manifest there; make it with `pipeline manifest {name}`")
-    return unknown("data set", name, known)
+    refuse_unknown(path.stem, path.parent.parent)
+    return InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
 
 
 @dataclass(frozen=True)

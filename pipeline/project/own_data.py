@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +73,17 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
     shipped = load(templates.path("params.yaml"))
     if name in shipped.training:
         raise InputError(f"the settings have a section training.{name} already; choose another --name")
-    table = manifest.build(name, images, captions, form)
-    drawn = set(table.images["split"]) == {"test"}  # as readers say where there are no splits
-    if drawn and len(table.images) < sum(FEWEST.values()):
-        raise InputError(f"{captions}: names {len(table.images)} images; training needs at least "
-                         f"{sum(FEWEST.values())}, " + ", ".join(
-                             f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
-    if drawn:
-        table = _draw_splits(table)
+    drawn: dict[str, str] = {}
+
+    def draw(files: list[str]) -> dict[str, str]:
+        if len(files) < sum(FEWEST.values()):
+            raise InputError(f"{captions}: names {len(files)} images; training needs at least "
+                             f"{sum(FEWEST.values())}, " + ", ".join(
+                                 f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
+        drawn.update(_draw_splits(files))
+        return drawn
+
+    table = manifest.build(name, images, captions, form, draw)
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
         raise InputError(f"{captions}: training needs at least " + ", ".join(
@@ -89,7 +92,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
     features, left_out = _features(shipped, name)
     training = shipped.training_of(name).model_dump()
     train = table.table[table.table["split"] == "train"]
-    return OwnData(table, drawn, features, left_out, training | scaled(int(counts["train"]), len(train)))
+    return OwnData(table, bool(drawn), features, left_out, training | scaled(int(counts["train"]), len(train)))
 
 
 def scaled(images: int, captions: int) -> dict[str, int]:
@@ -194,17 +197,15 @@ def captions_file(data: OwnData) -> str:
     return out.getvalue()
 
 
-def _draw_splits(table: Manifest) -> Manifest:
-    """Draw splits over images, with a fixed seed."""
-    ids = table.images["image_id"].to_numpy()
-    order = np.random.default_rng(0).permutation(ids)
-    split_of, start = dict.fromkeys(ids.tolist(), "train"), 0
+def _draw_splits(files: list[str]) -> dict[str, str]:
+    """Draw a split for each image, with a fixed seed."""
+    order = np.random.default_rng(0).permutation(len(files))
+    split_of, start = dict.fromkeys(files, "train"), 0
     for split, share in SHARES.items():
-        count = max(FEWEST[split], round(share * len(ids)))
-        split_of |= dict.fromkeys(order[start:start + count].tolist(), split)
+        count = max(FEWEST[split], round(share * len(files)))
+        split_of |= {files[place]: split for place in order[start:start + count]}
         start += count
-    rows = table.table.assign(split=table.table["image_id"].map(split_of).astype("str"))
-    return replace(table, table=rows)
+    return split_of
 
 
 def _features(settings: Settings, name: str) -> tuple[list[str], dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -74,8 +75,12 @@ Axis = Annotated[list[Item], Field(min_length=1), AfterValidator(without_repeats
 """One or more values, each named once."""
 
 
+FORMER_KEYS = {"throughput.candidates": "no longer a setting; delete the line"}
+"""Keys of earlier versions, and what to do about them."""
+
+
 def first_fault(error: ValidationError) -> str:
-    """Summarise the first of pydantic's findings.
+    """Summarise the first of pydantic's findings. Unknown keys come first: a misspelt key is also a missing one.
 
     Args:
         error: pydantic's error.
@@ -83,10 +88,15 @@ def first_fault(error: ValidationError) -> str:
     Returns:
         One line: where, what is wrong, and the value received.
     """
-    fault = error.errors(include_url=False)[0]
+    faults = error.errors(include_url=False)
+    fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
     place = ".".join(str(part) for part in fault["loc"]) or "top level"
     if fault["type"] == "extra_forbidden":
-        return f"{place}: unknown key"
+        missing = [str(each["loc"][-1]) for each in faults
+                   if each["type"] == "missing" and each["loc"][:-1] == fault["loc"][:-1]]
+        near = get_close_matches(str(fault["loc"][-1]), missing, 1)
+        hint = FORMER_KEYS.get(place) or (f"did you mean {near[0]}?" if near else "")
+        return f"{place}: unknown key" + (f"; {hint}" if hint else "")
     if fault["type"] == "missing":
         return f"{place}: missing"
     said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]

@@ -8,13 +8,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from folders import tree
 
 from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.extraction import cluster
+from pipeline.extraction import cluster, worker
 from pipeline.extractors import Runtime
 from pipeline.store import ledger, read_header
 
@@ -80,23 +81,37 @@ def test_a_cluster_without_workers() -> None:
         pass
 
 
-def test_a_run_that_is_interrupted_leaves_nothing_behind(slow: extraction.ExtractionJob) -> None:
+def hold(begun: Path, over: Path) -> None:
+    """Make this process, a worker, decode no image before the run is over; say when it is asked to."""
+    decode = worker.decode
+
+    def held(*arguments: Any) -> Any:
+        begun.touch()
+        while not over.exists():
+            time.sleep(0.01)
+        return decode(*arguments)
+
+    worker.decode = held
+
+
+def test_a_run_that_is_interrupted_leaves_nothing_behind(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     from distributed import Client, LocalCluster
 
-    job = replace(slow, batch_size=1, shard_images=24)
+    job = replace(job, batch_size=1, shard_images=24)
+    begun, over = tmp_path / "begun", tmp_path / "over"
+
+    def interrupt() -> None:
+        while not begun.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as there, Client(there) as watching:
-        def at_work() -> bool:
-            return any(watching.run(lambda dask_worker: dask_worker.state.executing_count).values())
-
-        def interrupt() -> None:
-            while not (job.store.exists() and at_work()):
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
-
+        watching.run(hold, begun, over)
         with cluster.running(there.scheduler_address) as workers:
-            Thread(target=interrupt).start()
+            Thread(target=interrupt, daemon=True).start()
             with pytest.raises(KeyboardInterrupt):
                 extraction.extract(job, workers)
         assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        over.touch()
         watching.submit(int).result()  # waits for the worker's only thread
     assert ledger.pending(job.store, read_header(job.store)[0]) == [0]  # the worker has not gone on to the shard's end

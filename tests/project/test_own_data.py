@@ -72,6 +72,12 @@ def test_splits_are_drawn_where_none_are_named(photos: Path, tmp_path: Path) -> 
     assert (named.drawn, named.images) == (False, {"train": 20, "val": 2, "test": 2})
 
 
+def test_splits_that_are_named_stay_also_where_all_are_test(photos: Path, tmp_path: Path) -> None:
+    with_splits(tmp_path / "captions.csv", dict.fromkeys(range(COUNT), "test"))
+    with pytest.raises(InputError, match="8 images in train, 2 images in val, 2 images in test; train has 0"):
+        own_data.choose("mine", photos, tmp_path / "captions.csv")
+
+
 def test_drawn_splits_keep_the_languages(photos: Path, tmp_path: Path) -> None:
     rows = list(csv.reader((tmp_path / "captions.csv").open(encoding="utf-8")))[1:]
     write(tmp_path / "captions.csv", [(*row, ("en", "de")[number % 2]) for number, row in enumerate(rows)], "language")
