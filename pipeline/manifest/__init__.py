@@ -6,10 +6,9 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.manifest.build import build
-    from pipeline.manifest.dataset import Dataset
+    from pipeline.manifest.dataset import Dataset, refuse_unknown
     from pipeline.manifest.dataset import load as dataset
     from pipeline.manifest.dataset import names as datasets
-    from pipeline.manifest.dataset import refuse_unknown
     from pipeline.manifest.table import SPLITS, Manifest, Split
 
 __all__ = ["SPLITS", "Dataset", "Manifest", "Split", "build", "dataset", "datasets", "refuse_unknown"]

@@ -23,8 +23,8 @@ def read(path: Path) -> pd.DataFrame:
         path: The file.
 
     Returns:
-        A row a caption, with the columns `split` and `language` where the file has them. Images are numbered in the order of their
-        first mention, captions in theirs.
+        A row a caption, with the columns `split` and `language` where the file has them. Images are numbered in the
+        order of their first mention, captions in theirs.
 
     Raises:
         InputError: For a file that is no such CSV, naming the line.

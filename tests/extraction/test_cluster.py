@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -27,12 +28,21 @@ def slow(job: extraction.ExtractionJob) -> extraction.ExtractionJob:
     return replace(job, engine=extraction.EngineSpec.of("grid", options, Runtime()), shard_images=3)
 
 
-def test_one_of_three_workers_is_killed_midway(slow: extraction.ExtractionJob, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def there() -> Iterator[Any]:
+    """A running cluster with one worker."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as started:
+        yield started
+
+
+def test_one_of_two_workers_is_killed_midway(slow: extraction.ExtractionJob, tmp_path: Path) -> None:
     whole = replace(slow, store=tmp_path / "whole.zarr")
     extraction.extract(whole)
     killed: list[str] = []
     written: list[int] = []
-    with cluster.local(3) as workers:
+    with cluster.local(2) as workers:
         processes = workers.client.run(os.getpid)
 
         def on_images(count: int) -> None:
@@ -49,20 +59,18 @@ def test_one_of_three_workers_is_killed_midway(slow: extraction.ExtractionJob, t
     assert tree(slow.store) == tree(whole.store)
 
 
-def test_bad_input_ends_in_one_line_from_a_worker_too(job: extraction.ExtractionJob, tmp_path: Path) -> None:
-    with cluster.local(1) as workers:
+def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extraction.ExtractionJob,
+                                                      tmp_path: Path) -> None:
+    with cluster.running(there.scheduler_address) as workers:
         with pytest.raises(InputError, match="no such image"):
             extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
         with pytest.raises(InputError, match="is not available"):
             extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)
 
 
-def test_a_running_cluster(job: extraction.ExtractionJob, tmp_path: Path) -> None:
-    from distributed import LocalCluster
-
+def test_a_running_cluster(there: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:
     extraction.extract(job)
-    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as there,
-          cluster.running(there.scheduler_address) as workers):
+    with cluster.running(there.scheduler_address) as workers:
         shared = replace(job, store=tmp_path / "shared.zarr")
         assert extraction.extract(shared, workers).extracted == 24
     assert tree(shared.store) == tree(job.store)
@@ -76,8 +84,8 @@ def test_no_cluster_there() -> None:
 def test_a_cluster_without_workers() -> None:
     from distributed import LocalCluster
 
-    with (LocalCluster(n_workers=0, dashboard_address=None) as there,
-          pytest.raises(InputError, match="has no worker"), cluster.running(there.scheduler_address, timeout=1)):
+    with (LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+          pytest.raises(InputError, match="has no worker"), cluster.running(empty.scheduler_address, timeout=1)):
         pass
 
 
@@ -94,8 +102,9 @@ def hold(begun: Path, over: Path) -> None:
     worker.decode = held
 
 
-def test_a_run_that_is_interrupted_leaves_nothing_behind(job: extraction.ExtractionJob, tmp_path: Path) -> None:
-    from distributed import Client, LocalCluster
+def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extraction.ExtractionJob,
+                                                         tmp_path: Path) -> None:
+    from distributed import Client
 
     job = replace(job, batch_size=1, shard_images=24)
     begun, over = tmp_path / "begun", tmp_path / "over"
@@ -105,7 +114,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(job: extraction.Extract
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as there, Client(there) as watching:
+    with Client(there) as watching:
         watching.run(hold, begun, over)
         with cluster.running(there.scheduler_address) as workers:
             Thread(target=interrupt, daemon=True).start()
