@@ -44,7 +44,7 @@ def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str
 
     Its features must be there, made by the same engine with the same settings as those that the head was trained on.
     A fine-tuned head has its own network and reads the image files.
-    A folder of photographs without captions needs some in its captions.csv all the same: its files' names will do.
+    Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
     """

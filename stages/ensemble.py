@@ -64,8 +64,8 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
             text: str, recipe: str, seed: int) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
 
-    NAME is of letters of features, such as RG: the mean of their heads, as in the papers. Or it is your own, with
-    members. Without NAME: all of run.ensembles.
+    NAME consists of letters of features, such as RG: the mean of these features' heads, as in the papers. Or it is a
+    name of your own, with --member. Without NAME: all of run.ensembles.
 
     Example: pipeline ensemble RGP
 

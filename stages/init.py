@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def command(folder: Path, images: Path | None, captions: Path | None, form: str | None, name: str | None) -> None:
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
 
-    With --images and --captions the settings are for your own photographs: features that can be extracted here, a head
-    and a training schedule by their number. The photographs stay where they are.
+    With --images and --captions the settings are for your own photographs: features that can be extracted here, and
+    a head and a training schedule chosen by the number of images. The photographs stay where they are.
 
     Example: pipeline init trial
 

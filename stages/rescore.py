@@ -35,7 +35,7 @@ def command(paths: Paths, settings: Settings, system: str | None, name: str | No
             dataset: str | None) -> None:
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
 
-    Rescorers correct hubs: images and captions that are similar to everything. csls takes off each image's and
+    Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
     caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
     over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
     where its source is the same.

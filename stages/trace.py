@@ -38,9 +38,9 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
             caption: int | None, embed: int, as_json: bool) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a similarity store) back to its photographs.
 
-    Everything that was recorded is compared with what is there now, and what can be computed again is. Of a query, by
-    --image or --caption, only the shards that hold its features and its photograph are read; without one, all are. The
-    exit code is 2 unless all match.
+    Every recorded digest is compared with the files as they are now, and what can be computed again is computed again.
+    With --image or --caption, only that query's photograph and the shards with its features are read; without, all of
+    them. The exit code is 2 unless all match.
 
     Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
     """
