@@ -39,12 +39,22 @@ def is_property(function: ast.FunctionDef) -> bool:
     return any("property" in ast.unparse(each) for each in function.decorator_list)
 
 
+def method_named(text: str) -> ast.FunctionDef | None:
+    """The method of an interface that a docstring's summary refers to: "Sum a block, see `Similarity.block`."."""
+    said = re.search(r", see `(\w+)\.(\w+)`\.$", text.partition("\n")[0])
+    methods = CLASSES[said[1]].body if said and said[1] in CLASSES else []
+    return next((each for each in methods if isinstance(each, ast.FunctionDef) and said and each.name == said[2]), None)
+
+
 def faults(function: ast.FunctionDef, is_method: bool) -> Iterator[str]:
     """What is missing in a function's docstring."""
     text = ast.get_docstring(function)
     if not text:
         yield "no docstring"
         return
+    interface = method_named(text)
+    if interface is not None and names(interface, True) == names(function, is_method):
+        text += "\n\n" + (ast.get_docstring(interface) or "")
     if missing := [name for name in names(function, is_method)
                    if not re.search(rf"^    \*{{0,2}}{name}: ", text, re.MULTILINE)]:
         yield f"Args without {', '.join(missing)}"
@@ -111,7 +121,17 @@ def bare(one: int) -> int:
     raise ValueError
 
 def silent() -> None: ...
+
+class Half:
+    """One."""
+
+    def block(self, images: int, captions: int) -> int:
+        """Halve a block, see `Similarity.block`."""
+
+    def pairs(self, cells: int) -> int:
+        """Halve cells, see `Similarity.pairs`."""
 '''
     found = dict(public(ast.parse(source)))
     assert found == {"module": ["no docstring"], "whole": [], "bare": ["Args without one", "no Returns", "no Raises"],
-                     "silent": ["no docstring"]}
+                     "silent": ["no docstring"], "Half": [], "Half.block": [],
+                     "Half.pairs": ["Args without cells", "no Returns"]}

@@ -22,15 +22,6 @@ class CombSum(PerQuery):
     """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Fuse for one direction.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The fused scores [I, C].
-        """
         by_image = name == "i2t"
         if not hasattr(self, "ranges"):
             self.ranges = [ranges(source, block_bytes) for source in self.sources]
@@ -44,15 +35,6 @@ class CombMNZ(PerQuery):
     """
 
     def direction(self, name: Direction, block_bytes: int) -> _Listed:
-        """Fuse for one direction.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The fused scores [I, C].
-        """
         return _Listed(self.sources, self.weights, name == "i2t", block_bytes)
 
 

@@ -30,27 +30,11 @@ class WeightedSum:
         return joint(self.sources)
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Sum a block, see `Similarity.block`.
-
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float32 or float64 [rows, columns].
-        """
+        """Sum a block, see `Similarity.block`."""
         return self._sum(source.block(images, captions) for source in self.sources)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Sum single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float32 or float64 [n].
-        """
+        """Sum single cells, see `Similarity.pairs`."""
         return self._sum(source.pairs(images, captions) for source in self.sources)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:

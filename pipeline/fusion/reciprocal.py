@@ -50,29 +50,13 @@ class ReciprocalRanks(WholeQueries):
         self.weights = weights
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Fuse a block, see `Similarity.block`.
-
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float64 [rows, columns].
-        """
+        """Fuse a block, see `Similarity.block`."""
         if self.by_image:
             return self._queries(images)[:, captions]
         return self._queries(captions).T[images]
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Fuse single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float64 [n].
-        """
+        """Fuse single cells, see `Similarity.pairs`."""
         query, candidate = (images, captions) if self.by_image else (captions, images)
         cells = np.empty(len(query), np.float64)
         order = np.argsort(query, kind="stable")

@@ -40,28 +40,12 @@ class Standardised:
         return joint(self.sources)
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Fuse a block, see `Similarity.block`.
-
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float64 [rows, columns].
-        """
+        """Fuse a block, see `Similarity.block`."""
         query = (images, None) if self.by_image else (None, captions)
         return self._sum((source.block(images, captions) for source in self.sources), query)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Fuse single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float64 [n].
-        """
+        """Fuse single cells, see `Similarity.pairs`."""
         query = images if self.by_image else captions
         return self._sum((source.pairs(images, captions) for source in self.sources), query)
 

@@ -78,13 +78,6 @@ class Embeddings:
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`.
 
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float32 or float64 [rows, columns].
-
         Raises:
             InputError: If a product overflows, with its row and column.
         """
@@ -96,12 +89,7 @@ class Embeddings:
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`.
 
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float32 or float64 [n]. They may differ from cells of a block by rounding.
+        They may differ from cells of a block by rounding.
 
         Raises:
             InputError: If a product overflows, with its row and column.

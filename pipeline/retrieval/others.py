@@ -29,30 +29,14 @@ class Others(WholeQueries):
         self.last = float(np.finfo(self.products.dtype).min)
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Compute a block of whole rows, see `Similarity.block`.
-
-        Args:
-            images: The queries.
-            captions: All N candidates, in their order.
-
-        Returns:
-            Float32 or float64 [rows, N]; a query's own cell is the least finite number.
-        """
+        """Compute a block of whole rows, see `Similarity.block`."""
         cells = np.array(self.products.block(images, captions))
         queries = np.arange(self.shape[0])[images]
         cells[np.arange(len(queries)), queries] = self.last
         return cells
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Compute single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], the queries.
-            captions: Int64 [n], the candidates.
-
-        Returns:
-            Float32 or float64 [n]; the least finite number where a query is its own candidate.
-        """
+        """Compute single cells, see `Similarity.pairs`."""
         return np.where(images == captions, self.last, self.products.pairs(images, captions))
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:

@@ -152,27 +152,11 @@ class Selection:
         return None if rows is None else EqualRows(rows.images[self.images], rows.captions[self.captions])
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Read a block, see `Similarity.block`.
-
-        Args:
-            images: Rows of the selection.
-            captions: Columns of the selection.
-
-        Returns:
-            Float32 or float64 [rows, columns].
-        """
+        """Read a block, see `Similarity.block`."""
         return self.source.block(as_slice(self.images[images]), as_slice(self.captions[captions]))
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Read single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], rows of the selection.
-            captions: Int64 [n], columns of the selection.
-
-        Returns:
-            Float32 or float64 [n].
-        """
+        """Read single cells, see `Similarity.pairs`."""
         return self.source.pairs(self.images[images], self.captions[captions])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:

@@ -46,13 +46,6 @@ class Matrix:
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`.
 
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float32 or float64 [rows, columns]; a view where possible.
-
         Raises:
             InputError: For a NaN or infinity, with its row and column.
         """
@@ -62,13 +55,6 @@ class Matrix:
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float32 or float64 [n].
 
         Raises:
             InputError: For a NaN or infinity, with its row and column.

@@ -66,13 +66,6 @@ class ZarrMatrix:
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`.
 
-        Args:
-            images: Its rows.
-            captions: Its columns.
-
-        Returns:
-            Float32 or float64 [rows, columns]; a view where possible.
-
         Raises:
             InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
         """
@@ -82,13 +75,6 @@ class ZarrMatrix:
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float32 or float64 [n].
 
         Raises:
             InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
