@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Split
-from pipeline.retrieval import Embeddings, Similarity
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.similarity import Similarity
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
 
@@ -60,7 +61,7 @@ def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], 
     def within(side: str) -> Similarity:
         stores, weights = heads()
         vectors = [store.vectors(side) for store in stores]  # type: ignore[arg-type]
-        return WeightedSum([Embeddings(each, each, double=True) for each in vectors], weights)
+        return WeightedSum([retrieval.Embeddings(each, each, double=True) for each in vectors], weights)
 
     return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
 
@@ -89,8 +90,8 @@ def of_train(train: Split, test: list[EmbeddingStore], embedded: list[EmbeddingS
              for mine, theirs in zip(test, embedded, strict=True)]
 
     def similarities(one: str, other: str) -> Similarity:
-        return WeightedSum([Embeddings(getattr(head, one), getattr(head, other), double=True) for head in heads],
-                           weights)
+        products = [retrieval.Embeddings(getattr(head, one), getattr(head, other), double=True) for head in heads]
+        return WeightedSum(products, weights)
 
     return Bank(similarities("images", "bank_captions"), similarities("bank_images", "captions"),
                 lambda: similarities("images", "bank_images"), lambda: similarities("bank_captions", "captions"))
