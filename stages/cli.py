@@ -38,6 +38,7 @@ COMMANDS = {
     "synthetic": "Learn known pooling patterns with GPO's generators.",
     "throughput": "Time poolings and retrieval on this machine.",
     "trace": "Follow a figure back to the features that it rests on.",
+    "audit": "Find images and captions that data sets or splits share.",
     "embed": "Embed a data set with a head that was trained on it or on another.",
     "search": "Search embedded images and captions by a text or an image.",
     "tables": "Write the papers' tables, published rows beside measured ones.",

@@ -1,0 +1,33 @@
+"""Leakage: images and captions that two data sets, or the splits of one, have in common.
+
+    collection.py    the images that are compared, and the numbers that name their photographs
+    fingerprints.py  digests of files, and what images look like in 256 bits
+    shared.py        pairs of images that are one photograph, or look alike
+    captions.py      captions that several images have
+    page.py          the report, with the doubtful pairs side by side
+"""
+
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.audit.captions import EqualCaptions, equal_captions
+    from pipeline.audit.collection import Collection, photograph, trained_on
+    from pipeline.audit.fingerprints import Fingerprints, take
+    from pipeline.audit.shared import Pair, Shared, find
+
+__all__ = [
+    "Collection",
+    "EqualCaptions",
+    "Fingerprints",
+    "Pair",
+    "Shared",
+    "equal_captions",
+    "find",
+    "photograph",
+    "take",
+    "trained_on",
+]
+
+lazy.offer(__name__)

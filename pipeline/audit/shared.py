@@ -1,0 +1,89 @@
+"""Pairs of images that are one photograph, by their names or contents, or that look alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.audit.collection import Collection, photograph
+from pipeline.audit.fingerprints import Fingerprints
+
+BLOCK = 1 << 20  # comparisons at once: 32 MB of words
+NAME, CONTENT, LOOK = "photo number", "content", "look"
+
+
+class Pair(NamedTuple):
+    """Two images.
+
+    Attributes:
+        one: Row in the first collection.
+        other: Row in the second one.
+        by: How they were found: NAME, CONTENT or LOOK.
+        bits: For LOOK, in how many of 256 bits they differ.
+    """
+
+    one: int
+    other: int
+    by: str
+    bits: int = 0
+
+
+class Shared(NamedTuple):
+    """What two collections have in common.
+
+    Attributes:
+        certain: Pairs of one photograph, by number or content.
+        doubtful: Further pairs that look alike, the most alike first.
+    """
+
+    certain: list[Pair]
+    doubtful: list[Pair]
+
+
+def find(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Shared:
+    """Find the pairs of images that two collections share. A collection beside itself: its own pairs, each once.
+
+    Args:
+        one: The first collection.
+        other: The second collection, or the same object.
+        prints: Fingerprints of both.
+        most_bits: Images look alike if they differ in at most so many of 256 bits.
+
+    Returns:
+        The pairs.
+    """
+    alone = one is other
+    by_name = _equal([photograph(file) for file in one.files], [photograph(file) for file in other.files])
+    by_content = _equal([each or None for each in prints[0].content], [each or None for each in prints[1].content])
+    certain: dict[tuple[int, int], Pair] = {}
+    for kind, pairs in ((NAME, by_name), (CONTENT, by_content)):
+        for row, column in pairs:
+            if not alone or row < column:
+                certain.setdefault((row, column), Pair(row, column, kind))
+    doubtful = [pair for pair in _alike(*prints, most_bits, alone) if pair[:2] not in certain]
+    return Shared([certain[key] for key in sorted(certain)], sorted(doubtful, key=lambda pair: (pair.bits, pair)))
+
+
+def _equal(one: list[str | None], other: list[str | None]) -> Iterator[tuple[int, int]]:
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for row, value in enumerate(one):
+        rows[value].append(row)
+    for column, value in enumerate(other):
+        if value is not None:
+            yield from ((row, column) for row in rows.get(value, ()))
+
+
+def _alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -> Iterator[Pair]:
+    rows, columns = np.flatnonzero(one.is_seen), np.flatnonzero(other.is_seen)
+    step = max(1, BLOCK // max(1, len(columns)))
+    for start in range(0, len(rows), step):
+        part = rows[start:start + step]
+        apart = np.zeros((len(part), len(columns)), np.uint16)
+        for word in range(one.look.shape[1]):
+            apart += np.bitwise_count(one.look[part, word, None] ^ other.look[None, columns, word])
+        for row, column in np.argwhere(apart <= most_bits).tolist():
+            if not alone or part[row] < columns[column]:
+                yield Pair(int(part[row]), int(columns[column]), LOOK, int(apart[row, column]))

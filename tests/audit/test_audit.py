@@ -1,0 +1,132 @@
+"""An audit finds photographs by number, content and look, and captions by their words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageFilter
+
+from pipeline import audit
+from pipeline.audit.findings import Findings
+from pipeline.audit.page import page
+from pipeline.manifest import Manifest
+from pipeline.manifest.table import NO_FILE
+
+
+@pytest.mark.parametrize(("file", "name"), [
+    ("1000268201_693b08cb0e.jpg", "flickr 1000268201"),
+    ("1000268201.jpg", "flickr 1000268201"),
+    ("images/10815824_2997e03d76.jpg", "flickr 10815824"),
+    ("COCO_val2014_000000391895.jpg", "coco 391895"),
+    ("000000391895.jpg", "coco 391895"),
+    ("000123.png", None),  # a rendered scene: not the length of any data set's numbers
+    ("IMG_20190101.jpg", None),
+    ("beach.jpg", None),
+])
+def test_the_numbers_of_photographs(file: str, name: str | None) -> None:
+    assert audit.photograph(file) == name
+
+
+def photo(rng: np.random.Generator) -> Image.Image:
+    """Smooth blobs, as photographs are smoother than noise."""
+    cells = Image.fromarray(rng.integers(0, 255, (12, 16, 3), dtype=np.uint8))
+    return cells.resize((256, 192), Image.Resampling.BICUBIC).filter(ImageFilter.GaussianBlur(2))
+
+
+def data_set(folder: Path, name: str, files: dict[str, Image.Image | None], splits: list[str], captions: list[str]
+             ) -> Manifest:
+    """A manifest with one caption an image; an image of None has no file."""
+    images = folder / name
+    images.mkdir(parents=True)
+    for file, image in files.items():
+        if image is not None:
+            image.save(images / file, quality=95)
+    count = len(files)
+    table = pd.DataFrame({"image_id": np.arange(count), "file": list(files), "bytes": NO_FILE, "split": splits,
+                          "caption_id": np.arange(count), "caption": captions})
+    return Manifest(table.astype({"image_id": "int64", "bytes": "int64", "caption_id": "int64"}), name, images)
+
+
+def findings(one: Manifest, other: Manifest | None = None, bits: int = 16, **split: str) -> Findings:
+    first = audit.Collection.of(one, split.get("split"))
+    second = first if other is None else audit.Collection.of(other)
+    prints = audit.take(first, 2), audit.take(second, 2)
+    return Findings(first, second, audit.find(first, second, prints, bits), audit.equal_captions(first, second), (
+        prints[0].content.count(""), 0 if other is None else prints[1].content.count("")))
+
+
+@pytest.fixture
+def photos(rng: np.random.Generator) -> list[Image.Image]:
+    return [photo(rng) for _ in range(12)]
+
+
+def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
+    one = data_set(tmp_path, "one", {"1000268201_693b08cb0e.jpg": photos[0], "a.jpg": photos[1], "b.png": photos[2],
+                                     "c.jpg": photos[3]}, ["test"] * 4,
+                   ["A dog runs.", "two cats", "a man", "a boat"])
+    smaller = photos[2].resize((150, 112))
+    other = data_set(tmp_path, "other", {"1000268201.jpg": photos[4], "x.jpg": photos[1], "y.jpg": smaller,
+                                         "z.jpg": photos[5]}, ["train", "train", "val", "train"],
+                     ["a dog runs", "a dog, runs!", "a bird", "a tree"])
+    found = findings(one, other)
+    assert [(pair.one, pair.other, pair.by) for pair in found.shared.certain] == [(0, 0, "photo number"),
+                                                                                 (1, 1, "content")]
+    assert [(pair.one, pair.other) for pair in found.shared.doubtful] == [(2, 2)]
+    assert 0 <= found.shared.doubtful[0].bits <= 16
+    assert found.leaks == found.shared.certain
+    assert found.texts.texts == [("a dog runs", [0], [0, 1])]
+    assert found.lines() == ["2 of 4 images of one (test) are images of other (train)",
+                             "further pairs that look alike: 1",
+                             "captions of one that other has too: 1 of 4, different texts: 1"]
+
+
+def test_one_data_set_leaks_where_splits_share_a_photograph(tmp_path: Path, photos: list[Image.Image]) -> None:
+    files = {"a.jpg": photos[0], "b.jpg": photos[0], "c.jpg": photos[1], "d.jpg": photos[1]}
+    own = data_set(tmp_path, "own", files, ["train", "train", "train", "test"], ["one", "two", "two", "three"])
+    found = findings(own)
+    assert [pair[:2] for pair in found.shared.certain] == [(0, 1), (2, 3)]
+    assert [pair[:2] for pair in found.leaks] == [(2, 3)]
+    assert found.shared.doubtful == []
+    assert found.texts.texts == [("two", [1, 2], [1, 2])]
+    assert found.texts.captions == 2
+    assert findings(own, split="train").leaks == []
+
+
+def test_other_photographs_do_not_look_alike(tmp_path: Path, photos: list[Image.Image]) -> None:
+    own = data_set(tmp_path, "own", {f"p{row}.png": each for row, each in enumerate(photos)}, ["train"] * 12,
+                   list("abcdefghijkl"))
+    assert findings(own).shared == ([], [])
+    assert findings(own).lines()[0] == "no image occurs twice"
+
+
+def test_images_of_one_colour_and_unreadable_files_are_no_pairs(tmp_path: Path, photos: list[Image.Image]) -> None:
+    flat = Image.new("RGB", (64, 64), "white")
+    own = data_set(tmp_path, "own", {"a.png": flat, "b.png": Image.new("RGB", (64, 65), "black"), "c.png": None,
+                                     "d.png": None}, ["train"] * 4, list("abcd"))
+    (own.images_folder / "d.png").write_text("no image")
+    found = findings(own)
+    assert found.shared == ([], [])
+    assert found.unread == (1, 0)  # d.png can be read, though not decoded: its content is compared
+
+
+def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image]) -> None:
+    evil = "<script>alert(1)</script>"
+    one = data_set(tmp_path, "one", {"a.jpg": photos[0], "<b>.jpg": photos[2]}, ["test"] * 2, [evil, "x y"])
+    other = data_set(tmp_path, "other", {"c.jpg": photos[0], "<b>.jpg": None}, ["train"] * 2, [evil, "x y"])
+    html = page(findings(one, other))
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert html.count("data:image/webp;base64,") == 2
+    assert "the same content" in html
+
+
+def test_a_head_that_saw_the_pool(tmp_path: Path, photos: list[Image.Image]) -> None:
+    train = data_set(tmp_path, "train", {"1000268201.jpg": photos[0], "2000268201.jpg": photos[1]}, ["train", "val"],
+                     ["a", "b"])
+    test = data_set(tmp_path, "test", {"1000268201_693b08cb0e.jpg": photos[0], "2000268201_693b08cb0e.jpg": photos[1],
+                                       "beach.jpg": photos[2]}, ["test"] * 3, ["a", "b", "c"])
+    assert audit.trained_on(train, test, np.arange(3)) == ["1000268201_693b08cb0e.jpg"]
+    assert audit.trained_on(train, test, np.array([1, 2])) == []
