@@ -18,7 +18,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import manifest
+    from pipeline import audit, manifest
     from pipeline.files.atomic import write_text
     from pipeline.judgements import qrels
     from pipeline.metrics import parse_all
@@ -80,6 +80,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
         known = pool.manifest(columns, paths.manifest, needed=truth.same_text)
+        _warn_of_leak(paths, pool)
         pool = judged.judge(by_language.named(pool, known), truth, known)
         numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
@@ -169,6 +170,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         benchmark = store.made_from["split"] == "test"
         protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
         pool = Pool.of_store(store)
+        _warn_of_leak(paths, pool)
         known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
         pool = by_language.named(pool, known)
         protocols = [pool.protocol.name] if pool.protocol else protocols
@@ -185,6 +187,21 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     if files.per_query:
         per_query.write(files.per_query, tables)
     return found
+
+
+def _warn_of_leak(paths: Paths, pool: Pool) -> None:
+    """Warn where a head was trained, on another data set, on photographs of the pool."""
+    made = pool.made_from or {}
+    names = made.get("trained_on"), made.get("dataset")
+    if None in names or names[0] == names[1] or pool.image_ids is None:
+        return
+    both = [paths.manifest(str(name)) for name in names]
+    if all(path.is_file() for path in both):
+        train, test = map(manifest.Manifest.load, both)
+        if seen := audit.trained_on(train, test, pool.image_ids):
+            click.echo(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
+                       f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
+                       f"{names[1]}:{made['split']} {names[0]}:train`", err=True)
 
 
 def _systems(paths: Paths, run: Run) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.similarity import Similarity
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
+
+if TYPE_CHECKING:
+    from pipeline.retrieval import Similarity
 
 
 class Bank(NamedTuple):

@@ -13,7 +13,8 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.judgements.collection import Collection
 from pipeline.manifest import Manifest
-from pipeline.scores import contents
+from pipeline.scores import contents, embedding_store
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore, holds_scores
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pipeline.retrieval.blocks import Ids
     from pipeline.retrieval.embeddings import Embedding
     from pipeline.retrieval.languages import Languages
-    from pipeline.scores.embedding_store import EmbeddingStore
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,6 @@ class Pool:
         Returns:
             Those of images [I, D] and captions [C, D], memory-mapped; None where there are none, as of ensembles.
         """
-        from pipeline.scores.embedding_store import EmbeddingStore
-
         if isinstance(self.scores, retrieval.Embeddings):
             return self.scores.images, self.scores.captions
         if self.folder is None or not (self.folder / "image_embeddings").is_dir():
@@ -170,7 +168,7 @@ class Pool:
 
     @staticmethod
     def says_its_columns(path: Path) -> bool:
-        """Recognise a similarity store, which holds the ids of its images and captions.
+        """Recognise a store of similarities or embeddings, which holds the ids of its images and captions.
 
         Args:
             path: A file or folder.
@@ -178,7 +176,7 @@ class Pool:
         Returns:
             Whether it is one.
         """
-        return holds_scores(path)
+        return holds_scores(path) or embedding_store.holds_no_scores(path)
 
     def image_of_caption(self) -> dict[int, int]:
         """Map captions to their images.
@@ -224,9 +222,30 @@ class Pool:
                 raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
                                  "--manifest, --split "
                                  "and --captions-per-image")
-            return cls.of_store(SimilarityStore.open(path).check())
+            return cls.of_embedded(path) if embedding_store.holds_no_scores(path) else cls.of_store(
+                SimilarityStore.open(path).check())
         scores = retrieval.as_similarity(path)
         return cls(path.stem, scores, *columns.of(scores.shape))
+
+    @classmethod
+    def of_embedded(cls, path: Path) -> Pool:
+        """Take the inner products of an embedding store's vectors, computed block by block.
+
+        Args:
+            path: The store, which `pipeline embed` wrote.
+
+        Returns:
+            The pool.
+
+        Raises:
+            InputError: If the store was changed since it was written.
+        """
+        store = EmbeddingStore.open(path)
+        contents.require(path, store.made_from)
+        vectors = store.embeddings()
+        scores = retrieval.Embeddings(vectors.images, vectors.captions, double=True)
+        return cls(path.stem, scores, store.caption_image, store.image_ids, store.caption_ids, store.made_from,
+                   folder=path)
 
     @classmethod
     def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:

@@ -120,6 +120,18 @@ class EmbeddingStore:
         return np.memmap(_bytes_of(self.path / name), array.dtype, "r", shape=array.shape)
 
 
+def holds_no_scores(path: Path) -> bool:
+    """Recognise a store that holds embeddings and no matrix of similarities.
+
+    Args:
+        path: A file or folder.
+
+    Returns:
+        Whether it is one.
+    """
+    return (path / "image_embeddings").is_dir() and not (path / "similarity").exists()
+
+
 @contextmanager
 def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
             made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
