@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipeline.scores.candidates import Columns, Pool
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.judged import Truth
+    from pipeline.scores.reranked_pool import open_enlarged
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Evaluate, Run, Settings
 
@@ -148,7 +149,7 @@ def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
                    "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
     if similarity is None:
         raise InputError("--distractors go with --similarity and a head's similarity store")
-    return Pool.of_enlarged(EmbeddingStore.open(similarity), [EmbeddingStore.open(path) for path in distractors])
+    return open_enlarged(similarity, [EmbeddingStore.open(path) for path in distractors])
 
 
 def _written(results: summary.Results, output: str) -> str:

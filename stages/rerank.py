@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from pipeline.fusion.reranked import Combination
     from pipeline.manifest import Manifest
     from pipeline.reranking.base import PairSource
-    from pipeline.reranking.rerank import Job, Report, of_store, rerank
+    from pipeline.reranking.rerank import Job, Report, of_enlarged, of_store, rerank
     from pipeline.retrieval import Protocol
+    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.reranked_pool import recorded
     from pipeline.scores.reranked_store import KEY
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
@@ -56,6 +58,9 @@ class _K(click.ParamType):
 @click.option("--protocol", "rules", type=click.Choice(list(retrieval.PROTOCOLS)),
               show_default="the data set's, of val: all", help="Within whose folds candidates are sought.")
 @click.option("--folds", type=click.IntRange(min=1), help="Instead: within so many consecutive folds of images.")
+@click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
+              help="Seek candidates also among the images and captions of another store of the retriever's head (see "
+              "pipeline embed). May be given several times.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="score.batch_size",
@@ -79,7 +84,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
     dataset = dataset or settings.run.dataset
     if retriever is None:
-        options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds",
+        options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
                        why="goes with --retriever; without it every entry of run.rerank is made")
         for made, (source, other, step) in reranked(settings.run).items():
             asked = {**given, "k": step.k, "combine": step.combine, "weight": step.weight, "rules": step.protocol}
@@ -112,11 +117,15 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError("--weight goes with --combine add or norm_add, which need it unless you --tune")
     if given["rules"] and given["folds"]:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
-    return Job(paths.similarity(dataset, name), store, of_store(store), reranking.resolve(scorer, source), source,
-               given["k"], Combination(given["combine"], given["weight"] or 0.0),
-               _protocol(paths, store, given["rules"], given["folds"]), tuned_on=given["tuned_on"],
-               tune=given["tune"], redo=given["if_changed"] == "redo",
-               block_megabytes=settings.evaluate.block_megabytes)
+    distractors = [EmbeddingStore.open(path) for path in given["distractors"]]
+    if distractors:
+        options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")
+        pool, rules = of_enlarged(store, distractors), retrieval.Protocol("enlarged")
+    else:
+        pool, rules = of_store(store), _protocol(paths, store, given["rules"], given["folds"])
+    return Job(paths.similarity(dataset, name), store, pool, reranking.resolve(scorer, source), source, given["k"],
+               Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors), given["tuned_on"],
+               given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
 
 
 def _check_manifest(file: Path, store: SimilarityStore) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import zarr
 
 from pipeline import reranking
 from pipeline.errors import InputError
@@ -13,9 +15,13 @@ from pipeline.paths import Paths
 from pipeline.provenance.step import Step
 from pipeline.reranking import candidates
 from pipeline.reranking.base import PairScorer, PairSource
-from pipeline.reranking.candidates import Pairs
-from pipeline.reranking.rerank import of_store
-from pipeline.scores.reranked_store import KEY, protocol_of
+from pipeline.reranking.candidates import Pairs, Searched
+from pipeline.reranking.rerank import of_enlarged, of_store
+from pipeline.retrieval.similarity import Direction
+from pipeline.scores import reranked_store
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.reranked_pool import recorded
+from pipeline.scores.reranked_store import KEY, Scored, protocol_of
 from pipeline.scores.similarity_store import SimilarityStore
 
 PAIRS = 2048
@@ -25,42 +31,59 @@ ROUNDING = 1e-5
 
 
 def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
-    """Compute a reranked system's candidates again, and the scores of some pairs.
+    """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now.
 
     Args:
         store: The system.
-        paths: Where files lie.
+        paths: Where files lie; embeddings of distractors are looked for below `embeddings`.
 
     Yields:
         The comparisons.
     """
     record, dataset = store.made_from[KEY], store.made_from["dataset"]
-    told = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in store.reranked.values())
-    what = f"candidates again, by {record['retriever']['system']}"
-    yield Step(store.path, what, told, (_other_candidates(store) or told) if store.reranked else None)
-    source = PairSource(paths, dataset, dataset, dataset)
     scorer, name = None, record["scorer"]["name"]
     try:
-        scorer = reranking.build(record["scorer"]["kind"], name, source)
-        found: str | None = digest(scorer.made_from)
+        pool = _pool(store, paths)
+        found = _candidates(store, pool)
+        told = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
+        said: str | None = _other_candidates(found, pool, record) or told
     except InputError as error:
-        found = str(error)
-    yield Step(store.path, f"what made its scorer {name}", record["scorer"]["made_from"], found)
-    if scorer is not None and store.reranked:
-        yield Step(store.path, "pairs scored again", "equal", _other_pair(store, scorer) or "equal")
-
-
-def _other_candidates(store: SimilarityStore) -> str | None:
-    """The first query whose candidates are others when sought again, in words; None where there is none."""
-    assert store.retriever is not None
-    pool, record = of_store(store.retriever), store.made_from[KEY]
-    width = min(each.places.shape[1] for each in store.reranked.values())
-    whole = any(each.places.shape[1] != width for each in store.reranked.values())
+        pool, found, told, said = None, {}, "candidates", str(error)
+    yield Step(store.path, f"candidates again, by {record['retriever']['system']}", told, said)
     try:
-        again = candidates.find(pool, protocol_of(record), "all" if whole else width)
+        scorer = reranking.build(record["scorer"]["kind"], name, PairSource(paths, dataset, dataset, dataset))
+        made: str | None = digest(scorer.made_from)
     except InputError as error:
-        return str(error)
-    for name, mine in store.reranked.items():
+        made = str(error)
+    yield Step(store.path, f"what made its scorer {name}", record["scorer"]["made_from"], made)
+    if scorer is not None and pool is not None:
+        yield Step(store.path, "pairs scored again", "equal", _other_pair(found, pool, scorer) or "equal")
+
+
+def _pool(store: SimilarityStore, paths: Paths) -> Searched:
+    """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
+    assert store.retriever is not None
+    wanted = store.made_from[KEY]["distractors"]
+    if not wanted:
+        return of_store(store.retriever)
+    there = [EmbeddingStore.open(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
+    by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
+    if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:
+        raise InputError(f"the embeddings of {missing[0]} are not below {paths.root / 'embeddings'}")
+    return of_enlarged(store.retriever, [by_seal[each["seal"]] for each in wanted])
+
+
+def _candidates(store: SimilarityStore, pool: Searched) -> Mapping[Direction, Scored]:
+    if store.reranked:
+        return store.reranked
+    return reranked_store.read(store.path, zarr.open_group(store.path, mode="r", zarr_format=3), pool.scores.shape)
+
+
+def _other_candidates(found: Mapping[Direction, Scored], pool: Searched, record: Mapping[str, Any]) -> str | None:
+    """The first query whose candidates are others when sought again, in words; None where there is none."""
+    widths = {each.places.shape[1] for each in found.values()}
+    again = candidates.find(pool, protocol_of(record), "all" if len(widths) > 1 else widths.pop())
+    for name, mine in found.items():
         other = again[name]
         if mine.places.shape != other.places.shape:
             return f"{other.places.shape[1]} a query"
@@ -71,19 +94,24 @@ def _other_candidates(store: SimilarityStore) -> str | None:
     return None
 
 
-def _other_pair(store: SimilarityStore, scorer: PairScorer) -> str | None:
-    """The first of some pairs that has another score, in words; None where there is none."""
-    captions = len(store.caption_ids)
-    every = candidates.wanted(store.reranked, captions)
+def _other_pair(found: Mapping[Direction, Scored], pool: Searched, scorer: PairScorer) -> str | None:
+    """The first of some pairs that has another score, in words; None where there is none.
+
+    Pairs with another data set's distractors are left out: their scorer is opened for both.
+    """
+    captions = len(pool.caption_ids)
+    every = candidates.wanted(found, captions)
+    own = (pool.image_dataset[every.image] == 0) & (pool.caption_dataset[every.caption] == 0)
+    every = Pairs(every.image[own], every.caption[own])
     chosen = np.sort(np.random.default_rng().permutation(len(every))[:PAIRS])
     pairs = Pairs(every.image[chosen], every.caption[chosen])
-    ids = store.image_ids[pairs.image], store.caption_ids[pairs.caption]
+    ids = pool.image_ids[pairs.image], pool.caption_ids[pairs.caption]
     try:
         again = scorer.score(*ids)
     except InputError as error:
         return str(error)
     keys = pairs.image * captions + pairs.caption
-    for name, each in store.reranked.items():
+    for name, each in found.items():
         query = np.arange(len(each.places))[:, None]
         mine = query * captions + each.places if name == "i2t" else each.places * captions + query
         at = np.searchsorted(keys, mine).clip(max=len(keys) - 1)

@@ -17,7 +17,7 @@ from pipeline.provenance.step import Result, Step
 from pipeline.rescoring import stored
 from pipeline.scores import contents
 from pipeline.scores.candidates import owners
-from pipeline.scores.reranked_store import KEY
+from pipeline.scores.reranked_store import KEY, systems_of
 from pipeline.scores.similarity_store import SimilarityStore
 
 
@@ -46,11 +46,9 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
     if record := made_from.get(KEY):
-        named = [record["retriever"]] + [{"system": record["scorer"]["name"], "seal": record["scorer"]["seal"]}] * (
-            record["scorer"]["kind"] == "system")
-        for source in named:
-            path = paths.similarity(made_from["dataset"], source["system"])
-            yield from _store(path, source["seal"], paths, manifest, True)
+        for name, seal in systems_of(record):
+            path = paths.similarity(made_from["dataset"], name)
+            yield from _store(path, seal, paths, manifest, True)
             if path.exists() and path not in seen:
                 yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
         return

@@ -117,6 +117,7 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
     for head, member in scored.items():
         _refuse_another_head(head_folder(head), member)
     for store in stores.values():
+        _refuse_another_scorer(store, head_folder)
         older = [member["head"] for member in _members(store)
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
         older += [name for name, seal in _sealed(store) if name in stores and stores[name].seal != seal]
@@ -124,6 +125,16 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
             what, again = _made_again(store)
             raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
                              f"`pipeline {again}` again")
+
+
+def _refuse_another_scorer(store: SimilarityStore, head_folder: Callable[[str], Path]) -> None:
+    """Compare the checkpoint of a head that scored pairs with the recorded digest."""
+    scorer = store.made_from.get(reranked_store.KEY, {}).get("scorer", {})
+    if "checkpoint" in scorer:
+        file = head_folder(scorer["name"]) / "best.safetensors"
+        if file.exists() and sha256(file) != scorer["checkpoint"]:
+            raise InputError(f"{file}: is not the checkpoint by which {store.path.stem} was reranked; run `pipeline "
+                             f"{_made_again(store)[1]}` again")
 
 
 def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
@@ -164,9 +175,7 @@ def _is_made_of_others(store: SimilarityStore) -> bool:
 def _sealed(store: SimilarityStore) -> list[tuple[str, str]]:
     """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
     if record := store.made_from.get(reranked_store.KEY):
-        scorer = record["scorer"]
-        return [(record["retriever"]["system"], record["retriever"]["seal"]),
-                *[(scorer["name"], scorer["seal"])] * (scorer["kind"] == "system")]
+        return reranked_store.systems_of(record)
     if source := store.made_from.get(stored.SOURCE):
         return [(source["system"], source["seal"])]
     fusion = store.made_from.get("fusion") or {}

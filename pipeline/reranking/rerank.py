@@ -19,6 +19,8 @@ from pipeline.reranking.candidates import Searched
 from pipeline.retrieval.protocols import Protocol
 from pipeline.retrieval.similarity import Direction
 from pipeline.scores import contents, reranked_store
+from pipeline.scores.candidates import Pool
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.reranked_store import KEY, Scored
 from pipeline.scores.similarity_store import SimilarityStore
 
@@ -110,6 +112,29 @@ def of_store(store: SimilarityStore) -> Searched:
     return Searched(store.scores, store.image_ids, store.caption_ids, store.caption_image,
                     (store.made_from["dataset"],), np.zeros(images, np.int64), np.zeros(captions, np.int64),
                     (images, captions))
+
+
+def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -> Searched:
+    """Take a head's images and captions with those of distractors as the pool in which candidates are sought.
+
+    Args:
+        store: The retriever's scores, of a single head.
+        distractors: Further embeddings of the same head.
+
+    Returns:
+        The pool.
+
+    Raises:
+        InputError: If a store belongs to another head, or holds images that are in the pool already.
+    """
+    own = EmbeddingStore.open(store.path)
+    pool, every = Pool.of_enlarged(own, distractors), [own, *distractors]
+    datasets = tuple(dict.fromkeys(each.made_from["dataset"] for each in every))
+    image, caption = (np.concatenate([np.full(len(getattr(each, name)), datasets.index(each.made_from["dataset"]))
+                                      for each in every]) for name in ("image_ids", "caption_ids"))
+    return Searched(pool.scores, np.concatenate([each.image_ids for each in every]),
+                    np.concatenate([each.caption_ids for each in every]), pool.caption_image, datasets, image, caption,
+                    (len(own.image_ids), len(own.caption_ids)))
 
 
 def rerank(job: Job, executor: shards.Executor | None = None, report: Report | None = None) -> Outcome:

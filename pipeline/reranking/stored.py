@@ -50,8 +50,8 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
         step["bank"] = "test"  # tables mark what has seen the test queries
     record = {
         "retriever": {"system": retriever.path.stem, "seal": retriever.seal},
-        "scorer": {"kind": kind, "name": name, "made_from": digest(said)} | {
-            key: value for key, value in said.items() if key not in ABOVE},
+        "scorer": {key: value for key, value in said.items() if key not in ABOVE} | {
+            "kind": kind, "name": name, "made_from": digest(said)},
         "with_distractors": [digest(each.made_from) for each in scorers[1:]],
         "k": k, "combine": how.name, "weight": how.weight, "logits": scorers[0].gives_logits,
         "protocol": {"name": protocol.name, "folds": protocol.folds},

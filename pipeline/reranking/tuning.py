@@ -110,7 +110,8 @@ def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all
     if made["split"] != "val":
         raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
     mine, theirs = (sorted(member["checkpoint"] for member in each["members"]) for each in (made_from, made))
-    names = [each[reranked_store.KEY]["scorer"]["kind"] for each in (made_from, made)]
-    if mine != theirs or names[0] != names[1]:
+    one, other = (each[reranked_store.KEY]["scorer"] for each in (made_from, made))
+    alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
+    if mine != theirs or one[alike] != other[alike]:
         raise InputError(f"{path}: k and the weight were chosen there for other heads than these")
     return record["k"], reranked_store.combination_of(record), said | {"on": path.stem}

@@ -68,6 +68,20 @@ class Scored:
         return Scored(self.places[:, :k], self.retrieved[:, :k], self.scores[:, :k])
 
 
+def systems_of(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """List the scored systems that a reranked one rests on: its retriever, and its scorer if that is one too.
+
+    Args:
+        record: `made_from[KEY]`.
+
+    Returns:
+        Name and seal of each.
+    """
+    retriever, scorer = record["retriever"], record["scorer"]
+    found = [(str(retriever["system"]), str(retriever["seal"]))]
+    return [*found, (str(scorer["name"]), str(scorer["seal"]))] if scorer["kind"] == "system" else found
+
+
 def combination_of(record: Mapping[str, Any]) -> Combination:
     """Find how the two scores of a candidate become one.
 

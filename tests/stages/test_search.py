@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 import zarr
 
+from pipeline import reranking
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
+from pipeline.reranking.base import PairSource
+from pipeline.retrieval.blocks import Ids
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
@@ -150,6 +153,42 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)
     change(elsewhere, "checkpoint")
     assert "holds the vectors of another head" in refused(*enlarged)
+
+
+class Double:
+    """A scorer of pairs of any two data sets: numbers that look drawn, by ids."""
+
+    gives_logits = True
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        self.made_from = {"seen": [source.images, source.captions]}
+        self.shift = len(source.images) + 2 * len(source.captions)
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Any = None) -> Any:
+        return np.sin(image_ids * 12.9898 + caption_ids * 78.233 + self.shift).astype(np.float32)
+
+
+def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..., str], elsewhere: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reranking.SCORERS._places, "double", "test_search:Double")  # type: ignore[attr-defined]
+    assert pipeline("embed", "other", "--head", HEAD, "--split", "train", "--split", "val")[0] == 0
+    rerank = ("rerank", "--retriever", HEAD, "--with", "double:any")
+    assert pipeline(*rerank, "--k", "10", "--distractors", elsewhere)[0] == 0
+    store = Path("similarities", "sample", f"{HEAD}+rerank.zarr")
+    enlarged = ("--distractors", elsewhere, "--json")
+    alone = json.loads(pipeline("evaluate", "--similarity", OWN, *enlarged)[1])
+    numbers = json.loads(pipeline("evaluate", "--similarity", store, *enlarged)[1])
+    assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
+    for way in ("i2t", "t2i"):
+        assert numbers[way]["r10"] == pytest.approx(alone[way]["r10"])
+        assert numbers[way]["mean_rank"] != alone[way]["mean_rank"]
+    assert "was reranked among distractors; name them with --distractors" in refused("evaluate", "--similarity", store)
+    assert pipeline("trace", store, "--embed", "0")[0] == 0
+    assert "distractors of other are wanted" in refused("rerank", "--retriever", HEAD, "--with", f"system:{HEAD}",
+                                                        "--name", "more", "--distractors", elsewhere)
+    assert "with --if-changed redo" in refused(*rerank, "--k", "4")
+    assert pipeline(*rerank, "--k", "4", "--if-changed", "redo")[0] == 0
+    assert "was reranked among no distractors" in refused("evaluate", "--similarity", store, *enlarged[:2])
 
 
 def forgive_edits(store: Path, head: Path) -> None:

@@ -1,0 +1,57 @@
+"""A system that was reranked among distractors, with the embeddings of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.scores import contents, reranked_store
+from pipeline.scores.candidates import Pool
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.reranked_store import KEY
+from pipeline.scores.similarity_store import SimilarityStore
+
+
+def recorded(distractors: Sequence[EmbeddingStore]) -> list[dict[str, str]]:
+    """Compose what is recorded of distractors.
+
+    Args:
+        distractors: Their embeddings.
+
+    Returns:
+        Data set and seal of each.
+    """
+    return [{"dataset": each.made_from["dataset"], "seal": digest(each.made_from)} for each in distractors]
+
+
+def open_enlarged(path: Path, distractors: Sequence[EmbeddingStore]) -> Pool:
+    """Open a head's scores, or a reranked system's, with distractors.
+
+    Args:
+        path: The store of the queries' own images and captions.
+        distractors: Further embeddings of the same head.
+
+    Returns:
+        The pool.
+
+    Raises:
+        InputError: If a reranked system was reranked among others than these.
+    """
+    own = EmbeddingStore.open(path)
+    if KEY not in own.made_from:
+        return Pool.of_enlarged(own, distractors)
+    store, record = SimilarityStore.open(path), own.made_from[KEY]
+    contents.require(path, store.made_from)
+    if record["distractors"] != recorded(distractors):
+        named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
+        raise InputError(f"{path}: was reranked among {named}, and others are named or they were embedded again; name "
+                         "those, or rerank with these")
+    assert store.retriever is not None
+    pool = Pool.of_enlarged(EmbeddingStore.open(store.retriever.path), distractors)
+    import zarr
+
+    found = reranked_store.read(path, zarr.open_group(path, mode="r", zarr_format=3), pool.scores.shape)
+    scores = reranked_store.source(pool.scores, found, pool.caption_image, record)
+    return Pool(path.stem, scores, pool.caption_image, made_from=store.made_from)
