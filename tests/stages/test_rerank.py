@@ -87,6 +87,23 @@ def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(pipeline: Any, 
 
 
 @pytest.mark.usefixtures("made")
+def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+                                     ) -> None:
+    monkeypatch.setattr(shards, "SHARD", 50)
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+    code, _, err = pipeline(*RERANK, "--k", "5", "--name", "by-two", "--workers", "2")
+    assert code == 0, err
+    one, two = (SimilarityStore.open(path(name)) for name in (NEW, "by-two"))
+    assert one.made_from == two.made_from
+    # An error of a worker is the command's, in one line.
+    score("patch", without=(3,))
+    assert "does not score" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0", "--k",
+                                                "12", "--name", "lacking", "--workers", "2")
+    assert "give one" in refused(*RERANK, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
+    assert "no dask scheduler answers" in refused(*RERANK, "--k", "4", "--name", "x", "--scheduler", "nowhere://1")
+
+
+@pytest.mark.usefixtures("made")
 def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline(*RERANK, "--k", "2", "--folds", "3")[0] == 0
     found = SimilarityStore.open(path(NEW)).reranked
