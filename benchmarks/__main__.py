@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from benchmarks import extraction, fusion, objectives, pooling, ranking, relevance, search, stores, training_step
+from benchmarks import (
+    extraction,
+    fusion,
+    objectives,
+    pairs,
+    pooling,
+    ranking,
+    relevance,
+    search,
+    stores,
+    training_step,
+)
 
 if __name__ == "__main__":
-    for benchmark in (pooling, objectives, training_step, ranking, relevance, fusion, search, stores, extraction):
+    for benchmark in (pooling, objectives, training_step, pairs, ranking, relevance, fusion, search, stores,
+                      extraction):
         benchmark.main()

@@ -3,6 +3,7 @@
     base.py      what a scorer of pairs offers, and what it is opened for
     system.py    a scorer: the stored similarities of another system
     cross.py     a scorer: a cross-encoder over stored features
+    pixels.py    scorers: published networks that read the image files
     trained.py   a head that scores pairs, opened with the images and captions of its pairs
 
 Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
     "system": "pipeline.reranking.system:StoredSystem",
     "cross": "pipeline.reranking.cross:CrossScorer",
+    "blip": "pipeline.reranking.pixels:Blip",
+    "blip2": "pipeline.reranking.pixels:Blip2",
+    "vilt": "pipeline.reranking.pixels:Vilt",
+    "bridgetower": "pipeline.reranking.pixels:BridgeTower",
 }, "scorers")
 """Kind of scorer -> what builds one from a name and a `PairSource`."""
 

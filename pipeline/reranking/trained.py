@@ -88,7 +88,7 @@ class TrainedScorer:
         Raises:
             InputError: For an image that is not in the manifest, or has no features.
         """
-        rows = _places(self.images.images["image_id"].to_numpy(), image_ids,
+        rows = places(self.images.images["image_id"].to_numpy(), image_ids,
                        f"the manifest of {self.images.dataset} has no image")
         if len(failed := image_ids[~self.store.done[rows]]):
             raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction and has no features to score")
@@ -108,11 +108,24 @@ class TrainedScorer:
         """
         ids, place = np.unique(caption_ids, return_inverse=True)
         table = self.captions.table
-        rows = _places(table["caption_id"].to_numpy(), ids, f"the manifest of {self.captions.dataset} has no caption")
+        rows = places(table["caption_id"].to_numpy(), ids, f"the manifest of {self.captions.dataset} has no caption")
         return encode(self.head.text, table["caption"].to_numpy()[rows].tolist()), place.astype(np.int64)
 
 
-def _places(ids: Ids, wanted: Ids, said: str) -> Ids:
+def places(ids: Ids, wanted: Ids, said: str) -> Ids:
+    """Find ids among others.
+
+    Args:
+        ids: Int64 [N], each once.
+        wanted: Int64 [P].
+        said: What the message says before an id that is not there.
+
+    Returns:
+        Int64 [P], the places of the wanted ids.
+
+    Raises:
+        InputError: If one is not there.
+    """
     order = np.argsort(ids, kind="stable")
     place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
     if len(missing := wanted[ids[place] != wanted]):

@@ -17,16 +17,13 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from pipeline.errors import InputError
-from pipeline.files import weights
+from pipeline.files import hub, weights
 from pipeline.files.digest import digest, sha256
+from pipeline.files.hub import LOCAL
 from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.linear import LinearProjection
 
-FILES = ["*.json", "*.txt", "model*.safetensors"]
-"""Of a checkpoint's files, all that are ever read: no pickle, no code."""
-LOCAL = {"local_files_only": True, "trust_remote_code": False}
-"""How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to."""
 ATTENTION = {"attn_implementation": "sdpa"}
 """torch's own. A config.json may name another, which `transformers` would fetch from the hub and run."""
 KINDS = ("bert", "distilbert", "xlm-roberta")
@@ -217,22 +214,7 @@ def _by_word(numbers: list[int], words: list[int | None]) -> Words:
 
 
 def _folder(checkpoint: str) -> Path:
-    """Where a checkpoint's files lie on this machine: a folder, else what the hub has or gave before."""
-    if Path(checkpoint).is_dir():
-        return Path(checkpoint)
-    from huggingface_hub import HfApi, snapshot_download
-
-    try:
-        return Path(snapshot_download(checkpoint, allow_patterns=FILES, local_files_only=True))
-    except (OSError, ValueError):
-        pass  # not a name, or never fetched
-    try:
-        HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
-        return Path(snapshot_download(checkpoint, allow_patterns=FILES))
-    except Exception as error:  # the hub's client and what it stands on raise many kinds
-        raise InputError(f"BERT checkpoint {checkpoint!r} is not a folder and cannot be downloaded from the Hugging "
-                         f"Face hub ({type(error).__name__}); on a machine with a network "
-                         f"`hf download {checkpoint}`, and set training.NAME.bert to the folder") from None
+    return hub.folder(checkpoint, "BERT checkpoint", "set training.NAME.bert to the folder")
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:
