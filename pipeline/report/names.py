@@ -22,7 +22,9 @@ DATASETS = {
 VARIANTS = {
     "en": "trained on English",
     "notok": "without token-level AdPool", "noemb": "without embedding-level AdPool", "noadpool": "mean pooling",
-    "noadopt": "hard triplet loss", "nomargin": "AdOpt without margin", "manual": "pooling by hand",
+    "noadopt": "hard triplet loss", "triplet_warm": "hard triplet loss after an epoch of all negatives",
+    "nomargin": "AdOpt without margin", "released": "AdOpt's K as released",
+    "nowarmup": "without warm-up", "manual": "pooling by hand",
     "w25": "AdPool weights 0.25, 0.75", "w50": "AdPool weights 0.5, 0.5", "w75": "AdPool weights 0.75, 0.25",
     "random": "random AdPool weights", "noaug": "no size augmentation", "visualaug": "size augmentation of images",
     "transformer": "GPO by a Transformer", "perdim": "GPO for each dimension", "datadep": "GPO that sees the features",

@@ -96,7 +96,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     settings = description("vse2ad_image_gpo_infonce-region-bigru-s0")["recipe_settings"]
     assert [settings[key]["name"] for key in ("image_pooling", "text_pooling", "objective")] \
         == ["gpo", "adpool", "infonce"]
-    assert "vse2ad-noadopt-region-bigru-s0" in train("--objective", "triplet")  # is that recipe
+    assert "vse2ad-nomargin-region-bigru-s0" in train("--objective", "adopt")  # is that recipe
     assert "slow-region-bigru-s0" in train("-S", "recipes.vse2ad.learning_rate=1e-5", "--name", "slow")
     assert description("slow-region-bigru-s0")["recipe_settings"]["learning_rate"] == 1e-5
 
@@ -109,7 +109,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
     (["--recipe", "none"], "unknown recipe 'none'"),
     (["--pooling", "none"], "'none' is not one of"),
-    (["--objective", "triplet", "--name", "mine"], "settings' recipe 'vse2ad-noadopt'"),
+    (["--objective", "adopt", "--name", "mine"], "settings' recipe 'vse2ad-nomargin'"),
     (["--name", "mine"], "settings' recipe 'vse2ad'"),
     (["--objective", "adopt", "-S", "recipes.vse2ad.objective.temperature=1", "--name", "mine"],
      "-S changes objective of vse2ad"),
