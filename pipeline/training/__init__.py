@@ -7,7 +7,7 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
     from pipeline.training.checkpoint import read_description
-    from pipeline.training.convert import convert
+    from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
     from pipeline.training.embedding import embed, embed_captions
     from pipeline.training.head import Head
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeline.training.loop import train, usable
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
+    from pipeline.training.released_cross import read as read_released_cross
     from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
     from pipeline.training.source import ImageSource, Photographs, networks, require_alike, stored
     from pipeline.training.source import of_head as source_of
@@ -28,7 +29,9 @@ __all__ = [
     "Photographs",
     "TrainingJob",
     "TrainingRequest",
-    "check_parts", "convert",
+    "check_parts",
+    "convert",
+    "convert_cross",
     "embed",
     "embed_captions",
     "launch",
@@ -37,6 +40,8 @@ __all__ = [
     "networks",
     "read_description",
     "read_released",
+    "read_released_cross",
+    "recipe_of",
     "require_alike",
     "scores",
     "source_of",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from pydantic import ValidationError
 
 from pipeline import heads
@@ -12,9 +13,12 @@ from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.files.lock import exclusive
-from pipeline.settings import Training, first_fault
+from pipeline.heads.base import HeadNetwork
+from pipeline.settings import Named, Recipe, Training, first_fault
+from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.released import Released
+from pipeline.training.released_cross import ReleasedCross
 from pipeline.training.source import Photographs
 from pipeline.training.training_job import TrainingJob
 
@@ -48,14 +52,70 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
         model.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
+    _write(job, text, model, released.epoch)
+
+
+def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
+    """Write a cross-encoder's folder as training does, with the origin of its weights. Nothing is trained.
+
+    Args:
+        job: The head; its words are those of the BERT that `training.NAME.bert` names.
+        released: The published weights.
+
+    Raises:
+        InputError: If the BERT has another size, weights are missing, the features have another width, or the folder
+            holds another head that is not to be replaced.
+    """
+    text = texts.kind("bert").learn([], job.training)
+    config = text.config  # type: ignore[attr-defined]
+    if (config.vocab_size, config.hidden_size) != released.words or config.num_hidden_layers < released.layers:
+        pieces, hidden = released.words
+        raise InputError(f"{released.path}: has {pieces} word pieces, a width of {hidden} and {released.layers} "
+                         f"layers, training.NAME.bert {config.vocab_size}, {config.hidden_size} and "
+                         f"{config.num_hidden_layers}; set it to the BERT that the checkpoint began with, such as "
+                         "bert-base-uncased")
+    if released.width != job.source.width:
+        raise InputError(f"{released.path}: is for items of {released.width} values with their boxes, "
+                         f"{job.source.path} gives {job.source.width}; extract or import those that it was trained on")
+    job = replace(job, origin={"file": released.path.name, "sha256": released.sha256})
+    torch.manual_seed(job.seed)  # of a classifier that a pre-trained network lacks
+    model = heads.build(job.recipe, job.feature, job.source.width, text, job.training)
+    try:
+        missing = model.load_state_dict(released.state, strict=False).missing_keys
+    except RuntimeError as error:
+        raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
+    new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")
+    if lacking := [name for name in missing if not name.startswith(new)]:
+        raise InputError(f"{released.path}: lacks {lacking[0]}")
+    _write(job, text, model, 0)
+
+
+def _write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None:
     job.check(text)
     with exclusive(job.folder):
         try:
             job.claim(text)
-            checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": released.epoch - 1})
+            checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": epochs - 1})
             job.drop_replaced()
         finally:
             job.put_back()
+
+
+def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
+    """Describe a published cross-encoder as a recipe.
+
+    Args:
+        released: The published weights.
+        base: The recipe of our own heads, whose other settings it takes over.
+        boxes: Whether its items come with boxes.
+
+    Returns:
+        The recipe with the checkpoint's layers and tasks.
+    """
+    norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
+    architecture = Named(name="cross", layers=list(range(released.layers)),
+                         **norm, **({} if boxes else {"boxes": False}))  # type: ignore[call-arg]
+    return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
 
 
 def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:

@@ -1,0 +1,145 @@
+"""Cross-encoders of OSCAR's and MMT-Retrieval's released code (microsoft/Oscar, UKPLab/MMT-Retrieval).
+
+    OSCAR           a folder with pytorch_model.bin, names with `bert.`: pre-trained with `cls.`, which is not read, or
+                    fine-tuned for retrieval with `classifier.`, of two labels or one
+    MMT-Retrieval   a folder or a zip with 0_OSCAR/pytorch_model.bin, names without `bert.`, 1_ClassificationHead/
+                    class_head.pt and, if it embeds too, 2_Pooling/
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.files.digest import sha256
+
+NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
+UNUSED = ("cls.", "bert.embeddings.position_ids")
+"""The heads of pre-training, and numbers that count up."""
+LAYER = r"encoder\.layer\.\d+\."
+KNOWN = re.compile(
+    r"bert\.(?:embeddings\.(?:word_embeddings|position_embeddings|token_type_embeddings)\.weight"
+    rf"|(?:embeddings\.LayerNorm|{LAYER}attention\.self\.(?:query|key|value)|{LAYER}attention\.output\.(?:dense|LayerNorm)"
+    rf"|{LAYER}intermediate\.dense|{LAYER}output\.(?:dense|LayerNorm)|pooler\.dense|img_embedding|LayerNorm)"
+    r"\.(?:weight|bias))|classifier\.(?:weight|bias)")
+
+
+@dataclass(frozen=True)
+class ReleasedCross:
+    """A checkpoint of one of the two.
+
+    Attributes:
+        path: Its folder or file.
+        state: Name -> tensor, by the names of `CrossEncoder`.
+        embeds: Whether it was trained to embed each side alone, too.
+        sha256: Of the network's file.
+    """
+
+    path: Path
+    state: Mapping[str, Tensor]
+    embeds: bool
+    sha256: str
+
+    @property
+    def layers(self) -> int:
+        """How many layers it has."""
+        return len({name.split(".")[3] for name in self.state if name.startswith("bert.encoder.")})
+
+    @property
+    def width(self) -> int:
+        """The width of its items, with their boxes."""
+        return self.state["bert.img_embedding.weight"].shape[1]
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """How many word pieces it knows, and its width."""
+        pieces, hidden = self.state["bert.embeddings.word_embeddings.weight"].shape
+        return pieces, hidden
+
+    @property
+    def tasks(self) -> list[str]:
+        """What it was trained to do, as in a recipe; of a pre-trained one, which does neither, `emb`."""
+        scores = ["ce"] * ("classifier.weight" in self.state)
+        return ["emb"] * (self.embeds or not scores) + scores
+
+
+def read(path: Path) -> ReleasedCross:
+    """Read a checkpoint. Nothing in it is executed.
+
+    Args:
+        path: A folder, a zip, or the file pytorch_model.bin.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        InputError: If it is not such a checkpoint; leftovers are named.
+    """
+    files = _files(path)
+    found = {name: next((place for place in sorted(files) if place.endswith(name)), None) for name in (NETWORK, HEAD)}
+    network = found[NETWORK] or (path.name if path.is_file() and path.name in files else None)
+    if network is None:
+        raise InputError(f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval")
+    state = _loaded(path, files[network])
+    if found[HEAD]:
+        state |= {f"classifier.{name.removeprefix('classifier.')}": value
+                  for name, value in _loaded(path, files[found[HEAD]]).items()}
+    bare = not any(name.startswith("bert.") for name in state)
+    state = {name if not bare or name.startswith(("classifier.", "cls.")) else f"bert.{name}": value
+             for name, value in state.items()}
+    state = {name: value.float() for name, value in state.items() if not name.startswith(UNUSED)}
+    if strange := sorted(name for name in state if not KNOWN.fullmatch(name)):
+        raise InputError(f"{path}: {strange[0]} is not a weight of OSCAR's network"
+                         + (f", nor are {len(strange) - 1} more" if len(strange) > 1 else ""))
+    for name in ("bert.img_embedding.weight", "bert.embeddings.word_embeddings.weight"):
+        if state.get(name, torch.empty(0)).dim() != 2:
+            raise InputError(f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words")
+    embeds = any(f"{POOLING}/" in place for place in files)
+    source = files[network]
+    return ReleasedCross(path, _two_labels(state), embeds, sha256(source) if isinstance(source, Path) else sha256(path))
+
+
+def _files(path: Path) -> dict[str, Path | bytes]:
+    """Place below the folder or in the zip -> file, or its bytes."""
+    if path.is_dir():
+        return {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+    if not path.is_file():
+        raise InputError(f"{path}: no such file or folder")
+    if path.suffix != ".zip":
+        return {path.name: path}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b"" for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError, RuntimeError):
+        raise InputError(f"{path}: not a zip file that can be read") from None
+
+
+def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
+    try:
+        tree: Any = torch.load(io.BytesIO(file) if isinstance(file, bytes) else file, map_location="cpu",
+                               weights_only=True)
+        if not isinstance(tree, dict) or not all(isinstance(value, Tensor) for value in tree.values()):
+            raise TypeError
+    except Exception as error:  # bytes made to break the reader may raise anything
+        raise InputError(f"{path}: not a state dict of tensors ({type(error).__name__})") from None
+    for name, value in tree.items():
+        if value.layout != torch.strided or not bool(value.isfinite().all()):
+            raise InputError(f"{path}: {name} is not a dense tensor of finite numbers")
+    return {str(name).removeprefix("module."): value for name, value in tree.items()}
+
+
+def _two_labels(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A classifier of one label as one of two: the logit of a wrong pair is then 0."""
+    if len(state.get("classifier.weight", ())) != 1:
+        return state
+    return state | {name: torch.cat([torch.zeros_like(state[name]), state[name]])
+                    for name in ("classifier.weight", "classifier.bias")}
