@@ -88,14 +88,16 @@ def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, f
     head = training.load_head(folder, manifest, source, device)
     split = training.usable(source, manifest.split(settings.score.split))
     source.check(split.store_rows)
-    images, captions = training.embed(head.model, source, split, head.text, settings.score.batch_size)
     made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
     path = paths.similarity(manifest.dataset, folder.name)
-    # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
-    product = retrieval.Embeddings(images, captions, double=True)
-    with Progress(folder.name, "image", len(images)) as bar:
-        similarity_store.save(path, [product], split.image_ids, split.caption_ids,
-                              split.caption_image.astype(np.int64), made_from,
-                              progress=bar.reach,
-                              image_embeddings=images, caption_embeddings=captions)
-    click.echo(f"{path}: {len(images)} images x {len(captions)} captions of {split.name}")
+    ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
+    with Progress(folder.name, "image", len(split.image_ids)) as bar:
+        if training.embeds(head):
+            vectors = training.embed(head.model, source, split, head.text, settings.score.batch_size)
+            # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
+            similarity_store.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
+                                  progress=bar.reach, image_embeddings=vectors[0], caption_embeddings=vectors[1])
+        else:
+            scores = training.score_all(head, source, split, settings.score.batch_size, bar.reach)
+            similarity_store.save(path, [retrieval.as_similarity(scores)], *ids, made_from)
+    click.echo(f"{path}: {len(ids[0])} images x {len(ids[1])} captions of {split.name}")

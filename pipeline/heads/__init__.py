@@ -2,6 +2,7 @@
 
     two_tower.py   images and captions apart: projections, poolings, unit vectors
     cross.py       word pieces and items in one BERT encoder
+    late.py        words and items compared one by one
     pooling/       from a set of vectors to one
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
     "two_tower": "pipeline.heads.two_tower:TwoTower",
     "cross": "pipeline.heads.cross:CrossEncoder",
+    "late": "pipeline.heads.late:LateInteraction",
 }, "heads")
 
 

@@ -103,11 +103,31 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
         part = whole.only(np.isin(whole.image_ids, [*chosen.tolist(), *([] if image is None else [image])]))
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
         source.check(part.store_rows)
+        if not training.embeds(head):
+            cells = training.score_all(head, source, part, batch_size)
+            return Step(store, "scored again", told, _other_scores(scores, part, cells) or told)
         vectors = training.embed(head.model, source, part, head.text, batch_size)
         return Step(store, what, told, _another(scores, part, Embeddings(*vectors)) or told)
     except InputError as error:
         gone = not store.exists() or not folder.exists() or not features.exists()
         return Step(store, what, f"{drawn} images", None if gone else str(error))
+
+
+def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> str | None:
+    """The first score that is another than the store holds, in words; None where there is none."""
+    places = []
+    for what, there, wanted in (("image", scores.image_ids, part.image_ids),
+                                ("caption", scores.caption_ids, part.caption_ids)):
+        if len(missing := np.setdiff1d(wanted, there)):
+            return f"{what} {missing[0]} is not scored"
+        order = np.argsort(there)
+        places.append(order[np.searchsorted(there, wanted, sorter=order)])
+    apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(*places)] - again)
+    image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
+    if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
+        return None
+    return (f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
+            f"{apart[image, caption]:.3f} apart")
 
 
 def _another(scores: SimilarityStore, part: Split, again: Embeddings) -> str | None:

@@ -3,6 +3,7 @@
     base.py      what a scorer of pairs offers, and what it is opened for
     system.py    a scorer: the stored similarities of another system
     cross.py     a scorer: a cross-encoder over stored features
+    late.py      a scorer: late interaction over stored items
     pixels.py    scorers: published networks that read the image files
     trained.py   a head that scores pairs, opened with the images and captions of its pairs
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
     "system": "pipeline.reranking.system:StoredSystem",
     "cross": "pipeline.reranking.cross:CrossScorer",
+    "late": "pipeline.reranking.late:LateScorer",
     "blip": "pipeline.reranking.pixels:Blip",
     "blip2": "pipeline.reranking.pixels:Blip2",
     "vilt": "pipeline.reranking.pixels:Vilt",

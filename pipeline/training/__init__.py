@@ -6,6 +6,7 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
+    from pipeline.training.all_scores import embeds, score_all
     from pipeline.training.checkpoint import read_description
     from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
@@ -34,6 +35,7 @@ __all__ = [
     "convert_cross",
     "embed",
     "embed_captions",
+    "embeds",
     "launch",
     "load_head",
     "made_by",
@@ -43,6 +45,7 @@ __all__ = [
     "read_released_cross",
     "recipe_of",
     "require_alike",
+    "score_all",
     "scores",
     "source_of",
     "stored",

@@ -90,9 +90,9 @@ def read(path: Path) -> ReleasedCross:
     if network is None:
         raise InputError(f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval")
     state = _loaded(path, files[network])
-    if found[HEAD]:
+    if (head := found[HEAD]) is not None:
         state |= {f"classifier.{name.removeprefix('classifier.')}": value
-                  for name, value in _loaded(path, files[found[HEAD]]).items()}
+                  for name, value in _loaded(path, files[head]).items()}
     bare = not any(name.startswith("bert.") for name in state)
     state = {name if not bare or name.startswith(("classifier.", "cls.")) else f"bert.{name}": value
              for name, value in state.items()}

@@ -9,14 +9,16 @@ import numpy as np
 from pipeline import retrieval
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.late import LateInteraction
 from pipeline.manifest import Split
 from pipeline.retrieval.languages import divide
 from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.embedding import embed
+from pipeline.training.late_scores import all_pairs
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pair_scores import score_pairs
+from pipeline.training.pair_scores import Scores, score_pairs
 from pipeline.training.source import ImageSource
 
 Row = dict[str, float]
@@ -39,8 +41,10 @@ def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split
         The recalls and their sum; of a head that does both, the means of both, and both sums.
     """
     rows: dict[str, Row] = {}
-    if "emb" in recipe.tasks:
-        rows["emb"] = of_embeddings(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
+    if isinstance(model, LateInteraction):
+        rows["late"] = of_scores(all_pairs(model, source, val.store_rows, encode(text, val.captions), batch_size), val)
+    elif "emb" in recipe.tasks:
+        rows["emb"] = of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
     if "ce" in recipe.tasks:
         assert isinstance(model, CrossEncoder)
         rows["ce"] = of_pairs(model, source, one_caption_each(val, recipe.pairs.val_images), text, batch_size,
@@ -51,11 +55,11 @@ def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split
     return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
 
 
-def of_embeddings(similarity: retrieval.Embeddings, val: Split) -> Row:
-    """Measure embeddings; with captions in several languages the means over languages.
+def of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
+    """Measure similarities; with captions in several languages the means over languages.
 
     Args:
-        similarity: The embeddings.
+        similarity: Embeddings, or float32 [I, C].
         val: Their split.
 
     Returns:
@@ -63,7 +67,7 @@ def of_embeddings(similarity: retrieval.Embeddings, val: Split) -> Row:
     """
     if val.languages is None:
         return _row(retrieval.evaluate(similarity, val.caption_image))
-    pools = divide(similarity, val.caption_image, val.languages).values()
+    pools = divide(retrieval.as_similarity(similarity), val.caption_image, val.languages).values()
     rows = [_row(retrieval.evaluate(pool.scores, pool.caption_image)) for pool in pools]
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
 

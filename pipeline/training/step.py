@@ -102,7 +102,7 @@ class TrainingStep:
             torch.set_rng_state(self.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
         loss = self.objective(similarity, same)
         gradients = torch.autograd.grad(self.precision.scaled(loss), sides)
-        return {"loss": float(loss.detach()), **self.objective.log, **_state(similarity.detach())}, list(gradients)
+        return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}, list(gradients)
 
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
@@ -129,7 +129,7 @@ class TrainingStep:
             return self.model.before_norm(piece.items, piece.counts)
 
 
-def _state(similarity: Tensor) -> dict[str, float]:
+def state_of(similarity: Tensor) -> dict[str, float]:
     batch = len(similarity)
     positive = similarity.diagonal().mean()
     negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)

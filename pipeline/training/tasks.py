@@ -11,6 +11,7 @@ from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.late import LateInteraction
 from pipeline.manifest import Split
 from pipeline.objectives.pairs import PAIR_OBJECTIVES
 from pipeline.text import Text
@@ -18,6 +19,7 @@ from pipeline.training import hard_negatives, optimizer, source
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.embedding import embed
 from pipeline.training.head import load as load_head
+from pipeline.training.late_step import LateStep
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_batches import PairBatch, PairBatches
 from pipeline.training.pair_step import PairStep
@@ -92,7 +94,8 @@ def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
     emb = ce = None
     if "emb" in recipe.tasks:
         objective = objectives.build(recipe.objective.name, **recipe.objective.options)
-        emb = TrainingStep(model, objective, *shared, recipe.same_image_negatives, recipe.gradient_clip)
+        kind = LateStep if isinstance(model, LateInteraction) else TrainingStep
+        emb = kind(model, objective, *shared, recipe.same_image_negatives, recipe.gradient_clip)
     if "ce" in recipe.tasks:
         if not isinstance(model, CrossEncoder):
             raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "

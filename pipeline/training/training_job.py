@@ -99,7 +99,7 @@ class TrainingJob:
             if folder is not None:
                 checkpoint.read_description(folder)  # refused in plain words if there is none
                 more[key] = sha256(folder / "best.safetensors")
-        if "ce" in self.recipe.tasks:
+        if "ce" in self.recipe.tasks or self.recipe.architecture.name == "late":
             more["scorer"] = self.recipe.architecture.name
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}

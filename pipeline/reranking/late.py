@@ -1,0 +1,57 @@
+"""A scorer of pairs: late interaction over stored items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.heads.late import LateInteraction
+from pipeline.reranking.base import PairSource, Progress, Scores
+from pipeline.reranking.trained import TrainedScorer
+from pipeline.retrieval.blocks import Ids
+from pipeline.training.late_scores import some_pairs
+
+
+class LateScorer:
+    """Scores pairs by a trained late-interaction head.
+
+    Args:
+        name: The head's name.
+        source: What it is opened for.
+
+    Raises:
+        InputError: If there is no such head, or it has another architecture.
+    """
+
+    gives_logits = False
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        self.name, self.source = name, source
+        self.opened = TrainedScorer.open(name, source)
+        model = self.opened.head.model
+        if not isinstance(model, LateInteraction):
+            raise InputError(f"{name}: is no late-interaction head; name a head of the recipe late or late-scan")
+        self.model = model
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The head's digests."""
+        return {"kind": "late", **self.opened.made_from, "name": self.name}
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Score pairs, see `PairScorer.score`.
+
+        Args:
+            image_ids: Int64 [P].
+            caption_ids: Int64 [P].
+            progress: Called with the number of pairs scored so far.
+
+        Returns:
+            Float32 [P].
+
+        Raises:
+            InputError: For an image without features, or an unknown caption.
+        """
+        numbers, caption = self.opened.numbers(caption_ids)
+        return some_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,
+                          self.source.batch_size, progress)
