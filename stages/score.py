@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.files import asked
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
+    from pipeline.retrieval.stored import Matrix
     from pipeline.scores import similarity_store
     from pipeline.settings import Settings
 
@@ -99,5 +100,5 @@ def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, f
                                   progress=bar.reach, image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
             scores = training.score_all(head, source, split, settings.score.batch_size, bar.reach)
-            similarity_store.save(path, [retrieval.as_similarity(scores)], *ids, made_from)
+            similarity_store.save(path, [Matrix(scores)], *ids, made_from)
     click.echo(f"{path}: {len(ids[0])} images x {len(ids[1])} captions of {split.name}")
