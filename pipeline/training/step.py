@@ -130,6 +130,14 @@ class TrainingStep:
 
 
 def state_of(similarity: Tensor) -> dict[str, float]:
+    """Summarise the similarities of a batch.
+
+    Args:
+        similarity: Float [B, B], positives on the diagonal.
+
+    Returns:
+        "similarity", "separation" and "spread", see `TrainingStep.gradients`.
+    """
     batch = len(similarity)
     positive = similarity.diagonal().mean()
     negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)
