@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
+    from pipeline.fusion.reranked import Reranked
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
@@ -125,6 +126,11 @@ def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilaritySt
         return {}
     ensembles = [store for visual, store in there.items() if visual in settings.run.ensembles] or list(there.values())
     shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
+    if folded := [name for name, store in shown.items() if isinstance(store.scores, Reranked)
+                  and not store.scores.is_whole]:
+        click.echo(f"left out of the explorer, which shows one pool: {', '.join(folded)}, reranked within folds",
+                   err=True)
+        shown = {name: store for name, store in shown.items() if name not in folded}
     return explorer.gather(scored_systems.galleries(paths, settings, shown, images),
                            (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
 
@@ -132,7 +138,7 @@ def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilaritySt
 def _is_also_ensemble(name: str, found: Mapping[str, SimilarityStore]) -> bool:
     """Whether a lone head is shown as an ensemble of one member."""
     made_from = found[name].made_from
-    if made_from.get("ensemble") is not None:
+    if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: its features are also the scorer's
         return False
     feature, = made_from["features"]
     return system(made_from["recipe"], FEATURES[feature].letter, made_from["text"], made_from["seed"]) in found

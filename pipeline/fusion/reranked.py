@@ -146,6 +146,25 @@ class Reranked:
         self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
         self.shape = len(self.chosen[0]), len(self.chosen[1])
 
+    def fold(self, image: int) -> tuple[Ids, Ids]:
+        """Find the fold of an image, in which its and its captions' candidates were sought.
+
+        Args:
+            image: Its row.
+
+        Returns:
+            Int64, the fold's rows and columns.
+        """
+        number = self.folds[0][self.chosen[0][image]]
+        rows, columns = (np.flatnonzero(fold[chosen] == number)
+                         for fold, chosen in zip(self.folds, self.chosen, strict=True))
+        return rows, columns
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether candidates were sought in one pool of all images and captions."""
+        return not any(fold.any() for fold in self.folds)
+
     def select(self, images: Ids, captions: Ids) -> Reranked:
         """Restrict the pool. It must be one fold, see `direction`.
 

@@ -18,10 +18,12 @@ import numpy as np
 
 from pipeline import retrieval, training
 from pipeline.errors import InputError
+from pipeline.fusion.reranked import Reranked
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
+from pipeline.retrieval import Relevance
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 
@@ -134,12 +136,18 @@ def query(result: Result, image: int, caption: int | None) -> str:
         InputError: If the store does not hold the query.
     """
     store = SimilarityStore.open(result.path)
-    ranks = retrieval.rank(store.scores, store.caption_image)
+    scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
+    image_ids, caption_ids = store.image_ids, store.caption_ids
+    if isinstance(scores, Reranked) and image in image_ids:
+        images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
+        scores, relevance = scores.select(images, captions), relevance.select(images, captions)
+        image_ids, caption_ids = image_ids[images], caption_ids[captions]
+    ranks = retrieval.rank(scores, relevance)
     if caption is None:
-        place, queries, size = np.flatnonzero(store.image_ids == image), ranks.i2t, len(store.caption_ids)
+        place, queries, size = np.flatnonzero(image_ids == image), ranks.i2t, len(caption_ids)
         told = f"image {image}: the best of its captions"
     else:
-        place, queries, size = np.flatnonzero(store.caption_ids == caption), ranks.t2i, len(store.image_ids)
+        place, queries, size = np.flatnonzero(caption_ids == caption), ranks.t2i, len(image_ids)
         told = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, place))
     if not len(at):

@@ -100,6 +100,14 @@ def test_another_pool_is_refused(rng: np.random.Generator) -> None:
             retrieval.evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
 
 
+def test_an_image_has_its_fold(rng: np.random.Generator) -> None:
+    scores = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
+    found = reranked(scores, scores, 2, Protocol("two", folds=2))
+    assert [part.tolist() for part in found.fold(4)] == [[3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert not found.is_whole
+    assert reranked(scores, scores, 2).is_whole
+
+
 def test_combinations_are_the_papers() -> None:
     retrieved, scored = np.array([[0.5, 0.2, -0.1]]), np.array([[2.0, 0.0, -3.0]])
     p = 1 / (1 + np.exp(-scored))

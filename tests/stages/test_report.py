@@ -141,6 +141,21 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
         files[query["number"]] for query in data["i2t"]]
 
 
+def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeline: Callable[..., Any], run: Any,
+                                                                         tmp_path: Path) -> None:
+    step = ("-S", "run.rerank=[{name: rr, retriever: region, with: RGP, k: 2}]")
+    assert pipeline("rerank", *step)[0] == pipeline("evaluate", *step)[0] == 0
+    name = "vse2ad-region-bigru-s0+rr"
+    described = next(system for system in run(*step)[2]["systems"] if name in json.dumps(system))
+    assert "rerank (with vse2ad-RGP-bigru, k 2)" in json.dumps(described)
+    assert pipeline("rerank", "--retriever", "vse2ad-region-bigru-s0", "--with", "vse2ad-RGP-bigru-s0", "--k", "2",
+                    "--folds", "2", "--name", name, "--if-changed", "redo")[0] == 0
+    (tmp_path / "results" / "metrics.json").unlink()
+    code, _, err = pipeline("report", *step)
+    assert code == 0
+    assert f"left out of the explorer, which shows one pool: {name}, reranked within folds" in err
+
+
 def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
     tables = tree.findall(".//h:section[@id='members']//h:table", NAMESPACE)
