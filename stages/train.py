@@ -41,6 +41,8 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for fine-tuning.")
+@click.option("--noise", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE",
+              help="Vary the recipe: this share of the training captions exchange their images.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
@@ -69,6 +71,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     Example: pipeline train --feature region --recipe vse_infty --image-pooling fspool
 
     Example: pipeline train --feature region --recipe vse_infty --language en --language de
+
+    Example: pipeline train --feature region --recipe vse_infty --recipe vse_infty-crcl --noise 0.4
 
     Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
     """

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 OBJECTIVES: lazy.LookupTable[type[Objective]] = lazy.LookupTable({
     "adopt": "pipeline.objectives.adopt:AdOpt",
     "constant_k": "pipeline.objectives.constant_k:ConstantK",
+    "crcl": "pipeline.objectives.crcl:CRCL",
     "infonce": "pipeline.objectives.infonce:InfoNCE",
     "random_k": "pipeline.objectives.random_k:RandomK",
     "triplet": "pipeline.objectives.triplet:Triplet",

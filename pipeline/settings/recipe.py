@@ -32,6 +32,27 @@ class Pairs(Section):
     val_images: Annotated[int, Field(ge=2)] = 256
 
 
+class Noise(Section):
+    """Noisy correspondences: training captions that are paired with other images than their own.
+
+    Attributes:
+        share: Of the training captions, which exchange their images at random.
+        index: The .npy file that says which image each has, see `pipeline.training.noise.indexed`; null for a random
+            exchange.
+        seed: Of the random exchange. Recipes and training seeds that are compared share it.
+    """
+
+    share: Share
+    index: str | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _draws_or_reads(self) -> Noise:
+        if self.index is not None and self.seed:
+            raise ValueError("a seed does nothing with an index")
+        return self
+
+
 class Recipe(Section):
     """A training recipe: poolings, objective, optimizer, augmentation and languages.
 
@@ -42,6 +63,7 @@ class Recipe(Section):
     start: The recipe whose head, of the same feature, text encoder and seed, gives the first weights.
     decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
     epsilon: Of Adam's denominator.
+    noise: Of the training pairs; null for none.
     decayed: Which weights the weight decay moves: all, or those of two dimensions alone (no bias, no normalisation).
     """
 
@@ -69,6 +91,7 @@ class Recipe(Section):
     decay: Literal["step", "linear"] = "step"
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
     decayed: Literal["all", "matrices"] = "all"
+    noise: Noise | None = None
 
     @field_validator("languages")
     @classmethod

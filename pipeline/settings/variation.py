@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.settings import Named, Recipe
+from pipeline.settings import Named, Noise, Recipe
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Variation:
         objective: The objective.
         finetune: Whether the features' network is trained too.
         languages: The languages that are trained on.
+        noise: The share of training captions that exchange their images; 0 keeps the recipe's own.
 
     Raises:
         InputError: If all three poolings are given.
@@ -32,6 +33,7 @@ class Variation:
     objective: str | None = None
     finetune: bool = False
     languages: tuple[str, ...] = ()
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if self.pooling and self.image_pooling and self.text_pooling:
@@ -45,7 +47,8 @@ class Variation:
                  "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
         finetune = {"finetune": True} if self.finetune else {}
         languages = {"languages": sorted(set(self.languages))} if self.languages else {}
-        return {key: Named(name=name) for key, name in names.items() if name} | finetune | languages
+        noise = {"noise": Noise(share=self.noise)} if self.noise else {}
+        return {key: Named(name=name) for key, name in names.items() if name} | finetune | languages | noise
 
     def of(self, recipe: Recipe) -> Recipe:
         """Apply the replacements.
@@ -66,13 +69,14 @@ class Variation:
 
         Returns:
             `vse2ad-gpo` if only the pooling of both sides changes, else for example `vse2ad_image_gpo_triplet`.
-            Languages come last: `vse2ad-de-en`.
+            Languages come last, and noise after them: `vse2ad-de-en`, `vse2ad-noise20`.
         """
         if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
         parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
                  self.text_pooling and f"text_{self.text_pooling}", self.objective, "finetuned" * self.finetune)
-        return "-".join(("_".join(part for part in parts if part), *sorted(set(self.languages))))
+        noise = [f"noise{100 * self.noise:g}".replace(".", "_")] if self.noise else []
+        return "-".join(("_".join(part for part in parts if part), *sorted(set(self.languages)), *noise))
 
 
 def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[str, Recipe],

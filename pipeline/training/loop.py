@@ -21,7 +21,7 @@ from pipeline.files.lock import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
 from pipeline.text import Text
-from pipeline.training import checkpoint, optimizer, sampling, tasks
+from pipeline.training import checkpoint, noise, optimizer, sampling, tasks
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
 from pipeline.training.head import to_device
@@ -57,13 +57,14 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     Raises:
         InputError: If the folder holds another head that is not to be replaced, or another run trains it; if the recipe
             pools a class token that images lack; if this CPU is slower with the half precision asked for; if the
-            features' bytes have changed; or if training diverges.
+            features' bytes have changed; if the index of noise does not fit; or if training diverges.
     """
     memory.keep_freed()
     keep_first = job.pools_class_token
     split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
     split = subset(split, job.training.images, job.training.subset_seed)
+    split = noise.mismatch(split, job.recipe.noise)
     sampling.require_languages(split, job.recipe.sampling)
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)

@@ -55,11 +55,11 @@ class TrainingRequest:
             return None
         if not self.manifest.is_file() or not self.store.exists():
             return None
-        words = self.training.vocabulary
-        if words is not None and not Path(words).is_file():
+        words, noise = self.training.vocabulary, self.recipe.noise
+        if any(name is not None and not Path(name).is_file() for name in (words, noise and noise.index)):
             return None
         return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
-                "recipe": self.recipe.recorded(), "torch": version("torch"),
+                "recipe": recorded(self.recipe), "torch": version("torch"),
                 "training": self.training.recorded(exclude={"device", "processes"}),
                 "vocabulary": words and sha256(Path(words))}
 
@@ -87,6 +87,27 @@ class TrainingRequest:
         """
         if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
             asked.write(folder, asked_for, ["head.json", "text/vocabulary.json"])
+
+
+def recorded(recipe: Recipe) -> dict[str, Any]:
+    """Collect what is recorded of a recipe.
+
+    Args:
+        recipe: The recipe.
+
+    Returns:
+        JSON values; for an index of noisy pairs the SHA-256 of its file in place of the path.
+
+    Raises:
+        InputError: If there is no such file.
+    """
+    found = recipe.recorded()
+    if recipe.noise and recipe.noise.index is not None:
+        index = Path(recipe.noise.index)
+        if not index.is_file():
+            raise InputError(f"{index}: no such file; the recipe's noise names it as its index")
+        found["noise"]["index"] = sha256(index)
+    return found
 
 
 def features(store: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Processes, SingleProcess
-from pipeline.training.request import check_parts, made_by
+from pipeline.training.request import check_parts, made_by, recorded
 from pipeline.training.source import ImageSource, Photographs, described, has_class_token, networks
 
 REPLACED = ".replaced"
@@ -104,7 +104,7 @@ class TrainingJob:
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
-                "recipe": self.recipe_name, "recipe_settings": self.recipe.recorded(),
+                "recipe": self.recipe_name, "recipe_settings": recorded(self.recipe),
                 "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
                 "vocabulary": words.digest, "width": self.source.width}

@@ -92,6 +92,8 @@ def test_no_two_recipes_are_one() -> None:
     (Variation(objective="adopt"), "vse2ad-nomargin", {"objective"}),
     (Variation(pooling="gpo"), "vse2ad-gpo", {"image_pooling", "text_pooling"}),
     (Variation(pooling="adpool"), "vse2ad", set()),
+    (Variation(noise=0.2), "vse2ad-noise20", {"noise"}),
+    (Variation(objective="crcl", noise=0.125), "vse2ad_crcl-noise12_5", {"objective", "noise"}),
     (Variation(finetune=True), "vse2ad_finetuned", {"finetune"}),
     (Variation(pooling="max", finetune=True), "vse2ad_max_finetuned", {"image_pooling", "text_pooling", "finetune"}),
     (Variation(), "vse2ad", set()),
