@@ -55,8 +55,8 @@ class TrainingRequest:
             return None
         if not self.manifest.is_file() or not self.store.exists():
             return None
-        words, noise = self.training.vocabulary, self.recipe.noise
-        if any(name is not None and not Path(name).is_file() for name in (words, noise and noise.index)):
+        words, index = self.training.vocabulary, self.recipe.noise.index if self.recipe.noise else None
+        if any(name is not None and not Path(name).is_file() for name in (words, index)):
             return None
         return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
                 "recipe": recorded(self.recipe), "torch": version("torch"),
