@@ -99,7 +99,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     watch = Watch(step.emb.objective if step.emb else None, batches.batch_size, len(batches), state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
-        tasks.find_hard_negatives(job, batches, step.model, text)
+        tasks.find_hard_negatives(job, batches, step, text)
         logs = _epoch(job, step, batches, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, step.precision.state()
         state.history.append({"epoch": epoch, **_means(logs)})

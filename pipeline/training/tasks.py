@@ -123,7 +123,7 @@ def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> Tra
     return PairBatches(recipe.pairs, *given) if "ce" in recipe.tasks else TrainingBatches(*given)
 
 
-def find_hard_negatives(job: TrainingJob, made: TrainingBatches, model: HeadNetwork, text: Text) -> None:
+def find_hard_negatives(job: TrainingJob, made: TrainingBatches, step: Tasks, text: Text) -> None:
     """Give the batches of an epoch their hard negatives, if the recipe has them.
 
     By a retriever they are found once, by the head's own embeddings before each epoch.
@@ -131,7 +131,7 @@ def find_hard_negatives(job: TrainingJob, made: TrainingBatches, model: HeadNetw
     Args:
         job: The head.
         made: The batches.
-        model: The head's network.
+        step: The head's steps, with its network.
         text: Converts captions to numbers.
 
     Raises:
@@ -140,7 +140,8 @@ def find_hard_negatives(job: TrainingJob, made: TrainingBatches, model: HeadNetw
     if not isinstance(made, PairBatches) or not job.recipe.pairs.hard:
         return
     if job.retriever is None:
-        vectors = embed(model, job.source, made.split, text, job.training.batch_size)
+        with step.precision.autocast():
+            vectors = embed(step.model, job.source, made.split, text, job.training.batch_size)
     elif made.nearest is None:
         store = source.stored(job.source.path, job.manifest, job.retriever_recipe)
         head = load_head(job.retriever, job.manifest, store, job.training.device)
