@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
-    from pipeline.report.page import charts, explorer, headline, members, stores
+    from pipeline.report.page import charts, explorer, headline, hubs, members, stores
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
     from stages import scored_systems
@@ -87,6 +87,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     features = {feature: path for feature in settings.run.features
                 if (path := paths.features(dataset, feature)).exists()}
     found = scored_systems.stores(paths, settings, metrics)
+    shown = _of_one_pool(found)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
@@ -94,7 +95,8 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
                                     key=lambda head: head.recipe not in settings.run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
         effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
-        explorer=_explorer(paths, settings, found, images, progress), run=scored_systems.run_summary(settings),
+        hubs=hubs.hubs(shown, settings.evaluate, progress),
+        explorer=_explorer(paths, settings, found, shown, images, progress), run=scored_systems.run_summary(settings),
         failures=stores.failures(features), stores=list(features),
         provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
@@ -118,19 +120,24 @@ def _protocol(settings: Settings, card: manifest.Dataset) -> str:
     return card.protocols[0] if settings.score.split == "test" else "all"
 
 
-def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore], images: Path | None,
-              progress: Callable[[str], object]) -> dict[str, Any]:
+def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+    """The systems whose queries all have the same candidates, each once."""
+    shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
+    folded = [name for name, store in shown.items() if isinstance(store.scores, Reranked) and not store.scores.is_whole]
+    if folded:
+        click.echo(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds",
+                   err=True)
+    return {name: store for name, store in shown.items() if name not in folded}
+
+
+def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore],
+              shown: Mapping[str, SimilarityStore], images: Path | None, progress: Callable[[str], object]
+              ) -> dict[str, Any]:
     """All systems of the run. Compared at first: the narrowest and the widest ensemble of the first recipe with any."""
     there = scored_systems.first(settings, found)
     if not there:
         return {}
     ensembles = [store for visual, store in there.items() if visual in settings.run.ensembles] or list(there.values())
-    shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
-    if folded := [name for name, store in shown.items() if isinstance(store.scores, Reranked)
-                  and not store.scores.is_whole]:
-        click.echo(f"left out of the explorer, which shows one pool: {', '.join(folded)}, reranked within folds",
-                   err=True)
-        shown = {name: store for name, store in shown.items() if name not in folded}
     return explorer.gather(scored_systems.galleries(paths, settings, shown, images),
                            (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
 

@@ -17,6 +17,7 @@ from invented_heads import head
 from pipeline import retrieval
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.statistics import holm
+from pipeline.statistics.hubness import hubness, occurrences
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
@@ -153,7 +154,19 @@ def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeli
     (tmp_path / "results" / "metrics.json").unlink()
     code, _, err = pipeline("report", *step)
     assert code == 0
-    assert f"left out of the explorer, which shows one pool: {name}, reranked within folds" in err
+    assert f"left out of hubs and explorer, which show one pool: {name}, reranked within folds" in err
+
+
+def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) -> None:
+    _, tree, _ = run()
+    rows = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr", NAMESPACE)
+    name = "vse2ad-region-bigru-s0"
+    store = SimilarityStore.open(tmp_path / "similarities" / "sample" / f"{name}.zarr")
+    found = hubness(occurrences(store.scores, "t2i", 10, 0))
+    row = next(row for row in rows if "Region, BiGRU" in "".join(row[0].itertext()))
+    cells = ["".join(cell.itertext()) for cell in row]
+    assert cells[4] == f"{found.skewness:.2f}"
+    assert cells[5].startswith(f"{found.most} (mean {found.mean:.1f})")
 
 
 def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:

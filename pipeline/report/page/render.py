@@ -16,6 +16,7 @@ from markupsafe import Markup
 from pipeline.report.networks import STAND_IN
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.headline import Headline
+from pipeline.report.page.hubs import SystemHubs
 from pipeline.report.page.members import Effect
 from pipeline.report.page.stores import Failure
 
@@ -35,6 +36,7 @@ class Contents:
         curves: Learning curves of the run's heads, a chart for each recipe and text encoder.
         further_curves: Learning curves of other heads.
         effects: Ensembles, with what each member adds.
+        hubs: How unevenly each system finds candidates.
         explorer: What explorer.js reads, see `explorer.gather`; {} where nothing is scored.
         run: The run in words.
         failures: Images without features.
@@ -49,6 +51,7 @@ class Contents:
     curves: Sequence[Chart] = ()
     further_curves: Sequence[Chart] = ()
     effects: Sequence[Effect] = ()
+    hubs: Sequence[SystemHubs] = ()
     explorer: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
     failures: Sequence[Failure] = ()
