@@ -85,6 +85,18 @@ class Paths:
         """
         return self.root / "embeddings" / dataset / f"{trained_on}-{head}.zarr"
 
+    def encoded(self, dataset: str, encoder: str) -> Path:
+        """The embeddings of a data set by a dual encoder.
+
+        Args:
+            dataset: The data set that is embedded.
+            encoder: What the encoder is called.
+
+        Returns:
+            The store.
+        """
+        return self.root / "embeddings" / dataset / f"{encoder}.zarr"
+
     @property
     def digests(self) -> Path:
         """Remembered digests of large files."""
@@ -165,7 +177,9 @@ def rescored_name(name: str, step: Named) -> str:
 
 
 def systems(run: Run) -> dict[str, System]:
-    """List the run's heads and ensembles, then these rescored and reranked, ablations last.
+    """List the run's heads and ensembles and its dual encoders, then these rescored and reranked, ablations last.
+
+    A dual encoder has no recipe, feature or seed: its name stands for the recipe.
 
     Ensembles with features that the run leaves out are not listed.
 
@@ -180,6 +194,7 @@ def systems(run: Run) -> dict[str, System]:
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
     ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
     made = {system(*each): each for each in axes}
+    made |= {encoder.name: (encoder.name, "", "zero-shot", 0) for encoder in run.encoders}
     again = {rescored_name(name, step): each for name, each in made.items() for step in run.rescorers}
     again |= {f"{name}+{step.name}": each for name, each in made.items() for step in run.rerank
               if step.retriever == each[1]}

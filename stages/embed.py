@@ -1,4 +1,4 @@
-"""Embed a data set's images and captions with a head that was trained on it or on another."""
+"""Embed a data set's images and captions with a head that was trained on it or on another, or with a dual encoder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import manifest as manifests
+from pipeline.errors import InputError
 from pipeline.paths import Paths
 from stages import options
 from stages.progress import Progress
@@ -16,40 +17,91 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import training
+    from pipeline import dual_encoders, training
+    from pipeline.dual_encoders import pieces
+    from pipeline.dual_encoders import record as records
+    from pipeline.dual_encoders.base import DualEncoder, Usage
+    from pipeline.files import asked
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
     from pipeline.scores import embedding_store
     from pipeline.settings import Settings
+    from pipeline.settings.run import Encoder
     from pipeline.store import FeatureStore
 
 AT_ONCE = 2048  # images embedded before their vectors are written
 
 
 @click.command
-@click.argument("name")
-@click.option("--head", required=True, metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
+@click.argument("name", required=False)
+@click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
+@click.option("--model", metavar="KIND:PLACE",
+              help="A pretrained dual encoder: clip, siglip or siglip2, and its folder or its name on the Hugging Face "
+              "hub.")
+@click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
+              help="What the encoder is called in results.")
+@click.option("--prompt", default="{}", show_default=True, help="What it reads, {} being the caption: 'a photo of {}'.")
+@click.option("--preprocessing", type=click.Choice(["own", "squash"]), default="own", show_default=True,
+              help="The model's own, such as a crop of the centre; or images squashed to its size, without a crop.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
+              help="In which the encoder computes.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
+              help="Images or captions that the encoder sees at once.")
+@click.option("--trained-on", metavar="TEXT", show_default="as its card in manifests/weights.yaml says",
+              help="What the encoder was trained on, for the tables.")
 @click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
-@click.option("--out", type=options.FilePath(), show_default="embeddings/NAME/DATASET-SYSTEM.zarr",
-              help="The store.")
+@click.option("--out", type=options.FilePath(), show_default="embeddings/NAME/…",
+              help="The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
 @click.option("--images", "files", type=options.FilePath(), show_default="as in its manifest",
-              help="Where the image files of NAME lie, for a fine-tuned head.")
+              help="Where the image files of NAME lie, for an encoder or a fine-tuned head.")
 @options.device
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str | None, splits: tuple[str, ...],
-            out: Path | None, files: Path | None, device: str | None) -> None:
+def command(paths: Paths, settings: Settings, name: str | None, head: str | None, dataset: str | None,
+            model: str | None, called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
+            trained_on: str | None, splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None
+            ) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
-    Its features must be there, made by the same engine with the same settings as those that the head was trained on.
-    A fine-tuned head has its own network and reads the image files.
+    With --head: its features must be there, made by the same engine with the same settings as those that the head was
+    trained on. A fine-tuned head has its own network and reads the image files.
     Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
 
+    With --model: an encoder as it comes, such as CLIP, reads the image files. A run that was interrupted goes on. Then
+    `pipeline score --embeddings STORE` makes a system of it. Without NAME: all of run.encoders.
+
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
+
+    Example: pipeline embed flickr8k --model clip:openai/clip-vit-base-patch32
     """
+    if name is None:
+        options.refuse("head", "dataset", "model", "called", "prompt", "preprocessing", "precision", "trained_on",
+                       "splits", "out", why="goes with the NAME of a data set")
+        if not settings.run.encoders:
+            click.echo("run.encoders names none: nothing to do")
+        for each in settings.run.encoders:
+            _by_encoder(paths, settings, settings.run.dataset, each, (), None, files, batch_size, device)
+        return
+    if (head is None) == (model is None):
+        raise InputError("what embeds? give --head or --model, one of them")
+    if model is not None:
+        options.refuse("dataset", why="goes with --head, which was trained on it")
+        encoder = Encoder.model_validate({
+            "name": called or _name_of(model), "model": model, "prompt": prompt, "preprocessing": preprocessing,
+            "precision": precision, "trained_on": trained_on})
+        _by_encoder(paths, settings, name, encoder, splits, out, files, batch_size, device)
+        return
+    options.refuse("called", "prompt", "preprocessing", "precision", "batch_size", "trained_on",
+                   why="goes with --model")
+    assert head is not None
+    _by_head(paths, settings, name, head, dataset or settings.run.dataset, splits, out, files, device)
+
+
+def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: str, splits: tuple[str, ...],
+             out: Path | None, files: Path | None, device: str | None) -> None:
     options.choose_products(settings)
-    trained_on = Manifest.load(paths.manifest(dataset or settings.run.dataset))
+    trained_on = Manifest.load(paths.manifest(dataset))
     folder = paths.head(trained_on.dataset, head)
     described = training.read_description(folder)
     own = training.source_of(described, trained_on, paths.features(trained_on.dataset, described["feature"]))
@@ -60,17 +112,25 @@ def command(paths: Paths, settings: Settings, name: str, head: str, dataset: str
     if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
         training.require_alike(source, own)
-    parts = [training.usable(source, manifest.split(split))
-             for split in splits or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
+    parts = [training.usable(source, part) for part in _splits(manifest, splits)]
     path = out or paths.embeddings(name, trained_on.dataset, head)
     rows = np.concatenate([part.store_rows for part in parts])
     source.check(rows)
     made_from = record.made_from(folder, trained, manifest, "+".join(part.name for part in parts), source, rows) | {
         "trained_on": trained_on.dataset}
     _embed(path, trained, source, parts, settings.score.batch_size, made_from)
+    click.echo(_told(path, parts, name))
+
+
+def _splits(manifest: Manifest, names: tuple[str, ...]) -> list[Split]:
+    return [manifest.split(name)
+            for name in names or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
+
+
+def _told(path: Path, parts: list[Split], name: str) -> str:
     images, captions = (sum(len(ids) for ids in every) for every in zip(
         *((part.image_ids, part.caption_ids) for part in parts), strict=True))
-    click.echo(f"{path}: {images} images and {captions} captions of {name}")
+    return f"{path}: {images} images and {captions} captions of {name}"
 
 
 def _embed(path: Path, trained: training.Head, source: training.ImageSource, parts: list[Split], batch_size: int,
@@ -93,3 +153,51 @@ def _pieces(part: Split) -> list[Split]:
     """Images in order with their captions, which stand in the order of their images."""
     number = np.arange(len(part.image_ids)) // AT_ONCE
     return [part.only(number == each) for each in range(int(number[-1]) + 1)]
+
+
+def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, splits: tuple[str, ...],
+                out: Path | None, files: Path | None, batch_size: int, device: str | None) -> None:
+    options.choose_products(settings)
+    manifest = Manifest.load(paths.manifest(name))
+    parts, path = _splits(manifest, splits), out or paths.encoded(name, encoder.name)
+    opened = dual_encoders.load(encoder.model, Usage(
+        encoder.prompt, encoder.preprocessing, encoder.precision, device or settings.training_of(name).device))
+    same = records.identity(encoder.model, opened)
+    request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
+               "splits": [part.name for part in parts]}
+    if asked.is_done(path, request):
+        click.echo(f"{path}: nothing to do")
+        return
+    _encode(path, opened, encoder, manifest, files or manifest.images_folder, parts, batch_size)
+    asked.write(path, request, asked.files(path))
+    click.echo(_told(path, parts, name))
+    _tell_of_cut(path, opened)
+
+
+def _encode(path: Path, opened: DualEncoder, encoder: Encoder, manifest: Manifest, folder: Path, parts: list[Split],
+            batch_size: int) -> None:
+    with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
+        def told(images: int, before: bool) -> None:
+            bar.resume(bar.done + images, bar.total or 0) if before else bar.update(images)
+
+        pieces.embed(path, opened, manifest, folder, parts, batch_size, records.identity(encoder.model, opened),
+                     lambda found: records.made_from(encoder.name, encoder.model, opened, encoder.trained_on, manifest,
+                                                     found), told)
+
+
+def _tell_of_cut(path: Path, opened: DualEncoder) -> None:
+    member, = embedding_store.EmbeddingStore.open(path).made_from["members"]
+    for split, found in member["splits"].items():
+        if found["cut_captions"]:
+            click.echo(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} are longer than "
+                       f"{opened.token_limit} tokens; the encoder read their beginning")
+
+
+def _name_of(model: str) -> str:
+    """A system's name from a model's: its folder, or the last part of its name on the hub."""
+    import re
+
+    last = re.sub(r"[^A-Za-z0-9]+", "-", Path(model.partition(":")[2]).name).strip("-")
+    if not last:
+        raise InputError(f"model {model!r}: has no name; give one with --name")
+    return last

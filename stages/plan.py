@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROOMS = ("pipeline", "stages")
 PARTS = {"manifest": ("pipeline.manifest", "readers"), "rescore": ("pipeline.rescoring", "rescorers"),
+         "embed": ("pipeline.dual_encoders", "dual_encoders"),
          "rerank": ("pipeline.reranking", "scorers"),
          "evaluate": ("pipeline.metrics", "metrics"),
          "tables": ("pipeline.report.tables", "tables"), "figures": ("pipeline.report.figures", "figures")}
@@ -79,9 +80,9 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "manifest": card.model_dump() | _code("manifest"),
         "extract": {feature: _extract(settings, feature) for feature in run.features},
         "train": {name: _train(settings, recipe, text) for name, (recipe, _, text, _) in heads(run).items()},
-        "score": settings.score.model_dump() | made | {"rescorers": [step.model_dump() for step in run.rescorers],
-                                                 "rerank": [step.model_dump() for step in run.rerank]}
-        | _code("score", "ensemble", "rescore", "rerank"),
+        "score": settings.score.model_dump() | made
+        | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
+        | _code("embed", "score", "ensemble", "rescore", "rerank"),
         "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
         | {"judgements": Truth.of(settings.evaluate).digest()} | _code("evaluate"),
         "throughput": _throughput(settings),

@@ -147,6 +147,8 @@ def _is_also_ensemble(name: str, found: Mapping[str, SimilarityStore]) -> bool:
     made_from = found[name].made_from
     if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: its features are also the scorer's
         return False
+    if not made_from["features"]:  # a dual encoder has none
+        return False
     feature, = made_from["features"]
     return system(made_from["recipe"], FEATURES[feature].letter, made_from["text"], made_from["seed"]) in found
 

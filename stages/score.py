@@ -1,4 +1,4 @@
-"""Write heads' similarity matrices."""
+"""Write similarity matrices of heads and dual encoders."""
 
 from __future__ import annotations
 
@@ -16,38 +16,49 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline import retrieval, training
+    from pipeline.dual_encoders import stored
     from pipeline.files import asked
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
     from pipeline.retrieval.stored import Matrix
     from pipeline.scores import similarity_store
+    from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.settings import Settings
 
 
 @click.command
 @click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; without it and --head, all heads of the run.")
+              help="Which visual feature; without it, --head and --embeddings all heads and encoders of the run.")
 @options.dataset
 @options.text
 @options.recipes
 @options.seeds
 @click.option("--head", "folder", type=options.FilePath(),
               help="A head's folder, for one that was trained with --out. The matrix gets its name.")
+@click.option("--embeddings", type=options.FilePath(), metavar="STORE",
+              help="A dual encoder's embeddings, made by pipeline embed --model. The matrix gets its name.")
 @click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, files: Path | None,
-            device: str | None) -> None:
-    """Write heads' similarity matrices, embeddings and ids for the split score.split.
+            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, embeddings: Path | None,
+            files: Path | None, device: str | None) -> None:
+    """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
     Example: pipeline score
 
     Example: pipeline score --feature region
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
+
+    Example: pipeline score --embeddings embeddings/flickr8k/clip-vit-base-patch32.zarr
     """
+    if embeddings:
+        options.refuse("feature", "dataset", "text", "recipes", "seeds", "folder", "files", "device",
+                       why="goes without --embeddings, which are multiplied as they are")
+        _score_embeddings(paths, settings, embeddings)
+        return
     dataset = dataset or settings.run.dataset
     if folder:
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which says what the head is")
@@ -73,6 +84,8 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
         _score(paths, settings, manifest, one, files, device or settings.training_of(dataset).device)
         if request is not None:
             asked.write(path, request, asked.files(path))
+    for encoder in settings.run.encoders if not (folder or feature) else []:
+        _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
 def _request(paths: Paths, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
@@ -102,3 +115,22 @@ def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, f
             scores = training.score_all(head, source, split, settings.score.batch_size, bar.reach)
             similarity_store.save(path, [Matrix(scores)], *ids, made_from)
     click.echo(f"{path}: {len(ids[0])} images x {len(ids[1])} captions of {split.name}")
+
+
+def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
+    """Multiply a dual encoder's vectors of score.split, unless that is done."""
+    embedded = EmbeddingStore.open(path)
+    dataset, split = embedded.made_from["dataset"], settings.score.split
+    target, request = paths.similarity(dataset, path.stem), {"made_from": embedded.made_from, "split": split}
+    if asked.is_done(target, request):
+        click.echo(f"{target}: nothing to do")
+        return
+    options.choose_products(settings)
+    found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
+    with Progress(path.stem, "image", len(found.images)) as bar:
+        similarity_store.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
+                              found.split.image_ids, found.split.caption_ids,
+                              found.split.caption_image.astype(np.int64), found.made_from, progress=bar.reach,
+                              image_embeddings=found.images, caption_embeddings=found.captions)
+    asked.write(target, request, asked.files(target))
+    click.echo(f"{target}: {len(found.images)} images x {len(found.captions)} captions of {split}")

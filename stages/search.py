@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pipeline import training
+    from pipeline.dual_encoders import record as records
     from pipeline.files import images
     from pipeline.files.atomic import write_text
     from pipeline.files.remembered import Remembered
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
               help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
-@click.option("--head", metavar="SYSTEM", show_default="the run's first", help="The head whose space is searched.")
+@click.option("--head", metavar="SYSTEM", show_default="the run's first",
+              help="The head, or dual encoder, whose space is searched.")
 @options.dataset
 @click.option("--in", "where", type=options.FilePath(), show_default="the head's similarity store",
               help="Search these embeddings of the same head, made by pipeline embed.")
@@ -63,12 +65,12 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
     manifest = Manifest.load(paths.manifest(dataset or run.dataset), Remembered(paths.digests))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    trained, source = _open(paths, manifest, name)
     store = EmbeddingStore.open(where or paths.similarity(manifest.dataset, name))
-    if store.checkpoints != [trained.checkpoint]:
-        raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
-                         "embed` again")
-    queries = _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
+    if records.is_encoder(store.made_from):
+        name = store.made_from["recipe"]
+        queries = _by_encoder(settings, store, texts, image)
+    else:
+        queries = _by_head(paths, manifest, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)), image)
@@ -107,6 +109,23 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {told}"))
 
 
+def _by_encoder(settings: Settings, store: EmbeddingStore, texts: list[str], image: Path | None) -> np.ndarray:
+    """[Q, d] float32, of a dual encoder, in whose prompt the texts are read."""
+    device = settings.training_of(store.made_from["dataset"]).device
+    encoder = records.open_again(store.made_from["members"][0], device)
+    return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
+
+
+def _by_head(paths: Paths, manifest: Manifest, name: str, store: EmbeddingStore, texts: list[str], image: Path | None
+             ) -> np.ndarray:
+    """[Q, d] float32, of the head that made the store."""
+    trained, source = _open(paths, manifest, name)
+    if store.checkpoints != [trained.checkpoint]:
+        raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
+                         "embed` again")
+    return _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
+
+
 def _open(paths: Paths, manifest: Manifest, name: str) -> tuple[training.Head, training.ImageSource]:
     """A head by name, and what it was trained on: features, or the image files."""
     folder = paths.head(manifest.dataset, name)
@@ -130,10 +149,7 @@ def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
 
 def _embed_image(trained: training.Head, source: training.ImageSource, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
-    try:
-        image = images.decode(path)
-    except images.ImageError as error:
-        raise InputError(f"{path}: {error}") from None
+    image = _decoded(path)
     if isinstance(source, training.Photographs):
         kept, count = source.engine.prepare(image), source.layout.items
     else:
@@ -144,6 +160,13 @@ def _embed_image(trained: training.Head, source: training.ImageSource, path: Pat
     counts = torch.tensor([count], device=device)
     with torch.inference_mode():
         return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
+
+
+def _decoded(path: Path) -> Image.Image:
+    try:
+        return images.decode(path)
+    except images.ImageError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:

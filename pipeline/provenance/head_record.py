@@ -1,10 +1,12 @@
-"""A result's record of one of its heads: what the head was trained on and with, except for the seed."""
+"""A result's record of one of its heads or dual encoders: what it was trained on and with, except for the seed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from pipeline.dual_encoders import ENCODER
 
 SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 """Digests that seeds of one system share -> what it means when they do not."""
@@ -25,6 +27,8 @@ class HeadRecord:
         weights: Digest of the feature network's tensors.
         vocabulary: Digest of the words (and of BERT's first weights).
         published: Whether its weights were published, not trained here.
+        encoder: Of a dual encoder its model, title, training data and usage; None of a head. A dual encoder has no
+            feature, networks or settings of its own.
     """
 
     head: str
@@ -37,6 +41,7 @@ class HeadRecord:
     weights: str
     vocabulary: str
     published: bool = False
+    encoder: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
@@ -58,7 +63,10 @@ class HeadRecord:
             raise TypeError("members")
         head, feature, features, store, weights, vocabulary = (
             str(entry[key]) for key in ("head", "feature", "features", "store", "weights", "vocabulary"))
-        return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")))
+        encoder = entry.get(ENCODER)
+        if not isinstance(encoder, Mapping | None):
+            raise TypeError(ENCODER)
+        return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")), encoder)
 
     def differs(self, other: HeadRecord) -> list[str]:
         """List the differences that two seeds of one system cannot have.

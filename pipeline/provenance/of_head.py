@@ -107,7 +107,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
             cells = training.score_all(head, source, part, batch_size)
             return Step(store, "scored again", told, _other_scores(scores, part, cells) or told)
         vectors = training.embed(head.model, source, part, head.text, batch_size)
-        return Step(store, what, told, _another(scores, part, Embeddings(*vectors)) or told)
+        return Step(store, what, told, another(scores, part, Embeddings(*vectors)) or told)
     except InputError as error:
         gone = not store.exists() or not folder.exists() or not features.exists()
         return Step(store, what, f"{drawn} images", None if gone else str(error))
@@ -130,8 +130,17 @@ def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> st
             f"{apart[image, caption]:.3f} apart")
 
 
-def _another(scores: SimilarityStore, part: Split, again: Embeddings) -> str | None:
-    """The first vector that is another than the store holds, in words; None where there is none."""
+def another(scores: SimilarityStore, part: Split, again: Embeddings) -> str | None:
+    """Find the first vector that is another than a store holds.
+
+    Args:
+        scores: The store.
+        part: Images and captions.
+        again: Their vectors, computed again.
+
+    Returns:
+        The vector in words; None where there is none.
+    """
     kept = scores.embeddings()
     for what, there, wanted, stored, made in (
             ("image", scores.image_ids, part.image_ids, kept.images, again.images),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline import training
+from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
@@ -115,7 +116,8 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
         if not _is_made_of_others(store):
             scored |= {member["head"]: member for member in store.made_from["members"]}
     for head, member in scored.items():
-        _refuse_another_head(head_folder(head), member)
+        if ENCODER not in member:
+            _refuse_another_head(head_folder(head), member)
     for store in stores.values():
         _refuse_another_scorer(store, head_folder)
         older = [member["head"] for member in _members(store)

@@ -1,7 +1,8 @@
 """From a number back to the photographs that it rests on. Each step is compared with the digest in the step above.
 
     result → similarity store → an ensemble's members → for each head: its files, what it was trained on, some vectors
-    again → feature store → network's weights, shard files → manifest → photographs
+    again → feature store → network's weights, shard files → manifest → photographs; for each dual encoder: its files,
+    some vectors again → photographs
 
 Each step's digest stands in the one above it, so a change in between breaks the link. Somebody who changes a step and
 rewrites everything above it breaks no link; then the values that are computed again (`computed_again.py`, `of_head.py`)
@@ -17,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from pipeline import retrieval, training
+from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.fusion.reranked import Reranked
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
-from pipeline.provenance import of_features, of_head, of_scores
+from pipeline.provenance import of_encoder, of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
 from pipeline.retrieval import Relevance
 from pipeline.scores.similarity_store import SimilarityStore
@@ -67,6 +69,9 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
     yield from of_scores.steps(result, paths, manifest, effort.block_megabytes)
     features = []
     for member in made_from["members"]:
+        if ENCODER in member:
+            yield from of_encoder.steps(member, made_from, paths, manifest, effort.embed, image, effort.batch_size)
+            continue
         folder = paths.head(made_from["dataset"], member["head"])
         yield from of_head.steps(folder, member, made_from)
         head = training.read_description(folder) if (folder / "head.json").exists() else {}

@@ -42,7 +42,7 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
     """
     found: dict[str, Counterpart] = {}
     for table in TABLES if not system.origin.steps else ():
-        header = table.measured_header(system)
+        header = table.header(system)
         rows = table.published_rows()[0] if header and header.identity else []
         for row in rows:
             if header and row.header.identity == header.identity:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
-from pipeline.report.result_rows import TRANSDUCTIVE, ResultRow
+from pipeline.report.result_rows import TRANSDUCTIVE, ZERO_SHOT, ResultRow
 from pipeline.report.table import Colour
 from pipeline.report.table_columns import MetricKey, NumberColumn
 
@@ -116,5 +116,6 @@ def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: 
 
 
 def _values(rows: Sequence[ResultRow], column: NumberColumn, members: Sequence[int]) -> dict[int, Decimal]:
-    numbers = {index: rows[index].numbers.get(column.key) for index in members if TRANSDUCTIVE not in rows[index].marks}
+    numbers = {index: rows[index].numbers.get(column.key) for index in members
+               if TRANSDUCTIVE not in rows[index].marks and rows[index].header.section != ZERO_SHOT}
     return {index: number.value for index, number in numbers.items() if number and number.value is not None}

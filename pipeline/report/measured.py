@@ -38,6 +38,7 @@ class Origin:
         untrained: The features that an untrained network made; none for a published head, which brings its own network.
         steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
         transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
+        zero_shot: Whether a dual encoder made it as it comes; it has no features, and its recipe is its name.
         rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     """
 
@@ -55,6 +56,7 @@ class Origin:
     steps: tuple[str, ...] = ()
     transductive: bool = False
     rerank: tuple[tuple[str, Any], ...] = ()
+    zero_shot: bool = False
 
     @property
     def benchmark(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.dual_encoders import ENCODER
 from pipeline.features import FEATURES, letters
 
 FINETUNED = "_finetuned"
@@ -79,8 +80,26 @@ def system(made_from: Mapping[str, Any]) -> str:
     """
     visual = made_from.get("visual") or made_from.get("ensemble") or letters(tuple(made_from["features"]))
     steps = map(step, made_from.get("steps", ()))
+    if not visual:
+        return ", ".join((zero_shot(made_from["recipe"], made_from["members"][0][ENCODER]), *steps))
     return ", ".join((method(made_from["recipe"], visual), features(visual), encoder(made_from["text"]),
                       f"seed {made_from['seed']}", *steps))
+
+
+def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
+    """The name of a dual encoder as it comes.
+
+    Args:
+        name: What the run calls it.
+        encoder: Its record.
+
+    Returns:
+        For example "CLIP ViT-B/32, zero-shot", by its card in manifests/weights.yaml or else by its name; with its
+        prompt where it has one.
+    """
+    prompt = (encoder.get("usage") or {}).get("prompt", "{}")
+    said = [encoder.get("title") or name, "zero-shot", *[f"prompt “{prompt}”"] * (prompt != "{}")]
+    return ", ".join(map(str, said))
 
 
 def step(record: Mapping[str, Any]) -> str:

@@ -61,7 +61,8 @@ def networks(system: MeasuredSystem) -> dict[str, str]:
     Returns:
         Feature -> the papers' name of the network that made it, or `OTHER`.
     """
-    return {each.feature: network(each.feature, each.features, each.image) for each in system.members}
+    return {each.feature: network(each.feature, each.features, each.image) for each in system.members
+            if not each.encoder}
 
 
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
@@ -113,9 +114,9 @@ def stand_ins_of(members: Iterable[HeadRecord]) -> list[str]:
         members: The heads.
 
     Returns:
-        As `stand_ins`, each once.
+        As `stand_ins`, each once. A dual encoder stands for itself.
     """
-    heads = list(members)
+    heads = [member for member in members if not member.encoder]
     described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
     described += [text_stand_in(head.text) for head in heads]
     return [text for text in dict.fromkeys(described) if text]

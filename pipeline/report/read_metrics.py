@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, letters
 from pipeline.provenance.head_record import HeadRecord, differences
@@ -106,14 +107,21 @@ def _origin(
             steps=tuple(names.step(step) for step in made_from.get("steps", ())),
             rerank=_rerank(made_from.get("steps", ())),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
+            zero_shot=_zero_shot(made_from),
         )
-        if not origin.visual or set(origin.visual) - set(letters(tuple(FEATURES))):
+        if origin.zero_shot != (not origin.visual) or set(origin.visual) - set(letters(tuple(FEATURES))):
             raise ValueError(f"features {origin.visual!r}")
         return origin, int(made_from["seed"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
         ) from None
+
+
+def _zero_shot(made_from: Mapping[str, Any]) -> bool:
+    """Whether a system retrieves by a dual encoder alone, as it comes."""
+    return not (made_from.get("visual") or made_from.get("ensemble")) and any(
+        ENCODER in member for member in made_from["members"])
 
 
 def _rerank(steps: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Any], ...]:
@@ -124,7 +132,7 @@ def _rerank(steps: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Any], ...]:
 def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
     try:
         members = tuple(HeadRecord.of(entry) for entry in made_from["members"])
-        if {member.feature for member in members} != made_from["features"].keys():
+        if {member.feature for member in members if not member.encoder} != made_from["features"].keys():
             raise KeyError("members")
         return members
     except (KeyError, TypeError):

@@ -26,7 +26,7 @@ def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: T
     Returns:
         Notes on stand-ins, transductive rows, seeds, differences and a disturbed timing, each where it applies.
     """
-    notes = [*_stand_ins(measured), *_transductive(measured), *_seeds(measured)]
+    notes = [*_stand_ins(measured), *_zero_shot(measured), *_transductive(measured), *_seeds(measured)]
     if measured:
         notes += timing.note(columns.ratio)
         if delta:
@@ -58,6 +58,13 @@ def _stand_ins(measured: Iterable[MeasuredSystem]) -> list[Note]:
     return [Note(text, STAND_IN)] if named else []
 
 
+def _zero_shot(measured: Iterable[MeasuredSystem]) -> list[Note]:
+    encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
+    said = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
+            for name, encoder in encoders.items()]
+    return [Note(f"Zero-shot: models as they come, trained by others: {'; '.join(said)}. Never bold.")] if said else []
+
+
 def _transductive(measured: Iterable[MeasuredSystem]) -> list[Note]:
     text = "Rescored by the test queries together (transductive): a query's ranks depend on the others. Never bold."
     return [Note(text, TRANSDUCTIVE)] if any(system.origin.transductive for system in measured) else []
@@ -74,6 +81,8 @@ def _trained(measured: Iterable[MeasuredSystem]) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
+            if member.encoder:
+                continue
             found.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     if not found:
         return []

@@ -35,6 +35,9 @@ class RowHeader:
 TRANSDUCTIVE = "‡"
 """The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
 
+ZERO_SHOT = "Zero-shot"
+"""The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others."""
+
 
 @dataclass(frozen=True)
 class ResultRow:

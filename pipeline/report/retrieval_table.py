@@ -17,7 +17,7 @@ from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.numerals import signed
 from pipeline.report.published import PublishedRow
 from pipeline.report.remarks import made_from, remarks
-from pipeline.report.result_rows import ResultRow, RowHeader, measured_rows, published_rows
+from pipeline.report.result_rows import ZERO_SHOT, ResultRow, RowHeader, measured_rows, published_rows
 from pipeline.report.table import MISSING, Cell, Colour, Note, Panel, RowGroup, Table, TableRow
 from pipeline.report.table_columns import MetricKey, TableColumns
 from pipeline.report.table_request import TableRequest
@@ -39,6 +39,7 @@ class RetrievalTable:
         emphasis: The rule that says which numbers are bold.
         base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
         note: A note on the published rows, "" for none.
+        zero_shot: Whether dual encoders, as they come, have rows of their own.
     """
 
     name: str
@@ -51,6 +52,24 @@ class RetrievalTable:
     emphasis: Rule = best_of_columns
     base: str = ""
     note: str = ""
+    zero_shot: bool = False
+
+    def header(self, system: MeasuredSystem) -> RowHeader | None:
+        """The header of a measured system.
+
+        Args:
+            system: The system.
+
+        Returns:
+            Its header, of a dual encoder in a section of its own; None for one that the table does not show.
+        """
+        if not system.origin.zero_shot:
+            return self.measured_header(system)
+        encoder = system.members[0].encoder
+        if not self.zero_shot or encoder is None:
+            return None
+        title = names.zero_shot(system.origin.recipe, encoder)
+        return RowHeader((*[""] * (len(self.columns.labels) - 1), title), ZERO_SHOT, ZERO_SHOT)
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table.
@@ -68,7 +87,7 @@ class RetrievalTable:
         asked = replace(self, columns=self.columns.choose(request.metrics))
         printed, doubts = asked.published_rows()
         timing = read_timing(results.throughput, self.base)
-        systems = [system for system in results.systems if request.measured and self.measured_header(system)]
+        systems = [system for system in results.systems if request.measured and self.header(system)]
         here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
         first = _main_panel(asked, here, printed, doubts if request.published else [], timing, request)
         others = [_other_panel(asked, members, printed, timing) for members in outside_benchmarks(systems)]
@@ -94,7 +113,7 @@ def _main_panel(table: RetrievalTable, here: Sequence[MeasuredSystem], printed: 
                 doubts: Sequence[Note], timing: Timing, request: TableRequest) -> Panel:
     columns, delta = table.columns, request.delta and bool(here)
     bases = {row.header.identity: row for row in printed if row.header.identity}
-    measured = _in_order(measured_rows(here, table.measured_header, timing), printed)
+    measured = _in_order(measured_rows(here, table.header, timing), printed)
     shown = printed if request.published else []
     above = _groups(shown, table, columns, bases={} if delta else None)
     below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here" if shown else "")
@@ -128,7 +147,7 @@ def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], print
     data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} images, "
             f"{origin.captions:,} captions)")
     columns = replace(table.columns, blocks=((data, ""),))
-    measured = _in_order(measured_rows(systems, table.measured_header, timing, test_set=data), printed)
+    measured = _in_order(measured_rows(systems, table.header, timing, test_set=data), printed)
     notes = remarks(systems, columns, timing, delta=False)
     return Panel(columns.columns(delta=False), tuple(_groups(measured, table, columns, bases=None)),
                  _caption(table, data, (), measured), notes, origin.dataset, made_from(systems, timing))

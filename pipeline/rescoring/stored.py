@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline import rescoring
+from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
@@ -92,9 +93,12 @@ def _embedded(source: SimilarityStore, paths: Paths) -> list[EmbeddingStore]:
     """The embeddings of the split train by the same heads."""
     dataset, stores = source.made_from["dataset"], []
     for name in banks.heads_of(source)[0]:
-        path = paths.embeddings(dataset, dataset, name)
+        path, how = paths.embeddings(dataset, dataset, name), f"--head {name}"
+        if not path.exists() and any(member["head"] == name and ENCODER in member
+                                     for member in source.made_from["members"]):
+            path, how = paths.encoded(dataset, name), f"--model … --name {name}"
         if not path.exists():
             raise InputError(f"{source.path.stem}: a bank of the split train needs {path}; make it with `pipeline "
-                             f"embed {dataset} --head {name}`, or take --bank test, the queries that are ranked")
+                             f"embed {dataset} {how}`, or take --bank test, the queries that are ranked")
         stores.append(EmbeddingStore.open(path))
     return stores

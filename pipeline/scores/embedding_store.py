@@ -132,6 +132,19 @@ def holds_no_scores(path: Path) -> bool:
     return (path / "image_embeddings").is_dir() and not (path / "similarity").exists()
 
 
+def refuse_other(path: Path) -> None:
+    """Check that a store may be written: that the path is free, or holds embeddings.
+
+    Args:
+        path: The store to write.
+
+    Raises:
+        InputError: If the path is taken by something else.
+    """
+    if path.exists() and not (path / "image_embeddings").is_dir():
+        raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
+
+
 @contextmanager
 def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
             made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -153,8 +166,7 @@ def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, di
     """
     import zarr
 
-    if path.exists() and not (path / "image_embeddings").is_dir():
-        raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
+    refuse_other(path)
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
         for name, values in zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True):

@@ -54,9 +54,29 @@ class Rerank(Section):
         return self
 
 
+class Encoder(Section):
+    """A pretrained dual encoder that is measured beside the run's heads, as it comes.
+
+    name: What it is called in results.
+    model: KIND:FOLDER or KIND:NAME, as `pipeline embed --model` takes it.
+    prompt: What it reads, {} being the caption.
+    preprocessing: The model's own, or images squashed to its size without a crop.
+    precision: In which it computes.
+    trained_on: What it was trained on; by default what its card in manifests/weights.yaml says.
+    """
+
+    name: Name
+    model: str
+    prompt: str = "{}"
+    preprocessing: Literal["own", "squash"] = "own"
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    trained_on: str | None = None
+
+
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
+    encoders: Pretrained dual encoders that are measured besides.
     rescorers: Each makes one more system of every head and ensemble, except of ablations.
     rerank: Each makes one more system of its retriever, for every recipe, text encoder and seed.
     ablations: Recipes that are trained on the first feature with the first text encoder only.
@@ -69,8 +89,15 @@ class Run(Section):
     recipes: Axis[Name]
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
     ablations: Annotated[list[Name], AfterValidator(without_repeats)]
+    encoders: list[Encoder] = Field(default_factory=list)
     rescorers: list[Named] = Field(default_factory=list)
     rerank: list[Rerank] = Field(default_factory=list)
+
+    @field_validator("encoders")
+    @classmethod
+    def _are_called_differently(cls, encoders: list[Encoder]) -> list[Encoder]:
+        without_repeats([encoder.name for encoder in encoders])
+        return encoders
 
     @field_validator("rescorers")
     @classmethod

@@ -155,8 +155,10 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
         o = system.origin
         span = Span(*(100 * (value - least) / width for value in (system.mean("rsum"), low, high)))
         winners = frozenset(column for column in COLUMNS if index in best[column])
-        method = ", ".join((names.method(o.recipe, o.visual), *o.steps))
-        rows.append(HeadlineRow(method, names.encoder(o.text), names.features(o.visual), len(system.systems),
+        encoder = system.members[0].encoder if o.zero_shot else None
+        title = names.zero_shot(o.recipe, encoder) if encoder else names.method(o.recipe, o.visual)
+        text = "" if encoder else names.encoder(o.text)
+        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), len(system.systems),
                                 system.systems, shown, stand_ins(system), winners, span,
                                 counterparts(system)))
     return rows

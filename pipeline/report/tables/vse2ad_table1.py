@@ -40,4 +40,5 @@ TABLE = RetrievalTable(
     legend=(("VF", "VF: visual features, region (R), grid (G), patch (P)."),
             ("RG", "RG, RGP: mean of the similarities of separately trained models.")),
     emphasis=emphasis.best_of_groups,
+    zero_shot=True,
 )

@@ -1,0 +1,55 @@
+"""Dual encoders as they come: pretrained networks that embed images and captions in one space, such as CLIP.
+
+    base.py           what every class of dual encoder offers, and how one is used
+    hugging_face.py   what the classes of the library `transformers` share
+    clip.py, siglip.py, siglip2.py   a class each
+    embedding.py      some images and their captions into vectors
+    pieces.py         a manifest's images and captions into an embedding store, piece by piece
+    record.py         what is recorded of an encoder and of its embeddings
+    stored.py         one split of stored embeddings
+
+A new class is a file here and a line in `DUAL_ENCODERS`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+from pipeline.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from pipeline.dual_encoders.base import DualEncoder, Usage
+
+ENCODER = "encoder"
+"""The key of a record's member that is a dual encoder and no head."""
+DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
+    "clip": "pipeline.dual_encoders.clip:Clip",
+    "siglip": "pipeline.dual_encoders.siglip:Siglip",
+    "siglip2": "pipeline.dual_encoders.siglip2:Siglip2",
+}, "dual_encoders")
+
+
+def load(model: str, usage: Usage) -> DualEncoder:
+    """Load an encoder.
+
+    Args:
+        model: KIND:FOLDER, or KIND:NAME with a name on the Hugging Face hub; KIND is a key of `DUAL_ENCODERS`.
+        usage: How it is used.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        InputError: For an unknown kind, or a model that is not there or not of this kind.
+    """
+    kind, colon, place = model.partition(":")
+    if not colon or not place:
+        raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
+                         f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
+    if kind not in DUAL_ENCODERS:
+        raise unknown("kind of dual encoder", kind, DUAL_ENCODERS)
+    return DUAL_ENCODERS[kind].load(place, usage)
+
+
+lazy.offer(__name__)

@@ -1,0 +1,155 @@
+"""What every class of dual encoder offers, and how one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from PIL import Image
+
+Preprocessing: TypeAlias = Literal["own", "squash"]
+Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+Pixels: TypeAlias = "Mapping[str, torch.Tensor]"
+"""One prepared image: the network's inputs by name."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How an encoder is used. Vectors of different usages are not compared.
+
+    Attributes:
+        prompt: What is read in the place of a caption, which stands for {}.
+        preprocessing: "own" for the model's own; "squash" resizes to the model's size without a crop.
+        precision: In which the encoder computes.
+        device: A torch device.
+
+    Raises:
+        InputError: If a value is none of these.
+    """
+
+    prompt: str = "{}"
+    preprocessing: Preprocessing = "own"
+    precision: Precision = "fp32"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.prompt.count("{}") != 1:
+            raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, which stands for the caption")
+        for value, known in ((self.preprocessing, get_args(Preprocessing)), (self.precision, get_args(Precision))):
+            if value not in known:
+                raise InputError(f"{value!r}: expected one of {', '.join(known)}")
+
+    def read(self, captions: Sequence[str]) -> list[str]:
+        """Put captions into the prompt.
+
+        Args:
+            captions: As in a manifest.
+
+        Returns:
+            What the encoder reads.
+        """
+        before, after = self.prompt.split("{}")
+        return [f"{before}{caption}{after}" for caption in captions]
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """The parts on which vectors depend."""
+        return {"prompt": self.prompt, "preprocessing": self.preprocessing, "precision": self.precision}
+
+
+class DualEncoder(Protocol):
+    """A pretrained network for images and one for captions, whose vectors lie in one space.
+
+    Attributes:
+        usage: How it is used.
+        files: Name -> SHA-256 of each file that it was read from.
+        preprocessing: What is done to an image, as the model's files say.
+        token_limit: How many tokens of a caption it reads at most, with those that it adds.
+        weights_file: SHA-256 of its weights, where they are one file.
+    """
+
+    usage: Usage
+    files: Mapping[str, str]
+    preprocessing: Mapping[str, Any]
+    token_limit: int
+    weights_file: str | None
+
+    @classmethod
+    def load(cls, place: str, usage: Usage) -> DualEncoder:
+        """Load a model.
+
+        Args:
+            place: A folder, or a name on the Hugging Face hub.
+            usage: How it is used.
+
+        Returns:
+            The encoder.
+
+        Raises:
+            InputError: If it is not there, is not of this class, or this machine has no such device.
+        """
+        ...
+
+    def prepare(self, image: Image.Image) -> Pixels:
+        """Prepare an image. Called by several threads.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            The network's inputs, without the batch's dimension.
+        """
+        ...
+
+    def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
+        """Embed images.
+
+        Args:
+            batch: B prepared images.
+
+        Returns:
+            Unit vectors, float32 [B, d].
+        """
+        ...
+
+    def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
+        """Embed captions, each in the prompt.
+
+        Args:
+            captions: B captions, as in a manifest.
+
+        Returns:
+            Unit vectors, float32 [B, d].
+        """
+        ...
+
+    def is_cut(self, captions: Sequence[str]) -> list[bool]:
+        """Find captions of which the encoder reads only the beginning.
+
+        Args:
+            captions: B captions, as in a manifest.
+
+        Returns:
+            For each whether it has more tokens than `token_limit` with its prompt.
+        """
+        ...
+
+
+def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """List a model's files.
+
+    Args:
+        folder: The model's folder.
+        patterns: Patterns of the files that are read.
+
+    Returns:
+        The files, sorted by name.
+    """
+    return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})

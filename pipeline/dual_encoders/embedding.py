@@ -1,0 +1,88 @@
+"""Embed some images and their captions with a dual encoder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.dual_encoders.base import DualEncoder, Pixels
+from pipeline.errors import InputError
+from pipeline.files import images
+from pipeline.manifest import Manifest, Split
+
+
+class Piece(NamedTuple):
+    """Some images with their captions.
+
+    Attributes:
+        images: Unit vectors, float32 [I, d].
+        captions: Unit vectors, float32 [C, d].
+        cut: Bool [C], whether the encoder read only the beginning.
+        photographs: [I], SHA-256 of the images' files in hexadecimal digits.
+    """
+
+    images: np.ndarray
+    captions: np.ndarray
+    cut: np.ndarray
+    photographs: np.ndarray
+
+
+def embed_part(encoder: DualEncoder, manifest: Manifest, folder: Path, part: Split, batch_size: int) -> Piece:
+    """Embed some images and their captions.
+
+    Args:
+        encoder: The encoder.
+        manifest: The images.
+        folder: Where their files lie.
+        part: Which of them.
+        batch_size: Images or captions at once.
+
+    Returns:
+        Their vectors.
+
+    Raises:
+        InputError: If an image cannot be read.
+    """
+    files = [folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
+    vectors, photographs = [], []
+    with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
+        for start in range(0, len(files), batch_size):
+            found = list(threads.map(lambda file: _prepared(encoder, file), files[start:start + batch_size]))
+            vectors.append(encoder.embed_images([pixels for pixels, _ in found]))
+            photographs += [photograph for _, photograph in found]
+    return Piece(np.concatenate(vectors), embed_captions(encoder, part.captions, batch_size),
+                 np.array(encoder.is_cut(part.captions)), np.array(photographs))
+
+
+def _prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
+    """An image, and the digest of its file."""
+    try:
+        content = file.read_bytes()
+        return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
+    except (OSError, images.ImageError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{file}: {said}; mend it, or leave the image out of the manifest") from None
+
+
+def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:
+    """Embed captions. Those of like length go together, with less padding.
+
+    Args:
+        encoder: The encoder.
+        captions: C captions.
+        batch_size: Captions at once.
+
+    Returns:
+        Unit vectors, float32 [C, d], in the captions' order.
+    """
+    order = sorted(range(len(captions)), key=lambda row: len(captions[row]))
+    found = np.concatenate([encoder.embed_captions([captions[row] for row in order[start:start + batch_size]])
+                            for start in range(0, len(order), batch_size)])
+    vectors = np.empty_like(found)
+    vectors[order] = found
+    return vectors

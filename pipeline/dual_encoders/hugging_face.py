@@ -1,0 +1,208 @@
+"""Dual encoders of the library `transformers`, read from files alone: no code that a model brings is run."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
+from transformers.utils import logging
+
+from pipeline.dual_encoders.base import Pixels, Usage, read_folder
+from pipeline.errors import InputError
+from pipeline.files import hub
+from pipeline.files.digest import of_files
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TEXT_FILES = ("*.json", "*.txt", "*.model")
+WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
+"""The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`."""
+NETWORK = {**hub.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
+"""Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run."""
+READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
+           pickle.UnpicklingError)
+"""What the library raises on files that it did not write."""
+
+
+class TransformersEncoder:
+    """A model with `get_image_features` and `get_text_features`. A class of models says what it needs beside them.
+
+    Attributes:
+        model_types: The `model_type` of such models' config.json.
+        pads_to_limit: Whether the model was trained on captions padded to its limit, which it reads without a mask.
+        lowers: Whether it was trained on lower case, which its tokenizer does not always see to.
+
+    Args:
+        folder: The model's folder.
+        usage: How it is used.
+
+    Raises:
+        InputError: If the folder does not hold such a model, or this machine has no such device.
+    """
+
+    model_types: ClassVar[tuple[str, ...]]
+    pads_to_limit: ClassVar[bool]
+    lowers: ClassVar[bool] = False
+
+    def __init__(self, folder: Path, usage: Usage) -> None:
+        self.folder, self.usage = folder, usage
+        logging.disable_progress_bar()  # a command has its own
+        logging.set_verbosity_error()  # it warns of token ids that SigLIP's own configurations have and never use
+        config = _read(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **hub.LOCAL))
+        if config.model_type not in self.model_types:
+            raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
+        self.processor = _read(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
+            folder, backend="pil", **hub.LOCAL))
+        self.tokenizer = _read(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **hub.LOCAL))
+        self.token_limit = int(config.text_config.max_position_embeddings)
+        words = {*self.tokenizer.get_vocab().values()} - {*self.tokenizer.all_special_ids}
+        if not words or len(self.tokenizer) > config.text_config.vocab_size:  # without its files it is built empty
+            raise InputError(f"{folder}: a tokenizer of {len(words)} tokens for a network of "
+                             f"{config.text_config.vocab_size}; the folder needs the model's tokenizer.json, "
+                             "vocab.json and merges.txt, or spiece.model")
+        self.sizes = self._sizes()
+        self.preprocessing: Mapping[str, Any] = _plain(self.processor.to_dict() | self.sizes)
+        weights = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
+        used = [*read_folder(folder, TEXT_FILES), *weights]
+        digests = dict(zip(used, of_files(used), strict=True))
+        self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
+        self.weights_file = digests[weights[0]] if len(weights) == 1 else None
+        self.network = _placed(_network(folder, config), usage)
+
+    @classmethod
+    def load(cls, place: str, usage: Usage) -> TransformersEncoder:
+        """Load a model, see `DualEncoder.load`.
+
+        Args:
+            place: A folder, or a name on the Hugging Face hub.
+            usage: How it is used.
+
+        Returns:
+            The encoder.
+
+        Raises:
+            InputError: If it is not there, is not of this class, or this machine has no such device.
+        """
+        files = [*TEXT_FILES, *WEIGHTS[0]]
+        return cls(hub.folder(place, "model", "name the folder", files), usage)
+
+    def _sizes(self) -> dict[str, Any]:
+        """What the usage changes of the model's own preprocessing."""
+        if self.usage.preprocessing == "own":
+            return {}
+        size = self.processor.crop_size if getattr(self.processor, "do_center_crop", None) else self.processor.size
+        sides = dict(size or {})
+        if not {"height", "width"} <= sides.keys():
+            raise InputError(f"{self.folder}: has no one size of images to which they could be squashed; use its own "
+                             "preprocessing")
+        return {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
+
+    def prepare(self, image: Image.Image) -> Pixels:
+        """Prepare an image, see `DualEncoder.prepare`.
+
+        Args:
+            image: Upright RGB.
+
+        Returns:
+            The network's inputs, without the batch's dimension.
+        """
+        found = self.processor(images=image, return_tensors="pt", **self.sizes)
+        return {name: values[0] for name, values in found.items()}
+
+    @torch.inference_mode()
+    def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
+        """Embed images, see `DualEncoder.embed_images`.
+
+        Args:
+            batch: B prepared images.
+
+        Returns:
+            Unit vectors, float32 [B, d].
+        """
+        stacked = {name: torch.stack([each[name] for each in batch]).to(self.usage.device) for name in batch[0]}
+        stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
+        return _unit(self.network.get_image_features(**stacked))
+
+    @torch.inference_mode()
+    def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
+        """Embed captions, see `DualEncoder.embed_captions`.
+
+        Args:
+            captions: B captions, as in a manifest.
+
+        Returns:
+            Unit vectors, float32 [B, d].
+        """
+        tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
+                                truncation=True, max_length=self.token_limit, return_tensors="pt")
+        kept = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
+        return _unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
+
+    def is_cut(self, captions: Sequence[str]) -> list[bool]:
+        """Find captions that are longer than the limit, see `DualEncoder.is_cut`.
+
+        Args:
+            captions: B captions, as in a manifest.
+
+        Returns:
+            For each whether it is.
+        """
+        tokens = self.tokenizer(self._read(captions), truncation=False, padding=False, verbose=False)["input_ids"]
+        return [len(each) > self.token_limit for each in tokens]
+
+    def _read(self, captions: Sequence[str]) -> list[str]:
+        read = self.usage.read(captions)
+        return [each.lower() for each in read] if self.lowers else read
+
+
+def _read(folder: Path, what: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except ImportError as error:
+        raise InputError(f"{folder}: its {what} needs a package that is not here ({_line(error)}); pip install "
+                         "'vse-pipeline[encoders]'") from None
+    except READING as error:
+        raise InputError(f"{folder}: no {what} that can be read: {_line(error)}") from None
+
+
+def _network(folder: Path, config: Any) -> Any:
+    network, told = _read(folder, "network", lambda: AutoModel.from_pretrained(
+        folder, config=config, output_loading_info=True, **NETWORK))
+    # An older file may lack what is computed and not learnt: position_ids.
+    lacking = [name for name in told["missing_keys"] if not name.endswith("position_ids")]
+    if lacking := sorted([*lacking, *(str(each[0]) for each in told["mismatched_keys"])]):
+        raise InputError(f"{folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more of the network's "
+                         "tensors; expected a whole model")
+    return network
+
+
+def _placed(network: Any, usage: Usage) -> Any:
+    try:
+        if torch.device(usage.device).type == "meta":
+            raise ValueError
+        return network.to(usage.device, PRECISIONS[usage.precision]).eval()
+    except (RuntimeError, AssertionError, ValueError):
+        raise InputError(f"device {usage.device!r} is not available; use cpu") from None
+
+
+def _unit(output: Any) -> np.ndarray:
+    """Newer versions of the library return the projected vectors in an object, older ones as they are."""
+    vectors = getattr(output, "pooler_output", output)
+    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that JSON can hold."""
+    kept = (bool, int, float, str, list, dict, type(None))
+    return {name: value for name, value in settings.items() if isinstance(value, kept)}
+
+
+def _line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

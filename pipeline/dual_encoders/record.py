@@ -1,0 +1,138 @@
+"""What is recorded of a dual encoder and of its embeddings, and how the encoder is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import dual_encoders
+from pipeline.dual_encoders import ENCODER
+from pipeline.dual_encoders.base import DualEncoder, Usage
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.files.weights import checkpoints
+from pipeline.manifest import Manifest
+
+ZERO_SHOT = "zero-shot"
+
+
+def identity(model: str, encoder: DualEncoder) -> str:
+    """Digest that on which an encoder's vectors depend.
+
+    Args:
+        model: KIND:FOLDER or KIND:NAME.
+        encoder: The encoder.
+
+    Returns:
+        SHA-256 over its kind, its files and its usage. Vectors of one identity lie in one space.
+    """
+    return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded})
+
+
+def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[str, Any]:
+    """Describe an encoder, by its card in manifests/weights.yaml where it has one.
+
+    Args:
+        model: KIND:FOLDER or KIND:NAME.
+        encoder: The encoder.
+        trained_on: What the user says of its training data; None to take it from the card.
+
+    Returns:
+        JSON values. A card is known by the model's name on the hub, or by the digest of the weights.
+    """
+    place = model.partition(":")[2]
+    card = next((each for each in checkpoints().values()
+                 if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
+    return {"model": model, "title": card.title if card else None,
+            "trained_on": trained_on or (card.trained_on if card else None), "usage": encoder.usage.recorded,
+            "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit}
+
+
+def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | None, manifest: Manifest,
+              splits: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Compose the record of an encoder's embeddings, in the form of a head's.
+
+    Args:
+        name: What the system is called.
+        model: KIND:FOLDER or KIND:NAME.
+        encoder: The encoder.
+        trained_on: What the user says of its training data, or None.
+        manifest: The images and captions.
+        splits: Split -> its number of `captions`, of `cut_captions`, and `content`, a digest of its photographs.
+
+    Returns:
+        `made_from`, without the digests of what is written.
+    """
+    same = identity(model, encoder)
+    languages = {"languages": manifest.languages} if manifest.languages else {}
+    return languages | {
+        "dataset": manifest.dataset, "split": "+".join(splits), "recipe": name, "ensemble": None, "features": {},
+        "text": ZERO_SHOT, "seed": 0, "untrained": [], "manifest": manifest.digest,
+        "members": [{"head": name, "checkpoint": same, "files": dict(encoder.files), "weights": same, "feature": "",
+                     "features": "", "store": "", "vocabulary": "", "networks": {"image": {}, "text": {}},
+                     "settings": {}, ENCODER: described(model, encoder, trained_on),
+                     "splits": {split: dict(found) for split, found in splits.items()}}]}
+
+
+def of_split(made: Mapping[str, Any], split: str) -> dict[str, Any]:
+    """Restrict a record to one split.
+
+    Args:
+        made: As `made_from`.
+        split: One of its splits.
+
+    Returns:
+        The record of that split's embeddings.
+    """
+    members = [member | {"splits": {split: member["splits"][split]}} for member in made["members"]]
+    return {**made, "split": split, "members": members}
+
+
+def is_encoder(made: Mapping[str, Any]) -> bool:
+    """Recognise the record of a dual encoder.
+
+    Args:
+        made: The record of a store of embeddings or similarities.
+
+    Returns:
+        Whether it is of one dual encoder alone, and of no head or ensemble.
+    """
+    members = made.get("members", [])
+    return len(members) == 1 and ENCODER in members[0]
+
+
+def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
+    """Load the encoder that a record names, whether or not its files are still the same.
+
+    Args:
+        member: The record's member.
+        device: A torch device.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        InputError: If it is gone.
+    """
+    said = member[ENCODER]
+    return dual_encoders.load(said["model"], Usage(**said["usage"], device=device))
+
+
+def open_again(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
+    """Load the encoder that made a store's vectors.
+
+    Args:
+        member: The member of the store's record.
+        device: A torch device.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        InputError: If it is gone, or its files are others now.
+    """
+    said, encoder = member[ENCODER], load_recorded(member, device)
+    if identity(said["model"], encoder) != member["checkpoint"]:
+        raise InputError(f"{said['model']}: its files are not those that {member['head']} was embedded with; run "
+                         "`pipeline embed` again")
+    return encoder

@@ -1,0 +1,65 @@
+"""The stored embeddings of a dual encoder, one split of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.dual_encoders import record
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest, Split
+from pipeline.scores.embedding_store import EmbeddingStore
+
+
+class SplitVectors(NamedTuple):
+    """One split's vectors, in the manifest's order.
+
+    Attributes:
+        split: The images and captions.
+        images: Unit vectors, float32 [I, d].
+        captions: Unit vectors, float32 [C, d].
+        made_from: The record of these.
+    """
+
+    split: Split
+    images: np.ndarray
+    captions: np.ndarray
+    made_from: dict[str, Any]
+
+
+def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVectors:
+    """Take one split's vectors from a store of several.
+
+    Args:
+        embedded: A dual encoder's embeddings.
+        manifest: The images and captions.
+        name: The split.
+
+    Returns:
+        Its vectors.
+
+    Raises:
+        InputError: If the store is of a head or of another manifest, or lacks the split.
+    """
+    made = embedded.made_from
+    if not record.is_encoder(made):
+        raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
+                         "--head`")
+    if made["manifest"] != manifest.digest:
+        raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
+                         "run `pipeline embed` again")
+    if name not in made["members"][0]["splits"]:
+        raise InputError(f"{embedded.path}: holds {made['split']}, and not the split {name}; run `pipeline embed` "
+                         f"with --split {name}")
+    split = manifest.split(name)
+    return SplitVectors(split, _rows(embedded, "image", split.image_ids), _rows(embedded, "caption", split.caption_ids),
+                        record.of_split(made, name))
+
+
+def _rows(embedded: EmbeddingStore, side: Any, wanted: np.ndarray) -> np.ndarray:
+    ids = getattr(embedded, f"{side}_ids")
+    place = {each: row for row, each in enumerate(ids.tolist())}
+    if missing := [each for each in wanted.tolist() if each not in place]:
+        raise InputError(f"{embedded.path}: lacks {side} {missing[0]}; run `pipeline embed` again")
+    return embedded.vectors(side)[[place[each] for each in wanted.tolist()]]

@@ -1,0 +1,78 @@
+"""The steps of one dual encoder behind a result: its files, some of its vectors computed again, the photographs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.dual_encoders import ENCODER, embedding, record
+from pipeline.errors import InputError
+from pipeline.files.digest import digest, of_files
+from pipeline.manifest import Manifest
+from pipeline.paths import Paths
+from pipeline.provenance.of_head import another
+from pipeline.provenance.step import Step
+from pipeline.retrieval import Embeddings
+from pipeline.scores.similarity_store import SimilarityStore
+
+
+def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, drawn: int,
+          image: int | None, batch_size: int) -> Iterator[Step]:
+    """Compare an encoder and what it read with the result's entry of it.
+
+    Args:
+        member: The entry.
+        made_from: The result's record.
+        paths: Where files lie.
+        manifest: The images and captions.
+        drawn: How many images are embedded again with their captions, drawn anew each time; 0 for none.
+        image: The id of one more; None for none.
+        batch_size: Images or captions at once.
+
+    Yields:
+        The comparisons.
+    """
+    model = member[ENCODER]["model"]
+    store = paths.similarity(made_from["dataset"], member["head"])
+    try:
+        encoder = record.load_recorded(member)
+    except InputError:
+        yield Step(Path(model), "the encoder's files", member["checkpoint"], None)
+        return
+    for name in dict.fromkeys((*member["files"], *encoder.files)):
+        yield Step(Path(model) / name, "SHA-256", member["files"].get(name, "no such file"), encoder.files.get(name))
+    yield Step(Path(model), "the encoder and its usage", member["checkpoint"], record.identity(model, encoder))
+    said = member[ENCODER]
+    yield Step(Path(model), "what it is called", digest(dict(said)),
+               digest(record.described(model, encoder, said.get("trained_on"))))
+    if drawn:
+        yield _embedded_again(encoder, store, manifest, drawn, image, batch_size)
+    yield _photographs(member, made_from, manifest)
+
+
+def _embedded_again(encoder: Any, store: Path, manifest: Manifest, drawn: int, image: int | None, batch_size: int
+                    ) -> Step:
+    what = "embedded again"
+    try:
+        scores = SimilarityStore.open(store)
+        whole = manifest.split(scores.made_from["split"])
+        ids = np.intersect1d(whole.image_ids, scores.image_ids)
+        chosen = [*np.random.default_rng().permutation(ids)[:drawn].tolist(), *([] if image is None else [image])]
+        part = whole.only(np.isin(whole.image_ids, chosen))
+        told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
+        piece = embedding.embed_part(encoder, manifest, manifest.images_folder, part, batch_size)
+        return Step(store, what, told, another(scores, part, Embeddings(piece.images, piece.captions)) or told)
+    except InputError as error:
+        return Step(store, what, f"{drawn} images", str(error) if store.exists() else None)
+
+
+def _photographs(member: Mapping[str, Any], made_from: Mapping[str, Any], manifest: Manifest) -> Step:
+    """The photographs of the split that was scored; all of them, for the digest is over all."""
+    split = made_from["split"]
+    files = [manifest.images_folder / name
+             for name in manifest.images["file"].to_numpy()[manifest.split(split).store_rows]]
+    found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
+    return Step(manifest.images_folder, f"SHA-256 of the images of {split}", member["splits"][split]["content"], found)

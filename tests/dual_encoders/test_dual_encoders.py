@@ -1,0 +1,166 @@
+"""Every class of dual encoder against the library's own features: preprocessing, padding, limits, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+from PIL import Image
+from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
+
+from pipeline import dual_encoders
+from pipeline.dual_encoders.base import Usage
+from pipeline.errors import InputError
+
+CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
+LONG = " ".join(["large yellow triangle"] * 10)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: make(tmp_path_factory.mktemp("models") / name) for name, (_, make) in FOLDERS.items()}
+
+
+def load(folders: dict[str, Path], name: str, **usage: Any) -> Any:
+    return dual_encoders.load(f"{FOLDERS[name][0]}:{folders[name]}", Usage(**usage))
+
+
+def pictures() -> list[Image.Image]:
+    generator = np.random.default_rng(0)
+    return [Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+            for height, width in ((40, 70), (64, 32), (33, 33))]
+
+
+def unit(output: Any) -> np.ndarray:
+    vectors = getattr(output, "pooler_output", output)
+    return (vectors / vectors.norm(dim=-1, keepdim=True)).numpy()
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@torch.inference_mode()
+def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: str) -> None:
+    network = hf.AutoModel.from_pretrained(folders[name], attn_implementation="eager").eval()
+    processor = hf.AutoImageProcessor.from_pretrained(folders[name], backend="pil")
+    tokenizer = hf.AutoTokenizer.from_pretrained(folders[name])
+    encoder = load(folders, name)
+    images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
+    np.testing.assert_allclose(
+        images, unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))), atol=1e-6)
+    padding = {"padding": True} if name == "clip" else {"padding": "max_length"}
+    read = [caption.lower() for caption in CAPTIONS] if name.startswith("siglip2") else CAPTIONS
+    tokens = tokenizer(read, truncation=True, max_length=LIMIT, return_tensors="pt", **padding)
+    if name != "clip":
+        tokens.pop("attention_mask", None)  # as they were trained
+    captions = encoder.embed_captions(CAPTIONS)
+    np.testing.assert_allclose(captions, unit(network.get_text_features(**tokens)), atol=1e-6)
+    assert images.dtype == captions.dtype == np.float32
+    assert images.shape[1] == captions.shape[1]
+    assert np.abs(images[0] - images[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(folders: dict[str, Path], name: str) -> None:
+    encoder = load(folders, name)
+    together = encoder.embed_captions([*CAPTIONS, LONG])
+    alone = np.concatenate([encoder.embed_captions([caption]) for caption in [*CAPTIONS, LONG]])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], name: str) -> None:
+    encoder = load(folders, name)
+    assert encoder.token_limit == LIMIT
+    assert encoder.is_cut(["green", LONG]) == [False, True]
+    np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
+
+
+def test_a_prompt_counts_to_the_limit(folders: dict[str, Path]) -> None:
+    fits = "abcde"
+    assert load(folders, "clip").is_cut([fits]) == [False]
+    assert load(folders, "clip", prompt="a photo of {}").is_cut([fits]) == [True]
+    asked = load(folders, "clip", prompt="see {}").embed_captions(["red"])
+    np.testing.assert_array_equal(asked, load(folders, "clip").embed_captions(["see red"]))
+
+
+@pytest.mark.parametrize("name", ["siglip2", "siglip2-naflex"])
+def test_siglip2_reads_lower_case(folders: dict[str, Path], name: str) -> None:
+    np.testing.assert_array_equal(*load(folders, name).embed_captions(["A Red CIRCLE", "a red circle"]))
+
+
+def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None:
+    wide = Image.new("RGB", (3 * SIDE, SIDE), "red")
+    wide.paste("blue", (SIDE, 0, 2 * SIDE, SIDE))
+    own, squashed = (load(folders, "clip", preprocessing=how).prepare(wide)["pixel_values"]
+                     for how in ("own", "squash"))
+    assert own.shape == squashed.shape == (3, SIDE, SIDE)
+    assert own.std(dim=(1, 2)).max() < 1e-4  # the middle alone, which is blue
+    assert squashed[0, SIDE // 2, 0] > squashed[0, SIDE // 2, SIDE // 2] + 1
+    with pytest.raises(InputError, match="has no one size of images"):
+        load(folders, "siglip2-naflex", preprocessing="squash")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_lower_precisions_are_near(folders: dict[str, Path], precision: str) -> None:
+    exact, near = (load(folders, "siglip", precision=each).embed_captions(CAPTIONS) for each in ("fp32", precision))
+    assert 0 < np.abs(exact - near).max() < 0.1
+    np.testing.assert_allclose(np.linalg.norm(near, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda folder: (folder / "tokenizer.json").unlink(), "a tokenizer of 0 tokens for a network of"),
+    (lambda folder: (folder / "preprocessor_config.json").unlink(), "no image preprocessing that can be read"),
+    (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
+    (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no network that can be read"),
+    (lambda folder: (folder / "config.json").write_text("{"), "no configuration that can be read"),
+    (lambda folder: shorten(folder), "its weights lack "),
+])
+def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], tmp_path: Path, change: Any, said: str
+                                                      ) -> None:
+    folder = shutil.copytree(folders["clip"], tmp_path / "model")
+    change(folder)
+    with pytest.raises(InputError, match=said) as refused:
+        dual_encoders.load(f"clip:{folder}", Usage())
+    assert "\n" not in str(refused.value)
+
+
+def shorten(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop("text_projection.weight")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(("model", "usage", "said"), [
+    ("{clip}", {}, "expected KIND:FOLDER or KIND:NAME"),
+    ("clipp:{clip}", {}, "did you mean clip"),
+    ("siglip:{clip}", {}, "is a clip; expected siglip"),
+    ("clip:{siglip2-naflex}", {}, "is a siglip2; expected clip"),
+    ("clip:{clip}", {"prompt": "a photo"}, "expected a text with one {}"),
+    ("clip:{clip}", {"device": "cuda:9"}, "is not available; use cpu"),
+])
+def test_bad_requests_are_refused(folders: dict[str, Path], model: str, usage: dict[str, str], said: str) -> None:
+    for name, folder in folders.items():
+        model = model.replace(f"{{{name}}}", str(folder))
+    with pytest.raises(InputError) as refused:
+        dual_encoders.load(model, Usage(**usage))  # type: ignore[arg-type]
+    assert said in str(refused.value)
+
+
+def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["clip"], tmp_path / "model")
+    (folder / "own.py").write_text("raise SystemExit('ran')\n")
+    for name in ("config.json", "preprocessor_config.json", "tokenizer_config.json"):
+        said = json.loads((folder / name).read_text())
+        said["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModel", "AutoImageProcessor"), "own.Own") | {
+            "AutoTokenizer": ["own.Own", None]}
+        said["attn_implementation"] = "somebody/kernels"
+        (folder / name).write_text(json.dumps(said))
+    encoder = dual_encoders.load(f"clip:{folder}", Usage())
+    np.testing.assert_array_equal(encoder.embed_captions(CAPTIONS), load(folders, "clip").embed_captions(CAPTIONS))

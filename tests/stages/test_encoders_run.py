@@ -1,0 +1,196 @@
+"""Dual encoders as users have them: embedded, resumed, scored, measured beside heads, searched, traced, in tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_dual_encoders import FOLDERS
+
+from pipeline.dual_encoders import embedding, pieces
+from pipeline.manifest import Manifest
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore
+
+STORE = Path("embeddings/sample/tiny.zarr")
+SCORED = Path("similarities/sample/tiny.zarr")
+EMBED = ("embed", "sample", "--model", "clip:models/clip", "--name", "tiny", "--trained-on", "noise")
+RUN = ("-S", "run.features=[patch]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]", "-S", "run.encoders=["
+       "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}]")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample with its manifest and two encoders."""
+    folder = tmp_path_factory.mktemp("encoders")
+    for name in ("clip", "siglip2"):
+        FOLDERS[name][1](folder / "models" / name)
+    from click.testing import CliRunner
+
+    from stages import manifest, sample
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        for command in (sample.command, manifest.command):
+            given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (command is manifest.command)
+            ran = CliRunner().invoke(command, given)
+            assert ran.exit_code == 0, ran.output
+    return folder
+
+
+@pytest.fixture
+def project(prepared: Path, pipeline: Any) -> None:
+    """A copy of it, where commands run."""
+    shutil.copytree(prepared, Path(), dirs_exist_ok=True)
+
+
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    store = EmbeddingStore.open(path)
+    return np.array(store.vectors("image")), np.array(store.vectors("caption"))
+
+
+@pytest.mark.usefixtures("project")
+def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
+    code, out, err = pipeline(*EMBED)
+    assert code == 0, err
+    assert "24 images and 120 captions of sample" in out
+    assert "of 80 captions of train are longer than 12 tokens" in out
+    assert not STORE.with_name("tiny.zarr.pieces").exists()
+    made = EmbeddingStore.open(STORE).made_from
+    member, = made["members"]
+    assert member["encoder"]["model"] == "clip:models/clip"
+    assert member["encoder"]["trained_on"] == "noise"
+    assert member["encoder"]["usage"] == {"prompt": "{}", "preprocessing": "own", "precision": "fp32"}
+    assert member["encoder"]["preprocessing"]["do_center_crop"] is True
+    assert set(member["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
+    assert member["splits"]["train"]["captions"] == 80
+    assert 0 < member["splits"]["train"]["cut_captions"] <= 80
+    assert "nothing to do" in pipeline(*EMBED)[1]
+    assert "nothing to do" not in pipeline(*EMBED, "--prompt", "a {}")[1]
+
+
+@pytest.mark.usefixtures("project")
+def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pipeline(*EMBED, "--out", "whole.zarr")[0] == 0
+    monkeypatch.setattr(pieces, "AT_ONCE", 5)
+    done: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(len(given[3].image_ids))
+        return embedding.embed_part(*given)
+
+    monkeypatch.setattr(pieces, "embed_part", counted)
+    assert pipeline(*EMBED)[0] != 0
+    assert not STORE.exists()
+    (STORE.with_name("tiny.zarr.pieces") / "00001.npz").write_bytes(b"cut short")
+    monkeypatch.setattr(pieces, "embed_part", lambda *given: done.append(-1) or embedding.embed_part(*given))
+    assert pipeline(*EMBED)[0] == 0
+    assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
+    for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
+        np.testing.assert_allclose(mine, whole, atol=1e-6)
+
+
+@pytest.mark.usefixtures("project")
+def test_pieces_of_another_request_are_not_taken(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pieces, "_compose", fails)
+        assert pipeline(*EMBED)[0] != 0
+    assert pipeline(*EMBED, "--prompt", "a photo of {}")[0] == 0
+    assert pipeline(*EMBED, "--prompt", "a photo of {}", "--out", "fresh.zarr")[0] == 0
+    for mine, fresh in zip(read(STORE), read(Path("fresh.zarr")), strict=True):
+        np.testing.assert_array_equal(mine, fresh)
+
+
+@pytest.mark.usefixtures("project")
+def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any) -> None:
+    assert pipeline(*EMBED)[0] == 0
+    assert pipeline("embed", "sample", "--model", "siglip2:models/siglip2", "--name", "other")[0] == 0
+    for name in ("tiny", "other"):
+        code, out, err = pipeline("score", "--embeddings", STORE.with_stem(name))
+        assert code == 0, err
+        assert "4 images x 20 captions of test" in out
+    assert "nothing to do" in pipeline("score", "--embeddings", STORE)[1]
+    store, (images, captions) = SimilarityStore.open(SCORED), read(SCORED)
+    np.testing.assert_allclose(store.similarity[:], images @ captions.T, atol=1e-6)
+    test = Manifest.load(Path("data/sample.parquet")).split("test")
+    assert store.caption_ids.tolist() == test.caption_ids.tolist()
+    assert pipeline("evaluate", "--similarity", STORE)[0] == 0
+    code, out, err = pipeline("search", test.captions[3], "--head", "tiny", "--top", "1")
+    assert code == 0, err
+    assert out.split()[2] == str(store.image_ids[np.argmax(store.similarity[:, 3])])
+    file = next(Path("data/sample/images").iterdir())
+    out = pipeline("search", "--image", file, "--in", STORE, "--find", "images", "--top", "1")[1]
+    assert out.split()[3] == file.name
+    for given in (("ensemble", "both", "--member", "tiny", "--member", "other"),
+                  ("rescore", "tiny", "--by", "csls"), ("rescore", "tiny", "--by", "nnn", "--bank", "train"),
+                  ("rerank", "--retriever", "tiny", "--with", "other", "--k", "2", "--name", "again")):
+        code, _, err = pipeline(*given)
+        assert code == 0, err
+    for name in ("tiny", "both", "tiny+csls", "tiny+nnn", "again"):
+        code, out, err = pipeline("trace", SCORED.with_stem(name))
+        assert code == 0, err
+        assert "clip:models/clip" in out
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda: Path("models/clip/tokenizer_config.json").write_text("{}"), "tokenizer_config.json: SHA-256 differs"),
+    (lambda: shutil.rmtree("models/clip"), "the encoder's files not there"),
+    (lambda: shutil.copyfile(*images()), "SHA-256 of the images of test differs"),
+])
+@pytest.mark.usefixtures("project")
+def test_a_change_below_its_scores_is_found(pipeline: Any, refused: Callable[..., str], change: Any, said: str) -> None:
+    assert pipeline(*EMBED)[0] == pipeline("score", "--embeddings", STORE)[0] == 0
+    change()
+    assert said in refused("trace", SCORED, "--embed", "0")
+
+
+def images() -> tuple[Path, Path]:
+    """A photograph of the split train, and one of test."""
+    table = Manifest.load(Path("data/sample.parquet")).images
+    one, other = (table.loc[table["split"] == split, "file"].iloc[0] for split in ("train", "test"))
+    return Path("data/sample/images") / one, Path("data/sample/images") / other
+
+
+@pytest.mark.usefixtures("project")
+def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> None:
+    tiny = ("-S", "features.light.patch={engine: patch, network: test_vit, weights: untrained, image_size: 160, "
+            "cls: true}", "-S", "training.sample.dimension=16", "-S", "training.sample.epochs=1", *RUN)
+    for command in (("extract", "--feature", "patch"), ("train", "--feature", "patch"), ("embed",), ("score",),
+                    ("evaluate",), ("tables",), ("report",), ("plan",)):
+        code, _, err = pipeline(*command, *tiny)
+        assert code == 0, err
+    measured = json.loads(Path("results/metrics.json").read_text())
+    assert set(measured) == {"vse2ad-patch-bigru-s0", "tiny", "other"}
+    for name in ("vse2ad_table1", "vse2ad_table2"):
+        table = Path(f"results/tables/{name}.md").read_text()
+        rows = [line for line in table.splitlines() if ", zero-shot" in line and line.startswith("|")]
+        assert [name for name in ("tiny", "other") if any(f"{name}, zero-shot" in row for row in rows)] == [
+            "tiny", "other"]
+        assert not any("**" in row for row in rows)
+        assert "tiny on noise; other on data that its files do not name" in table
+    assert "tiny, zero-shot" in Path("results/report.html").read_text(encoding="utf-8")
+    assert "nothing to do" in pipeline("embed", *tiny)[1]
+    assert pipeline("score", *tiny)[1].count("nothing to do") == 3
+
+
+@pytest.mark.usefixtures("project")
+def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert "give --head or --model" in refused("embed", "sample")
+    assert "goes with --model" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
+    assert "goes with the NAME of a data set" in refused("embed", "--model", "clip:models/clip")
+    assert "cannot be downloaded" in refused("embed", "sample", "--model", "clip:no folder")
+    assert pipeline(*EMBED, "--split", "val")[0] == 0
+    assert "and not the split test" in refused("score", "--embeddings", STORE)
+    file = images()[1]
+    file.write_bytes(b"no image")
+    assert f"{file}: " in refused(*EMBED)

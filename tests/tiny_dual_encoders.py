@@ -1,0 +1,84 @@
+"""Dual encoders in folders, narrow and random, made by `transformers`: each class of `pipeline.dual_encoders`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import sentencepiece
+import torch
+import transformers as hf
+
+WORDS = ["a", "the", "red", "blue", "green", "yellow", "circle", "square", "triangle", "above", "below", "left",
+         "right", "of", "and", "with", "on", "in", "small", "large", "photo"]
+TOWER = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIDE, LIMIT = 32, 12
+
+
+def clip(folder: Path) -> Path:
+    letters = [chr(number) for number in range(ord("a"), ord("z") + 1)]
+    pieces = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    tokenizer = hf.CLIPTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}, merges=[])
+    text = {**TOWER, "vocab_size": len(pieces), "max_position_embeddings": LIMIT, "bos_token_id": 0,
+            "eos_token_id": 1, "pad_token_id": 1}
+    vision = {**TOWER, "image_size": SIDE, "patch_size": 8}
+    config = hf.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    processor = hf.CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
+    return _written(folder, config, tokenizer, processor)
+
+
+def siglip(folder: Path) -> Path:
+    learnt = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(WORDS), *WORDS] * 20), model_writer=learnt, vocab_size=60, pad_id=0, eos_id=1,
+        unk_id=2, bos_id=-1, hard_vocab_limit=False, minloglevel=2)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spiece.model").write_bytes(learnt.getvalue())
+    tokenizer = hf.SiglipTokenizer(str(folder / "spiece.model"), model_max_length=LIMIT)
+    return _written(folder, _siglip(hf.SiglipConfig, len(tokenizer)), tokenizer,
+                    hf.SiglipImageProcessor(size={"height": SIDE, "width": SIDE}))
+
+
+def siglip2_fixed(folder: Path) -> Path:
+    tokenizer = _gemma()
+    return _written(folder, _siglip(hf.SiglipConfig, len(tokenizer)), tokenizer,
+                    hf.SiglipImageProcessor(size={"height": SIDE, "width": SIDE}))
+
+
+def siglip2_naflex(folder: Path) -> Path:
+    tokenizer = _gemma()
+    config = _siglip(hf.Siglip2Config, len(tokenizer), {"num_patches": 16, "patch_size": 8})
+    return _written(folder, config, tokenizer, hf.Siglip2ImageProcessor(patch_size=8, max_num_patches=16))
+
+
+FOLDERS: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "clip": ("clip", clip), "siglip": ("siglip", siglip), "siglip2": ("siglip2", siglip2_fixed),
+    "siglip2-naflex": ("siglip2", siglip2_naflex)}
+"""Name -> the kind of dual encoder, and what writes such a folder."""
+
+
+def _gemma() -> hf.Siglip2Tokenizer:
+    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *"abcdefghijklmnopqrstuvwxyz"]
+    return hf.Siglip2Tokenizer(vocab={piece: number for number, piece in enumerate(pieces)}, merges=[],
+                               padding_side="right", model_max_length=LIMIT)
+
+
+def _siglip(kind: type, pieces: int, vision: dict[str, int] | None = None) -> hf.PretrainedConfig:
+    text = {**TOWER, "vocab_size": pieces, "max_position_embeddings": LIMIT, "projection_size": 16}
+    return kind(text_config=text, vision_config={**TOWER, **(vision or {"image_size": SIDE, "patch_size": 8})})
+
+
+def _written(folder: Path, config: hf.PretrainedConfig, tokenizer: hf.PreTrainedTokenizerBase,
+             processor: hf.BaseImageProcessor) -> Path:
+    """With the same weights each time, wide apart so that vectors differ."""
+    torch.manual_seed(0)
+    network = hf.AutoModel.from_config(config)
+    with torch.no_grad():
+        for values in network.parameters():
+            if values.ndim > 1:
+                values.normal_(std=0.3)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
