@@ -17,7 +17,7 @@ from click.exceptions import NoArgsIsHelpError
 from pipeline.errors import InputError, InputWarning, unknown
 from stages import progress
 
-# Command -> its purpose; the command of that name is in stages/NAME.py, imported when it is used.
+# Command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
 COMMANDS = {
     "init": "Write the settings and stages of a new project.",
     "plan": "Write what each step of the run depends on besides files.",
@@ -39,6 +39,7 @@ COMMANDS = {
     "throughput": "Time poolings and retrieval on this machine.",
     "trace": "Follow a figure back to the features that it rests on.",
     "audit": "Find images and captions that data sets or splits share.",
+    "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
     "embed": "Embed a data set with a head that was trained on it or on another.",
     "search": "Search embedded images and captions by a text or an image.",
     "tables": "Write the papers' tables, published rows beside measured ones.",
@@ -56,7 +57,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"stages.{cmd_name}").command
+        command: click.Command = import_module(f"stages.{cmd_name.replace('-', '_')}").command
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
             command.help = _examples_whole(command.help or "")

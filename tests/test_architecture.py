@@ -57,5 +57,5 @@ def test_no_circles() -> None:
 def test_every_command_is_listed_and_every_stage_is_a_command() -> None:
     from stages.cli import COMMANDS
 
-    assert {f"stages.{name}" for name in COMMANDS} == {name for name in MODULES if name.startswith("stages.")} \
-        - SHARED - {"stages.cli"}
+    commands = {f"stages.{name.replace('-', '_')}" for name in COMMANDS}
+    assert commands == {name for name in MODULES if name.startswith("stages.")} - SHARED - {"stages.cli"}

@@ -1,0 +1,27 @@
+"""Hard-negative text: whether a system prefers an image's caption to one that is nearly the same and wrong.
+
+    question.py        an image with right and wrong captions
+    reading.py         the readers by name, and the cards of published benchmarks
+    plain_csv.py, sugarcrepe.py, aro.py, winoground.py   a reader each
+    swaps.py           wrong captions made of a data set's own: colour, number, order, left and right
+    swapped_words.py   the words that are swapped
+    of_head.py         the vectors of a trained head
+    accuracy.py        from similarities to accuracies with intervals over images
+
+A new format is a file here and a line in `READERS`.
+"""
+
+from typing import TYPE_CHECKING
+
+from pipeline import lazy
+
+if TYPE_CHECKING:
+    from pipeline.hard_negatives.accuracy import Accuracy, accuracies, compare, grouped, with_control
+    from pipeline.hard_negatives.question import Question, save
+    from pipeline.hard_negatives.reading import READERS, read
+    from pipeline.hard_negatives.swaps import of_captions
+
+__all__ = ["READERS", "Accuracy", "Question", "accuracies", "compare", "grouped", "of_captions", "read", "save",
+           "with_control"]
+
+lazy.offer(__name__)

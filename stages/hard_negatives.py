@@ -1,0 +1,139 @@
+"""Ask a system which caption is right: the image's own, or one that is nearly the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import InputError
+from pipeline.paths import Paths
+from stages import options
+from stages.terminal import printable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipeline import hard_negatives
+    from pipeline.compute import machine
+    from pipeline.files import atomic, digest
+    from pipeline.hard_negatives.accuracy import Accuracy
+    from pipeline.hard_negatives.of_head import OfHead
+    from pipeline.hard_negatives.question import Question
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+    from stages.progress import say
+
+
+@click.command
+@click.argument("questions", required=False)
+@click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
+@click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
+@click.option("--images-of", metavar="NAME", show_default="as --dataset",
+              help="The data set whose stored features hold the images.")
+@click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card says, or csv",
+              help="Of the file QUESTIONS: csv, sugarcrepe, aro or winoground.")
+@click.option("--save", type=options.FilePath(), metavar="FILE.csv", help="Also write the questions.")
+@click.option("--out", type=options.FilePath(), metavar="FILE.json",
+              show_default="results/hard-negatives/QUESTIONS-SYSTEM.json", help="The result.")
+@options.device
+@options.with_settings_or_shipped
+def command(paths: Paths, settings: Settings, questions: str | None, head: str | None, dataset: str | None,
+            images_of: str | None, form: str | None, save: Path | None, out: Path | None, device: str | None) -> None:
+    """Measure how often an image's caption is more similar to it than hard negatives: captions that are nearly the same
+    and wrong.
+
+    QUESTIONS is sugarcrepe, aro or winoground, whose files you fetch, or a CSV with the columns
+    image,positive,negative[,category]. Without it, the captions of the split score.split are swapped: a colour, a
+    number, the order of two nouns, left and right.
+
+    A tie is half a point. Intervals are over images, each with all its questions.
+
+    Example: pipeline hard-negatives --head vse2ad-region-bigru-s0
+
+    Example: pipeline hard-negatives sugarcrepe --head vse2ad-region-bigru-s0 --dataset coco
+
+    Example: pipeline hard-negatives --save swaps.csv
+    """
+    if head is None and save is None:
+        raise InputError("whose similarities? give --head; or --save for the questions alone")
+    if head is None:
+        options.refuse("out", "device", why="goes with --head")
+    if questions is None:
+        options.refuse("form", why="goes with QUESTIONS")
+    trained_on = Manifest.load(paths.manifest(dataset or settings.run.dataset))
+    shown = Manifest.load(paths.manifest(images_of)) if images_of else trained_on
+    asked = hard_negatives.read(questions, form, paths.root) if questions \
+        else _swaps(shown, settings.score.split)
+    if save:
+        hard_negatives.save(save, asked)
+        click.echo(f"{save}: {len(asked)} questions")
+    if head is None:
+        return
+    options.choose_products(settings)
+    name = Path(questions).stem if questions else f"{shown.dataset}-swaps"
+    stores = [(each, paths.features(each.dataset, "").parent) for each in (trained_on, shown)]
+    system = OfHead.open(paths.head(trained_on.dataset, head), stores[0], stores[1], settings.score.batch_size,
+                         device or settings.training_of(trained_on.dataset).device)
+    result = _measure(system, asked, Path(questions or shown.dataset), trained_on)
+    path = out or paths.root / "results" / "hard-negatives" / f"{name}-{head}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
+    click.echo(f"{path}: {len(asked)} questions")
+
+
+def _swaps(manifest: Manifest, split: str) -> list[Question]:
+    rows = manifest.table[manifest.table["split"] == split]
+    found = hard_negatives.of_captions((str(file), captions["caption"].tolist())
+                                       for file, captions in rows.groupby("file", sort=False))
+    if not found:
+        raise InputError(f"no caption of the split {split} of {manifest.dataset} has a word that can be swapped")
+    return found
+
+
+def _measure(system: OfHead, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
+    """Print the accuracies, and return them with what made them."""
+    files = list(dict.fromkeys(question.image for question in asked))
+    there = system.find(files, place)
+    row = {file: at for at, file in enumerate(file for file, here in zip(files, there, strict=True) if here)}
+    kept = [question for question in asked if question.image in row]
+    captions = sorted({caption for question in kept for caption in (*question.positives, *question.negatives)})
+    vectors = system.images(), system.captions(captions)
+    shown, column = np.array([row[question.image] for question in kept]), {each: at for at, each in enumerate(captions)}
+    compared, other = (hard_negatives.compare(kept, vectors[0], image_of, vectors[1], column)
+                       for image_of in (shown, (shown + len(row) // 2) % len(row)))
+    found = hard_negatives.with_control(*(hard_negatives.accuracies(kept, each) + hard_negatives.grouped(kept, each)
+                                          for each in (compared, other)))
+    numbers = dict(zip(captions, map(tuple, system.reads(captions)), strict=True))
+    alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
+                for question in kept for right in question.positives)
+    (cut, room), known = system.cut(captions), system.trained_on(trained_on)
+    _tell(found, len(asked) - len(kept), alike, (cut, len(captions), room), (known, len(row)))
+    return {"accuracies": [each.as_json() for each in found], "ties": "half a point",
+            "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
+                          "digest": digest.digest([list(vars(question).values()) for question in kept])},
+            "captions": {"count": len(captions), "cut": cut, "longest": room},
+            "images": {"count": len(row), "trained_on": known},
+            "made_from": system.made_from, "made_with": machine.record()}
+
+
+def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, int, int], known: tuple[int, int]
+          ) -> None:
+    names = [printable(each.name) for each in found]
+    width = max(map(len, names))
+    click.echo(f"{'':{width}}  questions  images  accuracy [95 %]        other image  chance  ties")
+    for name, each in zip(names, found, strict=True):
+        click.echo(f"{name:{width}}  {each.questions:9}  {each.images:6}  {each.value:5.1f} [{each.low:5.1f}, "
+                   f"{each.high:5.1f}]  {each.other_image:15.1f}  {each.chance:6.1f}  {each.ties:4}")
+    click.echo("a tie is half a point; intervals are over images; other image: the same captions with another image, "
+               "which shows what they give away by themselves")
+    if alike:
+        click.echo(f"{alike} right captions are read as a wrong one: they differ in words that the head does not know")
+    click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or word pieces and are cut")
+    if left_out:
+        say(f"warning: {left_out} questions are left out: their images have no features")
+    if known[0]:
+        say(f"warning: the head was trained on {known[0]} of these {known[1]} images")
