@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.hard_negatives.accuracy import Accuracy
     from pipeline.hard_negatives.of_head import OfHead
     from pipeline.hard_negatives.question import Question
+    from pipeline.hard_negatives.system import System
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
     from stages.progress import say
@@ -94,7 +95,7 @@ def _swaps(manifest: Manifest, split: str) -> list[Question]:
     return found
 
 
-def _measure(system: OfHead, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
+def _measure(system: System, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
     """Print the accuracies, and return them with what made them."""
     files = list(dict.fromkeys(question.image for question in asked))
     there = system.find(files, place)

@@ -5,6 +5,7 @@
     plain_csv.py, sugarcrepe.py, aro.py, winoground.py   a reader each
     swaps.py           wrong captions made of a data set's own: colour, number, order, left and right
     swapped_words.py   the words that are swapped
+    system.py          what answers questions: anything that embeds images and captions
     of_head.py         the vectors of a trained head
     accuracy.py        from similarities to accuracies with intervals over images
 

@@ -64,18 +64,7 @@ class OfHead:
         return cls(folder, head, images[0], source, batch_size)
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
-        """Look for images with features, by file name, by COCO's number, or by image id.
-
-        Args:
-            files: I files.
-            place: Where they are named, for messages.
-
-        Returns:
-            Bool [I], whether each is there.
-
-        Raises:
-            InputError: If none is.
-        """
+        """Look for images with features by file name, COCO's number or image id, see `System.find`."""
         found = rows_of(files, self.manifest, place)
         self.rows = np.array([-1 if row is None else row for row in found])
         there = (self.rows >= 0) & self.source.done[self.rows]
@@ -85,45 +74,20 @@ class OfHead:
         return there
 
     def images(self) -> np.ndarray:
-        """Embed the images that were found.
-
-        Returns:
-            Unit vectors, float32 [I, d].
-        """
+        """Embed the images that were found, see `System.images`."""
         self.source.check(self.rows)
         return training.embedding.embed_images(self.head.model, self.source, self.rows, self.batch_size)
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
-        """Embed captions.
-
-        Args:
-            captions: C captions.
-
-        Returns:
-            Unit vectors, float32 [C, d].
-        """
+        """Embed captions, see `System.captions`."""
         return training.embed_captions(self.head.model, captions, self.head.text, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[list[int]]:
-        """Convert captions to the numbers that the head reads; those of unknown words are equal.
-
-        Args:
-            captions: C captions.
-
-        Returns:
-            Each caption's numbers.
-        """
+        """Convert captions to the numbers that the head reads, see `System.reads`."""
         return encode(self.head.text, captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
-        """Count captions that are longer than what the head reads.
-
-        Args:
-            captions: C captions.
-
-        Returns:
-            How many are cut, and the most words or word pieces that are read.
-        """
+        """Count captions that are longer than what the head reads, see `System.cut`."""
         room = self.head.text.longest - 2
         return sum(sum(map(len, each)) > room for each in self.head.text.split(captions)), room
 
@@ -134,14 +98,7 @@ class OfHead:
         return record.made_from(self.folder, self.head, self.manifest, splits, self.source, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
-        """Count the images that the head was trained on, by photograph.
-
-        Args:
-            own: What the head was trained on.
-
-        Returns:
-            How many of the images that were found.
-        """
+        """Count the images that the head was trained on, by photograph, see `System.trained_on`."""
         from pipeline import audit
 
         if own.digest == self.manifest.digest:
