@@ -13,9 +13,12 @@ from pipeline.report.table import Table
 from pipeline.report.table_request import TableRequest
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
+    "rerank_table1": "pipeline.report.tables.rerank_tables_1_9_10:TABLE1.build",
     "rerank_table2": "pipeline.report.tables.rerank_tables_2_7:TABLE2.build",
     "rerank_table7": "pipeline.report.tables.rerank_tables_2_7:TABLE7.build",
     "rerank_table8": "pipeline.report.tables.rerank_tables_8_11:TABLE8.build",
+    "rerank_table9": "pipeline.report.tables.rerank_tables_1_9_10:TABLE9.build",
+    "rerank_table10": "pipeline.report.tables.rerank_tables_1_9_10:TABLE10.build",
     "rerank_table11": "pipeline.report.tables.rerank_tables_8_11:TABLE11.build",
     "vse2ad_table1": "pipeline.report.tables.vse2ad_table1:TABLE.build",
     "vse2ad_table2": "pipeline.report.tables.vse2ad_table2:TABLE.build",
