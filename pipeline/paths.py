@@ -113,6 +113,11 @@ class Paths:
         return self.root / "results" / "metrics.json"
 
     @property
+    def recorded(self) -> Path:
+        """Measured numbers of single stores: larger pools, zero-shot."""
+        return self.root / "results" / "recorded.json"
+
+    @property
     def headline(self) -> Path:
         """The folder of headline numbers for `dvc metrics show`."""
         return self.root / "results" / "headline"

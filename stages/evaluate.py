@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.files.atomic import write_text
     from pipeline.judgements import qrels
     from pipeline.metrics import parse_all
-    from pipeline.provenance import record, results
+    from pipeline.provenance import record, recorded, results
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.retrieval.relevance import as_relevance
     from pipeline.scores import by_language, judged, measured, per_query, runs
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 @click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
               help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
               "pipeline embed), which are candidates and no queries. May be given several times.")
+@click.option("--record", "keep", is_flag=True,
+              help="Keep the numbers of a store in results/recorded.json too: for the tables of larger pools and of "
+              "zero-shot retrieval.")
 @measuring.columns
 @measuring.truth
 @measuring.protocol
@@ -57,9 +60,9 @@ if TYPE_CHECKING:
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
-            distractors: tuple[Path, ...], columns: Columns, truth: Truth, rules: Protocol | None, ties: Ties,
-            extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None, output: str
-            ) -> None:
+            distractors: tuple[Path, ...], keep: bool, columns: Columns, truth: Truth, rules: Protocol | None,
+            ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
+            output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
     Every recall and RSUM has a 95 % interval, for other images with their captions.
@@ -68,7 +71,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     """
     settings = _with_metrics(settings, names)
     if from_run:
-        options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "run", "top",
+        options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
                        "save_qrels", "per_query", why="goes without --from-run, which is measured as it is listed")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
@@ -86,9 +89,12 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
         numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
         _write_files(pool, files, table, settings.evaluate)
+        if keep:
+            how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
+            recorded.add(paths.recorded, pool, [EmbeddingStore.open(path) for path in distractors], how, numbers)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
-    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "run", "top", "save_qrels",
+    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
                    why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     settings = settings.model_copy(update={"evaluate": truth.chosen(settings.evaluate)})

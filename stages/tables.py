@@ -11,7 +11,7 @@ from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating
-    from pipeline.provenance import results
+    from pipeline.provenance import recorded, results
     from pipeline.report import latex, markdown, tables
     from pipeline.report.paper import Paper
     from pipeline.report.table_request import Rows, TableRequest
@@ -35,7 +35,8 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     document of all tables.
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
-    patterns from results/synthetic.json, by `pipeline synthetic`. Tables that are not asked for stay as they are.
+    patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
+    results/recorded.json, by `pipeline evaluate --record`. Tables that are not asked for stay as they are.
 
     Example: pipeline tables --only measured --columns r1,rsum
     """
@@ -44,7 +45,8 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     measured = _measured(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
-    built = {name: tables.build(name, measured, request, timed, learned) for name in settings.tables}
+    beyond = recorded.read(paths.recorded) if request.measured and paths.recorded.exists() else {}
+    built = {name: tables.build(name, measured, request, timed, learned, beyond) for name in settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:

@@ -37,6 +37,8 @@ class Origin:
         features: (feature, name of what made its store) pairs.
         untrained: The features that an untrained network made; none for a published head, which brings its own network.
         steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
+        trained_on: The data set that its heads were trained on, where it is another one; "" otherwise.
+        distractors: What the queries' own images and captions were ranked among, a text for each data set.
         transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
         zero_shot: Whether a dual encoder made it as it comes; it has no features, and its recipe is its name.
         rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
@@ -54,6 +56,8 @@ class Origin:
     features: tuple[tuple[str, str], ...]
     untrained: tuple[str, ...]
     steps: tuple[str, ...] = ()
+    trained_on: str = ""
+    distractors: tuple[str, ...] = ()
     transductive: bool = False
     rerank: tuple[tuple[str, Any], ...] = ()
     zero_shot: bool = False
@@ -114,11 +118,13 @@ class Results:
         throughput: The parsed `results/throughput.json`, {} where nothing was timed.
         synthetic: Errors on synthetic pooling patterns, one mapping for each generator and pattern, with the columns of
             `vse_infty_table11.csv`.
+        recorded: Systems of larger pools, and those whose heads were trained on other data. No other table has them.
     """
 
     systems: tuple[MeasuredSystem, ...]
     throughput: Mapping[str, Any] = field(default_factory=dict)
     synthetic: Sequence[Mapping[str, Any]] = ()
+    recorded: tuple[MeasuredSystem, ...] = ()
 
 
 def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.dual_encoders import ENCODER
@@ -37,6 +37,7 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     found: dict[Origin, dict[int, _Run]] = defaultdict(dict)
     for name, made_from, protocol, scores in _evaluations(metrics):
         origin, seed = _origin(name, made_from, protocol, scores)
+        origin = replace(origin, distractors=_distractors(metrics[name]))
         lone = made_from.get("ensemble") is None
         run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from))
         other = found[origin].get(seed)
@@ -104,6 +105,7 @@ def _origin(
             text=str(made_from["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
+            trained_on=_trained_on(made_from),
             steps=tuple(names.step(step) for step in made_from.get("steps", ())),
             rerank=_rerank(made_from.get("steps", ())),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
@@ -122,6 +124,21 @@ def _zero_shot(made_from: Mapping[str, Any]) -> bool:
     """Whether a system retrieves by a dual encoder alone, as it comes."""
     return not (made_from.get("visual") or made_from.get("ensemble")) and any(
         ENCODER in member for member in made_from["members"])
+
+
+def _trained_on(made_from: Mapping[str, Any]) -> str:
+    """The other data set that the heads were trained on, "" if it is the one that was measured."""
+    name = str(made_from.get("trained_on", ""))
+    return "" if name == made_from["dataset"] else name
+
+
+def _distractors(found: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        return tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
+                     f"{names.DATASETS.get(each['dataset'], each['dataset'])}"
+                     for each in found.get("evaluated_with", {}).get("distractors", ()))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"recorded distractors cannot be read at {error}; run `pipeline evaluate` again") from None
 
 
 def _rerank(steps: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Any], ...]:

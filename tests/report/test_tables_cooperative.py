@@ -1,4 +1,4 @@
-"""Tables 1, 9 and 10 of Geigle et al.: cross-encoders stand by the part that they play, other systems by their names."""
+"""Tables 1, 9 and 10 of Geigle et al.: cross-encoders stand by the part that they play, others by their names."""
 
 from __future__ import annotations
 

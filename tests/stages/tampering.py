@@ -116,7 +116,7 @@ CHECKED: dict[str, tuple[Change, ...]] = {
 NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock",
                "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
-               "results/synthetic.json", "results/plan.json")
+               "results/synthetic.json", "results/recorded.json", "results/plan.json")
 
 
 def files(root: Path, pattern: str) -> list[Path]:

@@ -17,6 +17,7 @@ import zarr
 from pipeline import reranking
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
+from pipeline.provenance import recorded
 from pipeline.reranking.base import PairSource
 from pipeline.retrieval.blocks import Ids
 from pipeline.scores.embedding_store import EmbeddingStore
@@ -148,6 +149,15 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert numbers["queries"] == alone["queries"] == {"i2t": 4, "t2i": 20}
     assert numbers["t2i"]["mean_rank"] > alone["t2i"]["mean_rank"]
     assert numbers["rsum"] <= alone["rsum"]
+    assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--similarity", OWN, "--record")[0] == 0
+    kept = recorded.read(Path("results", "recorded.json"))
+    assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
+    entry = kept[f"{HEAD} on sample, among other train+val"]
+    assert entry["enlarged"] == numbers
+    assert [(each["images"], each["captions"]) for each in entry["evaluated_with"]["distractors"]] == [(20, 100)]
+    Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
+    assert "is not as it was measured" in refused(*enlarged, "--record")
+    assert "--record goes with --similarity" in refused("evaluate", "--record")
     assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
     assert "--folds goes without --distractors" in refused(*enlarged, "--folds", "2")
     assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)

@@ -15,6 +15,8 @@ from pipeline.report.table_request import TableRequest
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
     "rerank_table1": "pipeline.report.tables.rerank_tables_1_9_10:TABLE1.build",
     "rerank_table2": "pipeline.report.tables.rerank_tables_2_7:TABLE2.build",
+    "rerank_table5": "pipeline.report.tables.rerank_tables_5_6:build_larger",
+    "rerank_table6": "pipeline.report.tables.rerank_tables_5_6:build_zero_shot",
     "rerank_table7": "pipeline.report.tables.rerank_tables_2_7:TABLE7.build",
     "rerank_table8": "pipeline.report.tables.rerank_tables_8_11:TABLE8.build",
     "rerank_table9": "pipeline.report.tables.rerank_tables_1_9_10:TABLE9.build",
@@ -50,6 +52,7 @@ def build(
     request: TableRequest = PAPERS,
     throughput: Mapping[str, Any] | None = None,
     synthetic: Sequence[Mapping[str, Any]] = (),
+    recorded: Mapping[str, Any] | None = None,
 ) -> Table:
     """Build one table from published and measured rows.
 
@@ -60,6 +63,7 @@ def build(
         throughput: The parsed `results/throughput.json`, for tables with #OIPs.
         synthetic: Errors on synthetic pooling patterns for VSE∞ Table 11, one mapping for each generator and pattern,
             with the keys input_repr, decoder, pattern, rmse_seen, rmse_unseen_smaller and rmse_unseen_larger.
+        recorded: The parsed `results/recorded.json`, for tables of larger pools and of zero-shot retrieval.
 
     Returns:
         The table.
@@ -69,4 +73,5 @@ def build(
     """
     if name not in TABLES:
         raise unknown("table", name, TABLES)
-    return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic), request)
+    beyond = read_metrics(recorded or {})
+    return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic, beyond), request)
