@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from invented import system, texts
 
+from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.report import tables
 
@@ -46,6 +47,14 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
     rows = [[*row[:2], row[8]] for row in measured_rows("rerank_table6", metrics, beyond)]
     assert rows == [["on the same", "VSE+2AD (Region, BiGRU)", "60.0"],
                     ["on MS-COCO", "VSE+2AD (Region, BiGRU)", "40.0"]]
+
+
+def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:
+    ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="clip", ensemble=None).items()
+    (member,) = entry["made_from"]["members"]
+    entry["made_from"] |= {"features": {}, "members": [{**member, "feature": "", ENCODER: {"title": "CLIP ViT-B/32"}}]}
+    (row,) = measured_rows("rerank_table6", {name: entry}, {})
+    assert (row[1], row[8]) == ("CLIP ViT-B/32, zero-shot", "50.0")
 
 
 def test_a_head_on_its_own_data_is_not_zero_shot() -> None:

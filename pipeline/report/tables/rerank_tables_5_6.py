@@ -35,18 +35,19 @@ def build_zero_shot(results: Results, request: TableRequest) -> Table:
     """Build Table 6.
 
     Args:
-        results: What was measured; the table shows recorded systems whose heads were trained on another data set, and
-            beside them the same systems of the run, which were trained on this one.
+        results: What was measured; the table shows recorded systems whose heads were trained on another data set,
+            beside them the same systems of the run, which were trained on this one, and dual encoders as they come.
         request: Which rows and columns are shown.
 
     Returns:
         The published rows with those of the same test sets, and a panel for each other data set.
     """
-    shifted = tuple(system for system in results.recorded
-                    if system.origin.trained_on and not system.origin.distractors)
+    pools = [system for system in results.recorded if not system.origin.distractors]
+    shifted = [system for system in pools if system.origin.trained_on and not system.origin.zero_shot]
     kinds = {_kind(system) for system in shifted}
-    return TABLE6.build(replace(results, systems=(*(each for each in results.systems if _kind(each) in kinds),
-                                                  *shifted)), request)
+    same = [system for system in results.systems if _kind(system) in kinds]
+    as_they_come = {system.origin: system for system in (*results.systems, *pools) if system.origin.zero_shot}
+    return TABLE6.build(replace(results, systems=(*same, *shifted, *as_they_come.values())), request)
 
 
 def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
@@ -89,4 +90,5 @@ TABLE6 = RetrievalTable(
     _measured_zero_shot, _published_zero_shot, "MS-COCO, Flickr30K and CC",
     note="On another: Flickr30K for MS-COCO and for CC, MS-COCO for Flickr30K. Models such as OSCAR and UNITER are "
     "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own.",
+    zero_shot=True,
 )
