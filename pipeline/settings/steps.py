@@ -114,6 +114,8 @@ class Throughput(Section):
     tokens: Count
     pools: Annotated[list[Count], Field(min_length=2)]
     pairs: Count
+    searched: Annotated[list[Count], Field(min_length=1)] = Field(default_factory=lambda: [50_000, 1_000_000])
+    reranked: Count = 20
     repeats: Count
     seconds: Annotated[float, Field(ge=0)]
 

@@ -22,6 +22,7 @@ from pipeline.text.bigru import BiGRU
 
 Step = Callable[[], object]
 FOUND = 10  # candidates that a query's answer lists
+DRAWN = 10_000  # random vectors; more images repeat them
 WORDS = 10_000  # of the BiGRU's vocabulary
 BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
 """BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares."""
@@ -40,9 +41,10 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
         progress: Called with what is timed next.
 
     Returns:
-        JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. methods: in
-        words. others: cores that other processes used meanwhile, null where the system does not say. busy: whether
-        these cores were needed. settings and made_with.
+        JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. latency:
+        images pooled a second, seconds to encode a query, to search so many images, and to score so many pairs.
+        methods: in words. others: cores that other processes used meanwhile, null where the system does not say. busy:
+        whether these cores were needed. settings and made_with.
 
     Raises:
         InputError: If the device is not available.
@@ -57,8 +59,9 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     name, first = next(iter(recipes.items()))
     parts = {"caption pooled": pool_step(first.text_pooling, d, 1, s.tokens, s.device),
              "caption by BiGRU": bigru_step(training, s.tokens, s.device),
-             "cross-encoder": transformer_layer_step(s.pairs, s.items + s.tokens, s.device)}
-    parts |= {f"search {n:,} images": search_step(n, d, s.device) for n in s.pools}
+             "cross-encoder": transformer_layer_step(s.pairs, s.items + s.tokens, s.device),
+             "reranked pairs": transformer_layer_step(s.reranked, s.items + s.tokens, s.device)}
+    parts |= {f"search {n:,} images": search_step(n, d, s.device) for n in sorted({*s.pools, *s.searched})}
     query = _timed(parts, s, progress)
     encoded = query["caption pooled"] + query["caption by BiGRU"]
     crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])
@@ -67,6 +70,9 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
         "poolings": {recipe: s.batch_size / pooled[of.image_pooling.model_dump_json()]
                      for recipe, of in recipes.items()},
         "pools": [_pool(n, encoded + query[f"search {n:,} images"], crossed) for n in s.pools],
+        "latency": {"images_per_second": s.batch_size / next(iter(pooled.values())), "encode": encoded,
+                    "search": {str(n): query[f"search {n:,} images"] for n in s.searched}, "pairs": s.reranked,
+                    "rerank": query["reranked pairs"] * BERT["layers"]},
         "methods": methods(name, d, s),
         "others": used, "busy": contention.disturbed(used, torch.get_num_threads()),
         "settings": {"dimension": d, **s.model_dump()},
@@ -105,6 +111,9 @@ def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
     return {
         "poolings": f"Forward pass of the image pooling on {s.batch_size} images of {s.items} items, 𝑑 = {dimension}. "
                     f"{how}",
+        "latency": f"{query[0].upper()}{query[1:]} (BiGRU, pooling of {recipe}). Reranking is a model: "
+                   f"{size['layers']} times one Transformer layer of BERT-base's size ({size['width']} wide) on "
+                   f"{s.reranked} pairs of {s.items} items and {s.tokens} tokens at once. {how}",
         "pools": f"One query: {query} (BiGRU, pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} "
                  f"{how}",
     }
@@ -176,7 +185,8 @@ def search_step(images: int, dimension: int, device: str) -> Step:
     Returns:
         The step to time.
     """
-    vectors = normalize(torch.randn(images, dimension, device=device), dim=-1)
+    few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
+    vectors = few.repeat(-(-images // len(few)), 1)[:images]  # a million are drawn in seconds, and repeated in none
     caption = normalize(torch.randn(dimension, device=device), dim=-1)
     return lambda: (vectors @ caption).topk(min(FOUND, images))
 

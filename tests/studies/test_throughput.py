@@ -15,8 +15,8 @@ from pipeline.studies.throughput import interleaved
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 SMALL = SETTINGS.throughput.model_copy(update={
-    "batch_size": 4, "items": 6, "tokens": 5, "pools": [20, 2000], "pairs": 1, "repeats": 1,
-    "seconds": 0.0})
+    "batch_size": 4, "items": 6, "tokens": 5, "pools": [20, 2000], "pairs": 1, "searched": [20, 3000],
+    "reranked": 2, "repeats": 1, "seconds": 0.0})
 TRAINING = SETTINGS.training_of("sample").model_copy(update={"dimension": 16, "word_dimension": 8})
 RECIPE = SETTINGS.recipe("vse2ad")
 
@@ -47,14 +47,19 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once() -> None:
     told: list[str] = []
     measured = throughput.measure(recipes, TRAINING, SMALL, told.append)
     assert [what.split(", {")[0] for what in told] == [
-        "images by adpool", "images by mean", "caption pooled", "caption by BiGRU", "cross-encoder", "search 20 images",
-        "search 2,000 images"]
+        "images by adpool", "images by mean", "caption pooled", "caption by BiGRU", "cross-encoder", "reranked pairs",
+        "search 20 images", "search 2,000 images", "search 3,000 images"]
     assert measured["poolings"].keys() == recipes.keys()
     assert measured["poolings"]["vse2ad"] == measured["poolings"]["copy"] != measured["poolings"]["mean"]
     assert [row["images"] for row in measured["pools"]] == [20, 2000]
     for row in measured["pools"]:
         assert row["ensemble"] == pytest.approx(3 * row["head"])
         assert row["cross_encoder"] > 0
+    latency = measured["latency"]
+    assert latency["search"].keys() == {"20", "3000"}
+    assert latency["pairs"] == 2
+    assert min(latency["rerank"], latency["encode"], latency["images_per_second"]) > 0
+    assert "2 pairs of 6 items and 5 tokens" in measured["methods"]["latency"]
     assert "4 images of 6 items, 𝑑 = 16" in measured["methods"]["poolings"]
     assert {"machine", "processor", "torch"} <= measured["made_with"].keys()
     assert measured["busy"] in (True, False)

@@ -15,6 +15,8 @@ from pipeline.report.table_request import TableRequest
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
     "rerank_table1": "pipeline.report.tables.rerank_tables_1_9_10:TABLE1.build",
     "rerank_table2": "pipeline.report.tables.rerank_tables_2_7:TABLE2.build",
+    "rerank_table3": "pipeline.report.tables.rerank_tables_3_4:build_latency",
+    "rerank_table4": "pipeline.report.tables.rerank_tables_3_4:build_evaluation",
     "rerank_table5": "pipeline.report.tables.rerank_tables_5_6:build_larger",
     "rerank_table6": "pipeline.report.tables.rerank_tables_5_6:build_zero_shot",
     "rerank_table7": "pipeline.report.tables.rerank_tables_2_7:TABLE7.build",

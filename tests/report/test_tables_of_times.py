@@ -1,0 +1,67 @@
+"""Tables 3 and 4 of Geigle et al.: times from rates, and what is extrapolated is marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.report import latex, tables
+from pipeline.report.table_request import TableRequest
+from pipeline.report.tables.rerank_tables_3_4 import printed, scored_pairs
+
+TIMED: dict[str, Any] = {
+    "latency": {"images_per_second": 1000.0, "encode": 0.002, "search": {"50000": 0.003, "1000000": 0.038}, "pairs": 20,
+                "rerank": 0.1},
+    "methods": {"latency": "On a machine that was invented."}, "made_with": {"machine": "2 CPU threads"}, "busy": False,
+}
+
+
+def measured(name: str, timed: dict[str, Any] = TIMED) -> list[list[tuple[str, tuple[str, ...]]]]:
+    (panel,) = tables.build(name, {}, TableRequest(rows="measured"), timed).panels
+    return [[(cell.text, cell.marks) for cell in row.cells[2:]] for group in panel.groups for row in group.rows]
+
+
+def test_a_query_is_measured_but_for_the_cross_encoder_alone() -> None:
+    assert measured("rerank_table3") == [
+        [("5.0ms", ()), ("40ms", ())], [("105ms", ()), ("140ms", ())],
+        [("4.2min", ("*",)), ("83min", ("*",))]]  # 250 s and 5,000 s: 5 ms a pair
+
+
+def test_an_evaluation_is_extrapolated_from_its_pairs() -> None:
+    embeddings, together, alone = measured("rerank_table4")
+    assert {mark for row in (embeddings, together, alone) for _, mark in row} == {("*",)}
+    assert embeddings[0] == ("11s", ("*",))  # 1,000 images, 5,000 captions, 10 million similarities
+    assert together[0] == ("10min", ("*",))  # 120,000 pairs at 5 ms, and that
+    assert alone[0] == ("6.9h", ("*",))  # 5,000,000 pairs at 5 ms
+    assert [scored_pairs(method, 1000) for method in ("EMB", "SEP/JOIN+CO", "CE")] == [0, 120_000, 5_000_000]
+
+
+def test_published_times_keep_their_marks_beside_measured_ones() -> None:
+    (panel,) = tables.build("rerank_table3", {}, throughput=TIMED).panels
+    rows = {tuple(cell.text for cell in row.cells[:2]): row.cells[2:] for group in panel.groups for row in group.rows}
+    assert [cell.text for cell in rows["EMB", "NVIDIA V100"]] == ["16ms", "37ms"]
+    assert [(cell.text, cell.marks) for cell in rows["SEP/JOIN+CO", "CPU"]] == [("6s", ("a",)), ("13s", ("b",))]
+    assert ("EMB", "2 CPU threads") in rows
+    (four,) = tables.build("rerank_table4", {}).panels
+    assert [cell.marks for cell in four.groups[0].rows[2].cells] == [(), (), (), (), ("*",)]
+
+
+@pytest.mark.parametrize("name", ["rerank_table3", "rerank_table4"])
+def test_without_times_only_published_rows_are_there(name: str) -> None:
+    assert tables.build(name, {}, TableRequest(rows="measured"), {"poolings": {}}).panels == ()
+    assert "Measured" not in latex.to_latex(tables.build(name, {}))
+
+
+@pytest.mark.parametrize("change", [{"encode": 0.0}, {"search": {}}, {"rerank": "slow"}, {"images_per_second": 0}])
+def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="run `pipeline throughput` again"):
+        measured("rerank_table3", {**TIMED, "latency": {**TIMED["latency"], **change}})
+
+
+@pytest.mark.parametrize(("seconds", "text"), [
+    (0.016, "16ms"), (0.0012, "1.2ms"), (1.6, "1.6s"), (74.0, "74s"), (2160.0, "36min"), (8640.0, "2.4h"),
+    (169200.0, "47h"), (72582480.0, "2.3a")])
+def test_times_are_printed_as_in_the_paper(seconds: float, text: str) -> None:
+    assert printed(seconds) == text
