@@ -17,10 +17,12 @@ from stages.terminal import printable
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import hard_negatives
+    from pipeline import dual_encoders, hard_negatives
     from pipeline.compute import machine
+    from pipeline.dual_encoders.base import Usage
     from pipeline.files import atomic, digest
     from pipeline.hard_negatives.accuracy import Accuracy
+    from pipeline.hard_negatives.of_encoder import OfEncoder
     from pipeline.hard_negatives.of_head import OfHead
     from pipeline.hard_negatives.question import Question
     from pipeline.hard_negatives.system import System
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("questions", required=False)
 @click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
+@click.option("--model", metavar="KIND:PLACE", 
+              help="Or a pretrained dual encoder, as `pipeline embed` takes it. It reads the image files.")
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
 @click.option("--images-of", metavar="NAME", show_default="as --dataset",
               help="The data set whose stored features hold the images.")
@@ -42,8 +46,9 @@ if TYPE_CHECKING:
               show_default="results/hard-negatives/QUESTIONS-SYSTEM.json", help="The result.")
 @options.device
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, questions: str | None, head: str | None, dataset: str | None,
-            images_of: str | None, form: str | None, save: Path | None, out: Path | None, device: str | None) -> None:
+def command(paths: Paths, settings: Settings, questions: str | None, head: str | None, model: str | None,
+            dataset: str | None, images_of: str | None, form: str | None, save: Path | None, out: Path | None,
+            device: str | None) -> None:
     """Measure how often an image's caption is more similar to it than hard negatives: captions that are nearly the same
     and wrong.
 
@@ -57,12 +62,16 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
 
     Example: pipeline hard-negatives sugarcrepe --head vse2ad-region-bigru-s0 --dataset coco
 
+    Example: pipeline hard-negatives sugarcrepe --model clip:openai/clip-vit-base-patch32 --images-of coco
+
     Example: pipeline hard-negatives --save swaps.csv
     """
-    if head is None and save is None:
-        raise InputError("whose similarities? give --head; or --save for the questions alone")
-    if head is None:
-        options.refuse("out", "device", why="goes with --head")
+    if head and model:
+        raise InputError("--head and --model are two systems; give one")
+    if not head and not model and not save:
+        raise InputError("whose similarities? give --head or --model; or --save for the questions alone")
+    if not head and not model:
+        options.refuse("out", "device", why="goes with --head or --model")
     if questions is None:
         options.refuse("form", why="goes with QUESTIONS")
     trained_on = Manifest.load(paths.manifest(dataset or settings.run.dataset))
@@ -72,15 +81,23 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
     if save:
         hard_negatives.save(save, asked)
         click.echo(f"{save}: {len(asked)} questions")
-    if head is None:
+    if not head and not model:
         return
     options.choose_products(settings)
     name = Path(questions).stem if questions else f"{shown.dataset}-swaps"
-    stores = [(each, paths.features(each.dataset, "").parent) for each in (trained_on, shown)]
-    system = OfHead.open(paths.head(trained_on.dataset, head), stores[0], stores[1], settings.score.batch_size,
-                         device or settings.training_of(trained_on.dataset).device)
+    device = device or settings.training_of(trained_on.dataset).device
+    system: System
+    if head:
+        called, stores = head, [(each, paths.features(each.dataset, "").parent) for each in (trained_on, shown)]
+        system = OfHead.open(paths.head(trained_on.dataset, head), stores[0], stores[1], settings.score.batch_size,
+                             device)
+    else:
+        assert model is not None
+        called = Path(model.partition(":")[2]).name
+        system = OfEncoder(model, called, dual_encoders.load(model, Usage(device=device)), shown,
+                           settings.score.batch_size)
     result = _measure(system, asked, Path(questions or shown.dataset), trained_on)
-    path = out or paths.root / "results" / "hard-negatives" / f"{name}-{head}.json"
+    path = out or paths.root / "results" / "hard-negatives" / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
     click.echo(f"{path}: {len(asked)} questions")
@@ -108,7 +125,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
                        for image_of in (shown, (shown + len(row) // 2) % len(row)))
     found = hard_negatives.with_control(*(hard_negatives.accuracies(kept, each) + hard_negatives.grouped(kept, each)
                                           for each in (compared, other)))
-    numbers = dict(zip(captions, map(tuple, system.reads(captions)), strict=True))
+    numbers = dict(zip(captions, system.reads(captions), strict=True))
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)
@@ -121,7 +138,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
             "made_from": system.made_from, "made_with": machine.record()}
 
 
-def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, int, int], known: tuple[int, int]
+def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, int, int], known: tuple[int | None, int]
           ) -> None:
     names = [printable(each.name) for each in found]
     width = max(map(len, names))
@@ -132,8 +149,8 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
     click.echo("a tie is half a point; intervals are over images; other image: the same captions with another image, "
                "which shows what they give away by themselves")
     if alike:
-        click.echo(f"{alike} right captions are read as a wrong one: they differ in words that the head does not know")
-    click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or word pieces and are cut")
+        click.echo(f"{alike} right captions are read as a wrong one: they differ in words that it does not know")
+    click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or tokens and are cut")
     if left_out:
         say(f"warning: {left_out} questions are left out: their images have no features")
     if known[0]:

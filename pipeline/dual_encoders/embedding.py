@@ -52,15 +52,26 @@ def embed_part(encoder: DualEncoder, manifest: Manifest, folder: Path, part: Spl
     vectors, photographs = [], []
     with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
         for start in range(0, len(files), batch_size):
-            found = list(threads.map(lambda file: _prepared(encoder, file), files[start:start + batch_size]))
+            found = list(threads.map(lambda file: prepared(encoder, file), files[start:start + batch_size]))
             vectors.append(encoder.embed_images([pixels for pixels, _ in found]))
             photographs += [photograph for _, photograph in found]
     return Piece(np.concatenate(vectors), embed_captions(encoder, part.captions, batch_size),
                  np.array(encoder.is_cut(part.captions)), np.array(photographs))
 
 
-def _prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
-    """An image, and the digest of its file."""
+def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
+    """Read and prepare an image.
+
+    Args:
+        encoder: The encoder.
+        file: The image's file.
+
+    Returns:
+        The network's inputs, and SHA-256 of the file.
+
+    Raises:
+        InputError: If the image cannot be read.
+    """
     try:
         content = file.read_bytes()
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()

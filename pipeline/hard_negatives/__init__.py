@@ -6,7 +6,7 @@
     swaps.py           wrong captions made of a data set's own: colour, number, order, left and right
     swapped_words.py   the words that are swapped
     system.py          what answers questions: anything that embeds images and captions
-    of_head.py         the vectors of a trained head
+    of_head.py, of_encoder.py   the vectors of a trained head, and of a dual encoder as it comes
     accuracy.py        from similarities to accuracies with intervals over images
 
 A new format is a file here and a line in `READERS`.

@@ -82,7 +82,7 @@ class OfHead:
         """Embed captions, see `System.captions`."""
         return training.embed_captions(self.head.model, captions, self.head.text, self.batch_size)
 
-    def reads(self, captions: Sequence[str]) -> list[list[int]]:
+    def reads(self, captions: Sequence[str]) -> list[Any]:
         """Convert captions to the numbers that the head reads, see `System.reads`."""
         return encode(self.head.text, captions)
 

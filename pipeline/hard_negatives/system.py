@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class System(Protocol):
-    """A trained head (`of_head.OfHead`), or an encoder of another kind."""
+    """A trained head (`of_head.OfHead`), or a dual encoder as it comes (`of_encoder.OfEncoder`)."""
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
         """Look for images, which `images` then embeds.
@@ -49,14 +49,14 @@ class System(Protocol):
         """
         ...
 
-    def reads(self, captions: Sequence[str]) -> list[list[int]]:
-        """Convert captions to the numbers that are read; those of unknown words are equal.
+    def reads(self, captions: Sequence[str]) -> list[Any]:
+        """Convert captions to what is read; with unknown words two of them can be equal.
 
         Args:
             captions: C captions.
 
         Returns:
-            Each caption's numbers.
+            What is read of each, to be compared.
         """
         ...
 
@@ -75,13 +75,13 @@ class System(Protocol):
     def made_from(self) -> dict[str, Any]:
         """What makes the vectors, as it is recorded beside scores."""
 
-    def trained_on(self, own: Manifest) -> int:
+    def trained_on(self, own: Manifest) -> int | None:
         """Count the images that it was trained on.
 
         Args:
             own: What it was trained on.
 
         Returns:
-            How many of the images that were found.
+            How many of the images that were found; None where that is not known.
         """
         ...

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_dual_encoders import FOLDERS, LIMIT
 
 from pipeline.manifest import Manifest
 
@@ -43,6 +44,17 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
     assert "1 questions are left out" in err
     assert "trained on 2 of these 2 images" in err
     assert json.loads(Path("r.json").read_text())["accuracies"][0]["value"] == 50
+
+
+def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Path) -> None:
+    FOLDERS["clip"][1](project / "tiny")
+    code, out, err = pipeline("hard-negatives", "--model", "clip:tiny", "--out", "r.json")
+    assert code == 0, err
+    said = json.loads(Path("r.json").read_text())
+    assert said["accuracies"][-1]["questions"] > 10
+    assert said["made_from"]["members"][0]["head"] == "tiny"
+    assert said["images"]["trained_on"] is None
+    assert f"more than {LIMIT}" in out
 
 
 @pytest.mark.usefixtures("project")
