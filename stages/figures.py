@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pipeline.report import figures, latex, names
     from pipeline.report.examples import Gallery
     from pipeline.report.heads import read_heads
+    from pipeline.report.measured import MeasuredSystem
+    from pipeline.report.read_metrics import read_metrics
     from pipeline.settings import Settings
     from pipeline.store.layout import read_header
     from stages import scored_systems
@@ -80,7 +82,18 @@ def _gather(paths: Paths, settings: Settings, images: Path | None) -> tuple[figu
     trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
     title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
     return figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
-                            list(product(run.recipes, run.texts, run.seeds))), unreadable
+                            list(product(run.recipes, run.texts, run.seeds)), *_measured(paths, settings)), unreadable
+
+
+def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, ...], int]:
+    """The systems on the run's data set by the first protocol of all, and how many images there are to train on."""
+    if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
+        return (), 0
+    systems = [system for system in read_metrics(read_json(paths.metrics, "evaluate"))
+               if system.origin.dataset == settings.run.dataset]
+    first = tuple(system for system in systems if system.origin.protocol == systems[0].origin.protocol)
+    split = manifest.Manifest.load(paths.manifest(settings.run.dataset)).images["split"]
+    return first, int((split == "train").sum())
 
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> Gallery | str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,14 @@ class TrainedHead:
             return pd.read_csv(file) if file.exists() else pd.DataFrame()
         except ValueError:
             raise InputError(f"{file}: not readable; train the head again, or move it away") from None
+
+    @cached_property
+    def parameters(self) -> int:
+        """How many numbers its network has."""
+        from safetensors import safe_open
+
+        with safe_open(self.folder / "best.safetensors", "numpy") as file:
+            return sum(prod(file.get_slice(key).get_shape()) for key in file.keys())  # noqa: SIM118
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe.

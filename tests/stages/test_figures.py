@@ -66,6 +66,13 @@ def test_retrievals_are_of_the_widest_ensemble_with_its_stand_ins_named(drawn: P
     assert set(pd.read_csv(drawn / "retrieved_images.csv")["file"]) <= set(invented_run.FILES)
 
 
+def test_figures_of_measured_systems_say_which_they_lack(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("figures", run, "figures=[training_images, half_size]")
+    said = capsys.readouterr().out
+    assert "training_images: left out, it needs a system that was trained on several numbers of images" in said
+    assert "half_size: left out, it needs a cross-encoder" in said
+
+
 def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
     """Compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
     source = (drawn / "preview.tex").read_text(encoding="utf-8")

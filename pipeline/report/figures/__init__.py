@@ -21,6 +21,8 @@ FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
     "pooling_coefficients": "pipeline.report.figures.pooling_coefficients:draw",
     "kmax_grid": "pipeline.report.figures.kmax_grid:draw",
     "retrieval_time": "pipeline.report.figures.retrieval_time:draw",
+    "training_images": "pipeline.report.figures.training_images:draw",
+    "half_size": "pipeline.report.figures.half_size:draw",
     "retrieved_images": "pipeline.report.figures.retrieved_images:draw",
     "retrieved_captions": "pipeline.report.figures.retrieved_captions:draw",
 }, "figures")

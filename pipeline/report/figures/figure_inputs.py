@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
+from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins_of
 
 UNSCORED = "a scored system and its photographs: run `pipeline score` and `pipeline ensemble`"
@@ -25,6 +26,8 @@ class FigureInputs:
         throughput: The parsed `results/throughput.json`, {} where nothing was timed.
         gallery: A scored system with captions and photographs; or, in words, what is missing for one.
         run: (recipe, text encoder, seed) of the run's systems, in the order of the settings.
+        measured: The systems of results/metrics.json on it, by one protocol.
+        train_images: How many images its train split has.
     """
 
     title: str
@@ -33,6 +36,8 @@ class FigureInputs:
     throughput: Mapping[str, Any] = field(default_factory=dict)
     gallery: Gallery | str = UNSCORED
     run: Sequence[tuple[str, str, int]] = ()
+    measured: tuple[MeasuredSystem, ...] = ()
+    train_images: int = 0
 
     @property
     def trained(self) -> tuple[TrainedHead, ...]:
