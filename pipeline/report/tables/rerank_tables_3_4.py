@@ -61,7 +61,8 @@ class Rates:
             return images * self.rerank / self.pairs, True
         if images not in self.search:
             return None
-        return self.encode + self.search[images] + (self.rerank if method != "EMB" else 0.0), False
+        searched = self.encode + self.search[images]
+        return (searched, False) if method == "EMB" else (searched + self.rerank, True)
 
     def evaluation(self, method: str, images: int) -> tuple[float, bool]:
         """Seconds of an evaluation in both directions.
@@ -118,7 +119,7 @@ def build_latency(results: Results, request: TableRequest) -> Table:
     notes = [Note("The paper's times are estimates, as it says.")] * bool(printed)
     doubts = [Note(f"As printed; in doubt: {doubt.believed}.", mark)
               for mark, doubt in zip("ab", _doubts("rerank_table3"), strict=False)] if printed else []
-    scored = "The measured rate of pairs times the images."
+    scored = "SEP/JOIN+CO: pairs from the time of one layer. CE: that rate of pairs times the images."
     return _table("rerank_table3", sizes, printed, mine, caption, [*doubts, *notes], rates, scored)
 
 
@@ -144,7 +145,7 @@ def build_evaluation(results: Results, request: TableRequest) -> Table:
     caption = ("Time of an evaluation in both directions, with 1,000, 5,000 and 100,000 images of five captions each, "
                "after Table 4 of Geigle et al.")
     notes = [Note(f"Pairs that are scored: {counts}.")]
-    scored = ("Extrapolated, all measured rows: from the time of one image's pooling, one caption, one similarity and "
+    scored = ("All measured rows: from the time of one image's pooling, one caption, one similarity and "
               "one pair; images are not put through the network that makes their features.")
     return _table("rerank_table4", sizes, printed, mine, caption, notes, rates, scored)
 
