@@ -52,7 +52,7 @@ class Patch:
         self.reported_as = f"patch-{options.network}" + ("" if options.cls else "-nocls")
         model = self.network.model
         self.prefix = int(getattr(model, "num_prefix_tokens", 0))
-        if options.cls and not getattr(model, "has_class_token", self.prefix > 0):
+        if options.cls and not _has_class_token(model):
             raise InputError(f"patch: {options.network} has no class token; set cls: false")
         self.backend = runtime.backend
         self.items, self.dimension = self._chosen(self.network.probe(options.image_size)).shape[1:]
@@ -100,3 +100,11 @@ class Patch:
                              "choose a ViT")
         patches = tokens[:, self.prefix:]
         return torch.cat([tokens[:, :1], patches], dim=1) if self.options.cls else patches
+
+
+def _has_class_token(model: torch.nn.Module) -> bool:
+    """Whether the first of a network's prefix tokens is its class token; the others are registers, say.
+
+    DINOv3's class in timm has no `has_class_token`. A network may have registers and no class token.
+    """
+    return bool(getattr(model, "has_class_token", getattr(model, "cls_token", None) is not None))

@@ -131,7 +131,8 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
         image: The network's record, as `training.source.networks` makes it.
 
     Returns:
-        For example `patch (vit_tiny, untrained)`; "" if the papers' network made it.
+        For example `patch (vit_tiny, untrained)` or `patch (DINOv2 ViT-B/14 with 4 registers)`, by its card in
+        manifests/weights.yaml; "" if the papers' network made it.
     """
     if network(feature, recipe, image) != OTHER:
         return ""
@@ -142,7 +143,9 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
         how = UNTRAINED
     elif "file" in image:
         how = f"weights of {image['file']}"
-    return f"{feature} ({', '.join(filter(None, (recipe, how)))})"
+    card = checkpoints().get(str(image.get("weights"))) if image.get("engine") == "patch" else None
+    called = card.title if card else recipe  # DINOv2's tokens and the like have names of their own
+    return f"{feature} ({', '.join(filter(None, (called, how)))})"
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:

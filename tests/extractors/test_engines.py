@@ -26,6 +26,7 @@ ENGINES: list[tuple[str, dict[str, Any], int, int, str]] = [
     ("grid", {**CNN, "grid": 2}, 4, 256, "grid2-test_efficientnet"),
     ("patch", VIT, 101, 64, "patch-test_vit"),
     ("patch", {**VIT, "cls": False}, 100, 64, "patch-test_vit-nocls"),
+    ("patch", {**VIT, "network": "test_vit2", "cls": False}, 100, 64, "patch-test_vit2-nocls"),  # a register alone
 ]
 
 
@@ -115,6 +116,43 @@ def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         extractors.build(name, options, Runtime())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("network", "size", "cls", "prefix"), [
+    ("vit_small_patch14_dinov2", 56, True, 1), ("vit_small_patch14_reg4_dinov2", 56, True, 5),
+    ("vit_small_patch16_dinov3", 64, True, 5), ("vit_xsmall_patch16_clip_224", 64, True, 1),
+    ("vit_base_patch16_siglip_224", 64, False, 0)])
+def test_registers_are_left_out_and_the_class_token_is_first(network: str, size: int, cls: bool, prefix: int) -> None:
+    engine = extractors.build("patch", {"network": network, "weights": "untrained", "image_size": size, "cls": cls},
+                              Runtime())
+    pixels = engine.prepare(pictures()[0])
+    items = engine.extract([pixels], [(1, 1)])[0].features
+    model = engine.network.model  # type: ignore[attr-defined]
+    normal = (pixels.permute(2, 0, 1)[None].float() - engine.network._mean) / engine.network._std  # type: ignore[attr-defined]
+    with torch.inference_mode():
+        found = model.forward_intermediates(normal, indices=1, norm=True, output_fmt="NLC",
+                                            return_prefix_tokens=prefix > 0, intermediates_only=True)[0]
+    patches, others = found if prefix else (found, found[:, :0])
+    assert (engine.items, patches.shape[1], others.shape[1]) == (16 + cls, 16, prefix)
+    np.testing.assert_allclose(items[cls:], patches[0].numpy(), atol=1e-4)
+    if cls:
+        np.testing.assert_allclose(items[0], others[0, 0].numpy(), atol=1e-4)
+
+
+def test_a_class_token_is_refused_where_there_is_none() -> None:
+    for network in ("test_vit2", "vit_base_patch16_siglip_224"):
+        with pytest.raises(InputError, match="has no class token; set cls: false"):
+            extractors.build("patch", {**VIT, "network": network}, Runtime())
+
+
+@pytest.mark.parametrize("name", [name for name, card in weights.checkpoints().items() if card.timm])
+def test_cards_name_networks_and_weights_that_timm_has(name: str) -> None:
+    import timm
+
+    tag = weights.checkpoints()[name].timm
+    assert tag is not None
+    assert timm.is_model(tag)
+    assert tag in timm.list_pretrained(tag.partition(".")[0] + "*")
 
 
 def test_devices_and_precisions() -> None:
