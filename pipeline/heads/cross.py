@@ -6,7 +6,7 @@ from items to the encoder's width. Items have no position and no type. Source: G
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,8 @@ from pipeline.text import Text
 
 DROPOUT = 0.1
 """Before the classifier."""
+TEMPERATURE = 0.05
+"""Of a pair's cosine."""
 KINDS = ("bert", "xlm-roberta")
 """Networks with `embeddings`, an `encoder` and a `pooler` of BERT's kind."""
 
@@ -42,6 +44,9 @@ class CrossEncoder(HeadNetwork):
         layers: Which layers of the checkpoint are kept; [] for all. Half-size: every second one (figure 4).
         boxes: Whether the items come with boxes.
         image_norm: Whether projected items are normalised, as some of OSCAR's checkpoints need.
+        pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours, of the pooled words and
+            the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts from
+            EMB then begins near EMB's own scores, where a new classifier begins with nothing.
 
     Raises:
         InputError: For a text that is no BERT, a layer that it lacks, or a backbone.
@@ -49,7 +54,7 @@ class CrossEncoder(HeadNetwork):
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
                  backbone: Backbone | None = None, layers: list[int] | None = None, boxes: bool = True,
-                 image_norm: bool = False) -> None:
+                 image_norm: bool = False, pair_score: Literal["classifier", "cosine"] = "classifier") -> None:
         super().__init__()
         config = getattr(text, "config", None)
         if config is None or config.model_type not in KINDS:
@@ -60,6 +65,7 @@ class CrossEncoder(HeadNetwork):
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         _keep(self.bert, layers or [])
         self.dimension = hidden = config.hidden_size
+        self.pair_score = pair_score
         self.bert.img_embedding = nn.Linear(width, hidden)
         self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if image_norm else None
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -124,11 +130,21 @@ class CrossEncoder(HeadNetwork):
         """
         places = [torch.arange(part.shape[1], device=part.device) < size[:, None]
                   for part, size in ((words, lengths), (items, counts))]
-        first = first_encoded(self.bert.encoder.layer, torch.cat([words, items.to(words.dtype)], 1),
-                              torch.cat(places, 1))
+        sequence, valid = torch.cat([words, items.to(words.dtype)], 1), torch.cat(places, 1)
+        if self.pair_score == "cosine":
+            return self._cosines(encode(self.bert.encoder.layer, sequence, valid).float(), words.shape[1], lengths,
+                                 counts)
+        first = first_encoded(self.bert.encoder.layer, sequence, valid)
         with torch.autocast(first.device.type, enabled=False):  # bfloat16 would make ties
             pooled = torch.tanh(self.bert.pooler.dense(first.float()))
             return self.classifier(self.class_dropout(pooled))
+
+    def _cosines(self, encoded: Tensor, words: int, lengths: Tensor, counts: Tensor) -> Tensor:
+        with torch.autocast(encoded.device.type, enabled=False):
+            caption = normalize(self.text_pooling(encoded[:, :words], lengths), dim=-1)
+            image = normalize(self.image_pooling(encoded[:, words:], counts), dim=-1)
+            half = (caption * image).sum(-1) / (2 * TEMPERATURE)
+            return torch.stack([-half, half], 1)
 
     def forward(self, tokens: Tensor, lengths: Tensor, items: Tensor, counts: Tensor, caption: Tensor,
                 image: Tensor) -> Tensor:

@@ -44,6 +44,19 @@ def batch() -> dict[str, torch.Tensor]:
             "caption": torch.tensor([0, 2, 1, 1, 0]), "image": torch.tensor([3, 0, 2, 1, 1])}
 
 
+def test_a_pairs_cosine_is_of_words_and_items_that_see_each_other(checkpoint: Path, batch: dict[str, torch.Tensor]
+                                                                  ) -> None:
+    model, bert = cross(checkpoint, pair_score="cosine"), AutoModel.from_pretrained(checkpoint).eval()
+    found = model(**batch)
+    for row, (caption, image) in enumerate(zip(batch["caption"], batch["image"], strict=True)):
+        length, count = batch["lengths"][caption], batch["counts"][image]
+        words = bert.embeddings(input_ids=batch["tokens"][caption, :length][None])
+        items = model.bert.img_embedding(batch["items"][image, :count])[None]
+        states = bert.encoder(torch.cat([words, items], 1)).last_hidden_state[0]
+        cosine = torch.cosine_similarity(states[:length].mean(0), states[length:].mean(0), dim=0)
+        torch.testing.assert_close(found[row, 1] - found[row, 0], cosine / 0.05, atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("image_norm", [False, True])
 def test_a_pair_is_one_sequence_through_berts_own_parts(checkpoint: Path, batch: dict[str, torch.Tensor],
                                                         image_norm: bool) -> None:
