@@ -45,8 +45,8 @@ class CrossEncoder(HeadNetwork):
         boxes: Whether the items come with boxes.
         image_norm: Whether projected items are normalised, as some of OSCAR's checkpoints need.
         pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours, of the pooled words and
-            the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts from
-            EMB then begins near EMB's own scores, where a new classifier begins with nothing.
+            the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts
+            from EMB then begins near EMB's own scores, where a new classifier begins with nothing.
 
     Raises:
         InputError: For a text that is no BERT, a layer that it lacks, or a backbone.
