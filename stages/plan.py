@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.paths import Paths, ensembles, heads, systems
+from pipeline.paths import Paths, ensembles, heads, reranked, system, systems
 from stages.options import with_settings
 
 if TYPE_CHECKING:
-    from pipeline import extraction, manifest, plugins, rescoring, training
-    from pipeline.errors import unknown
+    from pipeline import extraction, manifest, plugins, reranking, rescoring, training
+    from pipeline.errors import InputError, unknown
     from pipeline.extraction import needs
     from pipeline.files import code
     from pipeline.files.atomic import write_text
-    from pipeline.files.digest import digest
+    from pipeline.files.digest import digest, sha256
     from pipeline.heads.pooling import POOLINGS
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
+    from pipeline.reranking.base import PairSource
     from pipeline.scores.judged import Truth
     from pipeline.settings import Settings
 
@@ -64,6 +65,9 @@ def _check(paths: Paths, settings: Settings) -> None:
     run = settings.run
     for step in run.rescorers:
         rescoring.build(step.name, **step.options)
+    for _, other, _ in reranked(run).values():
+        if other not in systems(run):
+            reranking.resolve(other, PairSource(paths, run.dataset, run.dataset, run.dataset))
     new = {recipe for name, (recipe, *_) in heads(run).items() if not paths.head(run.dataset, name).exists()}
     for recipe in sorted(new):
         training.check_parts(settings.recipe(recipe), settings.training_of(run.dataset).dimension)
@@ -79,7 +83,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "sample": settings.sample.model_dump() | _code("sample"),
         "manifest": card.model_dump() | _code("manifest"),
         "extract": {feature: _extract(settings, feature) for feature in run.features},
-        "train": {name: _train(settings, recipe, text) for name, (recipe, _, text, _) in heads(run).items()},
+        "train": {name: _train(paths, settings, name) for name in heads(run)},
         "score": settings.score.model_dump() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
         | _code("embed", "score", "ensemble", "rescore", "rerank"),
@@ -111,11 +115,21 @@ def _extract(settings: Settings, feature: str) -> dict[str, Any]:
         "products": settings.compute.products, "code": _short(extraction.made_by(engine.engine))}
 
 
-def _train(settings: Settings, name: str, text: str) -> dict[str, Any]:
-    """What a head depends on; not where it is trained."""
-    recipe = settings.recipe(name)
-    how = settings.training_of(settings.run.dataset).recorded(exclude={"device", "pieces", "processes"})
-    return {"recipe": recipe.recorded(), "training": how, "code": _short(training.made_by(text, recipe))}
+def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a head depends on; not where it is trained. With it the heads that it starts from and seeks negatives by."""
+    if name in above:
+        raise InputError(f"{name}: rests on itself, by start or pairs.retriever of {' and '.join(above)}")
+    known, dataset = heads(settings.run), settings.run.dataset
+    called, feature, text, seed = known[name]
+    recipe = settings.recipe(called)
+    others = [system(recipe.start, feature, text, seed)] if recipe.start else []
+    others += [recipe.pairs.retriever] if recipe.pairs.retriever else []
+    rests_on = {other: _train(paths, settings, other, (*above, name)) if other in known else
+                {"checkpoint": sha256(file)} if (file := paths.head(dataset, other) / "best.safetensors").is_file()
+                else None for other in others}
+    how = settings.training_of(dataset).recorded(exclude={"device", "pieces", "processes"})
+    return {"recipe": recipe.recorded(), "training": how, "code": _short(training.made_by(text, recipe))} | (
+        {"rests_on": rests_on} if rests_on else {})
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

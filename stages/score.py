@@ -104,6 +104,7 @@ def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, f
     source.check(split.store_rows)
     made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
     path = paths.similarity(manifest.dataset, folder.name)
+    _warn_of_another_split(path, split.name)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     with Progress(folder.name, "image", len(split.image_ids)) as bar:
         if training.embeds(head):
@@ -126,6 +127,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
         click.echo(f"{target}: nothing to do")
         return
     options.choose_products(settings)
+    _warn_of_another_split(target, split)
     found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
     with Progress(path.stem, "image", len(found.images)) as bar:
         similarity_store.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
@@ -134,3 +136,16 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
                               image_embeddings=found.images, caption_embeddings=found.captions)
     asked.write(target, request, asked.files(target))
     click.echo(f"{target}: {len(found.images)} images x {len(found.captions)} captions of {split}")
+
+
+def _warn_of_another_split(path: Path, split: str) -> None:
+    """Say that scores of another split are replaced: a head has one store."""
+    import zarr
+
+    try:
+        before = zarr.open_group(path, mode="r", zarr_format=3).attrs["made_from"]["split"]  # type: ignore[index,call-overload]
+    except (FileNotFoundError, KeyError, ValueError, TypeError):
+        return
+    if before != split:
+        click.echo(f"{path}: the scores of {before} are replaced by those of {split}; `pipeline score -S "
+                   f"score.split={before}` makes them again", err=True)

@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.files import code
 from pipeline.files.digest import digest
+from pipeline.files.lock import exclusive
 from pipeline.fusion.reranked import Combination
 from pipeline.reranking import SCORERS, candidates, shards, stored, tuning
 from pipeline.reranking.base import PairScorer, PairSource
@@ -151,9 +152,13 @@ def rerank(job: Job, executor: shards.Executor | None = None, report: Report | N
     Raises:
         InputError: If the scorer is of another manifest, lacks an image or caption, or is another than an earlier run
             used and is not to replace it; if k is above the pool; if something is to be chosen on another split than
-            val. What is scored by then is kept.
+            val; if another process makes the same system. What is scored by then is kept.
     """
-    report = report or Report()
+    with exclusive(job.path):
+        return _rerank(job, executor or shards.InProcess(), report or Report())
+
+
+def _rerank(job: Job, executor: shards.Executor, report: Report) -> Outcome:
     if job.tune:
         tuning.require_val(job.retriever)
     scorers = _scorers(job)
@@ -170,7 +175,7 @@ def rerank(job: Job, executor: shards.Executor | None = None, report: Report | N
         report.start(pairs)
 
     if found is None:
-        found = _score(job, scorers, executor or shards.InProcess(), replace(report, start=start))
+        found = _score(job, scorers, executor, replace(report, start=start))
     if job.tune:
         k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
         made = _made(replace(job, k=k, how=how), list(scorers.values()), said)

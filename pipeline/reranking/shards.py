@@ -272,7 +272,8 @@ def _file(folder: Path, first: int) -> Path:
 def _read(file: Path, pairs: int) -> Scores | None:
     """The scores of a shard; None if it is missing or damaged."""
     try:
-        found: Scores = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        with file.open("rb") as opened:
+            found: Scores = np.lib.format.read_array(opened, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError):
         return None
-    return found if found.shape == (pairs,) and found.dtype == np.float32 else None
+    return found if found.shape == (pairs,) and found.dtype == np.float32 and np.isfinite(found).all() else None

@@ -17,8 +17,8 @@ from pipeline.scores.similarity_store import SimilarityStore
 
 ABOVE = ("members", "features", "untrained")
 """Parts of a scorer's record that join those of the retriever."""
-FREE = ("combine", "weight", "k", "tuned")
-"""Parts of `made_from[KEY]` on which the scores of a pair do not depend."""
+FREE = ("combine", "weight", "k", "tuned", "roles")
+"""Parts of `made_from[KEY]` on which the scores of a pair do not depend, or that follow from the others."""
 
 
 def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequence[PairScorer], k: int | str,
@@ -50,6 +50,7 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
         step["bank"] = "test"  # tables mark what has seen the test queries
     record = {
         "retriever": {"system": retriever.path.stem, "seal": retriever.seal},
+        "roles": [_role(theirs), _role(said)],
         "scorer": {key: value for key, value in said.items() if key not in ABOVE} | {
             "kind": kind, "name": name, "made_from": digest(said)},
         "with_distractors": [digest(each.made_from) for each in scorers[1:]],
@@ -63,6 +64,12 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
         "members": [*theirs["members"], *(member for member in said.get("members", [])
                                           if member["head"] not in heads)],
         reranked_store.KEY: record | ({"tuned": dict(tuned)} if tuned else {})}
+
+
+def _role(made_from: Mapping[str, Any]) -> str:
+    """A digest of what a system is on any split: its heads, how they are fused, and what was done to their scores."""
+    heads, fusion = [member["checkpoint"] for member in made_from.get("members", ())], made_from.get("fusion") or {}
+    return digest([heads, fusion.get("method"), fusion.get("weights"), made_from.get("steps", [])])
 
 
 def visual(made_from: Mapping[str, Any]) -> str:

@@ -43,9 +43,10 @@ class StoredSystem:
     @property
     def made_from(self) -> dict[str, Any]:
         """The system's seal, and what it has in common with other systems."""
-        kept = ("split", "manifest", "members", "features", "untrained")
-        steps = self.store.made_from.get("steps", [])
-        return {"seal": self.store.seal, "steps": steps} | {key: self.store.made_from[key] for key in kept}
+        said, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained")
+        fusion = {key: said["fusion"][key] for key in ("method", "weights")} if said.get("fusion") else None
+        return {"seal": self.store.seal, "steps": said.get("steps", []), "fusion": fusion} | {
+            key: said[key] for key in kept}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Read pairs from the matrix, see `PairScorer.score`.

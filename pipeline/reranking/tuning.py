@@ -109,9 +109,10 @@ def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all
                          "--tune`") from None
     if made["split"] != "val":
         raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
-    mine, theirs = (sorted(member["checkpoint"] for member in each["members"]) for each in (made_from, made))
-    one, other = (each[reranked_store.KEY]["scorer"] for each in (made_from, made))
+    mine = made_from[reranked_store.KEY]
+    one, other = mine["scorer"], record["scorer"]
     alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
-    if mine != theirs or one[alike] != other[alike]:
-        raise InputError(f"{path}: k and the weight were chosen there for other heads than these")
+    if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
+        raise InputError(f"{path}: k and the weight were chosen there for other heads than these, or for these in "
+                         "other roles")
     return record["k"], reranked_store.combination_of(record), said | {"on": path.stem}

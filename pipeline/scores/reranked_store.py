@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import zarr
 
 KEY = "reranked"
-"""The key of `made_from` that holds the retriever (system, seal), the scorer, k (a number or "all"; the store may hold
-more candidates), the combination and its weight, whether scores are logits, the protocol (name, folds) and the
-distractors (dataset, seal)."""
+"""The key of `made_from` that holds the retriever (system, seal), the scorer, `roles` (a digest of what each of the two
+is on any split), k (a number or "all"; the store may hold more candidates), the combination and its weight, whether
+scores are logits, the protocol (name, folds) and the distractors (dataset, seal)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +128,8 @@ def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Score
     counting = {name: each.first(record["k"]) for name, each in found.items()}
     worth = {name: Candidates(each.places, how.of(each.retrieved, each.scores, record["logits"]))
              for name, each in counting.items()}
+    if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also of equal scores where k ends
+        worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
     return Reranked(retriever, worth, (folds[0], folds[1]), rules.name)
 
 

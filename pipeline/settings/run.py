@@ -27,6 +27,14 @@ def _known_text(name: str) -> str:
 Text = Annotated[str, AfterValidator(_known_text)]
 
 
+def _known_protocol(name: str) -> str:
+    from pipeline.retrieval import PROTOCOLS
+
+    if name not in PROTOCOLS:
+        raise ValueError(f"expected one of {', '.join(PROTOCOLS)}")
+    return name
+
+
 class Rerank(Section):
     """A step after the ensembles: candidates of a retriever, ordered anew by a scorer of pairs.
 
@@ -45,7 +53,7 @@ class Rerank(Section):
     k: Annotated[int, Field(ge=1)] | Literal["all"] = 20
     combine: Literal["scorer", "add", "norm_add"] = "scorer"
     weight: Annotated[float, Field(ge=0, le=1)] | None = None
-    protocol: str | None = None
+    protocol: Annotated[str, AfterValidator(_known_protocol)] | None = None
 
     @model_validator(mode="after")
     def _has_a_weight_where_one_counts(self) -> Rerank:

@@ -81,12 +81,14 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
     torch.manual_seed(job.seed)  # of a classifier that a pre-trained network lacks
     model = heads.build(job.recipe, job.feature, job.source.width, text, job.training)
     try:
-        missing = model.load_state_dict(released.state, strict=False).missing_keys
+        missing, strange = model.load_state_dict(released.state, strict=False)
     except RuntimeError as error:
         raise InputError(f"{released.path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
     new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")
     if lacking := [name for name in missing if not name.startswith(new)]:
         raise InputError(f"{released.path}: lacks {lacking[0]}")
+    if strange:
+        raise InputError(f"{released.path}: {strange[0]} has no place in such a head")
     _write(job, text, model, 0)
 
 

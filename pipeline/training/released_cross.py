@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,7 @@ def _files(path: Path) -> dict[str, Path | bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b"" for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError):
         raise InputError(f"{path}: not a zip file that can be read") from None
 
 
@@ -129,17 +130,19 @@ def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
                                weights_only=True)
         if not isinstance(tree, dict) or not all(isinstance(value, Tensor) for value in tree.values()):
             raise TypeError
+        strange = [name for name, value in tree.items() if value.layout != torch.strided
+                   or (not value.is_floating_point() and not str(name).endswith("position_ids"))
+                   or not bool(value.isfinite().all())]
     except Exception as error:  # bytes made to break the reader may raise anything
         raise InputError(f"{path}: not a state dict of tensors ({type(error).__name__})") from None
-    for name, value in tree.items():
-        if value.layout != torch.strided or not bool(value.isfinite().all()):
-            raise InputError(f"{path}: {name} is not a dense tensor of finite numbers")
+    if strange:
+        raise InputError(f"{path}: {strange[0]} is not a dense tensor of finite real numbers")
     return {str(name).removeprefix("module."): value for name, value in tree.items()}
 
 
 def _two_labels(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """A classifier of one label as one of two: the logit of a wrong pair is then 0."""
-    if len(state.get("classifier.weight", ())) != 1:
+    if state.get("classifier.weight", torch.empty(0)).shape[:1] != (1,) or "classifier.bias" not in state:
         return state
     return state | {name: torch.cat([torch.zeros_like(state[name]), state[name]])
                     for name in ("classifier.weight", "classifier.bias")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.files.lock import exclusive
 from pipeline.reranking import shards
 from pipeline.reranking.system import StoredSystem
+from pipeline.scores import contents, similarity_store
 from pipeline.scores.similarity_store import SimilarityStore
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
@@ -200,3 +203,86 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
     score("grid", noise=1.5, content=b"another")
     assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", path("choice"), "--name", "more")
+
+
+@pytest.mark.usefixtures("made")
+def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: Any, refused: Callable[..., str]
+                                                                     ) -> None:
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise, split="val", content=feature.encode())
+    assert pipeline(*RERANK, "--k", "5", "--combine", "add", "--tune", "--name", "choice")[0] == 0
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise, content=feature.encode())
+    assert pipeline("ensemble", "both", "--member", R, "--member", G)[0] == 0
+    for retriever, scorer in ((G, R), (R, "both")):
+        assert "in other roles" in refused(
+            "rerank", "--retriever", retriever, "--with", scorer, "--tuned-on", path("choice"), "--name", "swapped")
+    assert pipeline(*RERANK, "--tuned-on", path("choice"))[0] == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_the_retriever_alone_keeps_its_ties_where_k_ends(pipeline: Any) -> None:
+    store = SimilarityStore.open(path(R))
+    same = np.zeros(store.similarity.shape, np.float32)
+    path(R).rename(path("former"))
+    similarity_store.save(path(R), [similarity_store.as_similarity(same)], store.image_ids, store.caption_ids,
+                          store.caption_image, {key: value for key, value in store.made_from.items()
+                                                if key != contents.KEY})
+    for combine in ("add", "norm_add"):
+        assert pipeline(*RERANK, "--k", "3", "--combine", combine, "--weight", "1", "--name", combine)[0] == 0
+        assert measured(pipeline, combine) == measured(pipeline, R)
+
+
+@pytest.mark.usefixtures("made")
+def test_two_runs_of_one_system_do_not_meet(pipeline: Any, refused: Callable[..., str]) -> None:
+    with exclusive(path(NEW)):
+        assert "another process is writing to it" in refused(*RERANK, "--k", "5")
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_a_damaged_shard_is_scored_again(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pipeline(*RERANK, "--k", "5", "--name", "whole")[0] == 0
+    original = shards.remove
+    monkeypatch.setattr(shards, "remove", lambda folder: None)
+    assert pipeline(*RERANK, "--k", "5")[0] == 0
+    monkeypatch.setattr(shards, "remove", original)
+    shard = next(path(NEW).with_name(f"{NEW}.zarr.scoring").glob("*.npy"))
+    good = np.load(shard)
+    for damaged in (np.full_like(good, np.nan), {"an": good}):
+        shutil.rmtree(path(NEW))
+        with shard.open("wb") as file:
+            np.savez(file, **damaged) if isinstance(damaged, dict) else np.save(file, damaged)
+        monkeypatch.setattr(shards, "remove", lambda folder: None)
+        assert pipeline(*RERANK, "--k", "5")[0] == 0
+        assert measured(pipeline, NEW) == measured(pipeline, "whole")
+
+
+def test_what_later_steps_would_refuse_is_refused_by_the_plan(pipeline: Any, refused: Callable[..., str]) -> None:
+    run = ("plan", "-S", "run.features=[region, grid]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
+    step = "run.rerank=[{{name: rr, retriever: region, with: {}, k: 4, protocol: {}}}]"
+    assert "expected one of" in refused(*run, "-S", step.format("grid", "nonsense"))
+    assert "no scorer 'nonsense' for sample" in refused(*run, "-S", step.format("nonsense", "all"))
+    code, _, err = pipeline(*run, "-S", step.format("grid", "all"))
+    assert code == 0, err
+
+
+def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refused: Callable[..., str]) -> None:
+    run = ("plan", "-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
+           "-S", "run.texts=[bert]", "-S", "run.recipes=[emb, ce-listwise]")
+
+    def key(*more: str) -> Any:
+        code, _, err = pipeline(*run, *more)
+        assert code == 0, err
+        return json.loads(Path("results/plan.json").read_text())["train"]["ce-listwise-region-bert-s0"]
+
+    before = key()
+    assert key() == before
+    assert key("-S", "recipes.emb.objective.margin=0.3", "-S", "recipes.ce.objective.margin=0.1") != before
+    head = Path("heads/sample/other")
+    head.mkdir(parents=True)
+    by = ("-S", "recipes.ce-listwise.pairs.retriever=other")
+    missing = key(*by)
+    (head / "best.safetensors").write_bytes(b"weights")
+    assert key(*by) != missing
+    assert "rests on itself" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")

@@ -147,3 +147,34 @@ def test_leftovers_and_other_files_are_named(project: Path, tmp_path: Path) -> N
     wide = oscar_folder(Oscar(store.width + 1, 2, norm=False), tmp_path / "wide")
     ran = convert(project, wide)
     assert "extract or import those that it was trained on" in str(ran.exception)
+
+
+def test_checkpoints_made_to_break_the_reader_are_refused(project: Path, tmp_path: Path) -> None:
+    store = BoxedStore(Paths(project).features("sample", "region"))
+    folder = oscar_folder(Oscar(store.width, 1, norm=True), tmp_path / "published")
+    network = folder / "pytorch_model.bin"
+    state = {name.removeprefix("module."): value for name, value in torch.load(network).items()}
+
+    def said(changed: dict[str, Any]) -> str:
+        torch.save(changed, network)
+        ran = convert(project, folder, "--name", "hostile")
+        assert isinstance(ran.exception, InputError), ran.exception
+        return str(ran.exception)
+
+    def without(name: str) -> dict[str, Any]:
+        return {other: value for other, value in state.items() if other != name}
+
+    assert "does not fit such a head" in said(without("classifier.bias"))
+    assert "does not fit such a head" in said(state | {"classifier.weight": torch.tensor(1.0)})
+    assert "bert.LayerNorm.bias has no place" in said(without("bert.LayerNorm.weight"))
+    assert "is not a dense tensor of finite real" in said(state | {"classifier.bias": torch.ones(1) * 1j})
+    quantized = torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8)
+    assert "not a" in said(state | {"classifier.bias": quantized})
+    torch.save(state, network)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(network, "0_OSCAR/pytorch_model.bin")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[200:260] = b"\xff" * 60
+    (tmp_path / "a.zip").write_bytes(bytes(data))
+    with pytest.raises(InputError, match="not a zip file that can be read"):
+        training.read_released_cross(tmp_path / "a.zip")
