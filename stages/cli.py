@@ -25,6 +25,8 @@ COMMANDS = {
     "manifest": "Turn annotations and a folder of images into one checked table.",
     "extract": "Extract region, grid or patch features into a store.",
     "verify": "Check a feature store and say what is wrong and where.",
+    "compact": "Leave out of a feature store what is no image's any more.",
+    "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
     "import": "Bring features that another code base made into a store.",
     "export": "Write a split of a feature store for older code bases.",
     "train": "Train heads on one feature.",

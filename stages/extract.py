@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
 
     from pipeline import extraction
-    from pipeline.extraction import costs, needs
+    from pipeline.extraction import costs, needs, selection
     from pipeline.extractors import Runtime
     from pipeline.files import asked
     from pipeline.manifest import Manifest
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 @click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
+@click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
+              "follow later.")
+@click.option("--only", type=options.FilePath(), help="Only the images whose ids this file lists, one a line.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
 @click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
               "the same features; the store is kept.")
@@ -51,8 +56,10 @@ if TYPE_CHECKING:
 @options.if_changed
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str, dataset: str | None, out: Path | None,
-            images: Path | None, scheduler: str | None, dry_run: bool, **changes: Any) -> None:
-    """Extract region, grid or patch features into a store. Running again does nothing, or resumes.
+            images: Path | None, scheduler: str | None, split: str | None, only: Path | None, dry_run: bool,
+            **changes: Any) -> None:
+    """Extract region, grid or patch features into a store. Running again does nothing, resumes, or extracts what the
+    manifest has now and had not before.
 
     Example: pipeline extract --feature region --workers 2
     """
@@ -61,6 +68,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     dataset = dataset or settings.run.dataset
     store = out or paths.features(dataset, feature)
     request = _request(paths, settings, dataset, store, feature, changes)
+    if split is not None or only is not None:
+        request = replace(request, only=selection.chosen(Manifest.load(request.manifest), split, only))
     if not dry_run and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
@@ -82,8 +91,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
             return
         with Progress(f"extract {feature}", "image") as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
-    if asked_for is not None and not outcome.failed:
-        asked.write(store, asked_for, ["zarr.json"])
+    if asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
+        asked.write(store, asked_for, ["zarr.json"], job.images_folder)
     click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
                + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
 
@@ -130,7 +139,7 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, request: e
     job = extraction.ExtractionJob(manifest, images or manifest.images_folder, request.store, engine,
                                    extract.batch_size, extract.shard_images, extract.compressor, extract.dtype,
                                    extract.on_error, changes["if_changed"], changes["retry_failed"],
-                                   changes["same_features"])
+                                   changes["same_features"], request.only)
     return job, extract.workers
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extraction.extract import Executor, InProcess
 from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, Task
-from pipeline.store import StoreLayout, survey
+from pipeline.store import StoreLayout, growth
 
 PROBE = 24  # images, after a first batch that warms up
 
@@ -60,14 +60,13 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
     """
     executor = executor or InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-    layout, images = job.layout(engine), job.manifest.images
-    changed, pending = survey(job.store, layout, job.fingerprint(engine), images["bytes"].to_numpy(), job.retry_failed)
-    if changed and job.if_changed == "redo":
-        pending = pending or list(range(layout.shards))
-    count = sum(len(layout.rows(shard)) for shard in pending)
-    probed, seconds = executor.call(probe, _sample(job, layout, pending)) if pending else (0, None)
-    return Estimate(engine, layout.images, count, len(pending), count * bytes_of_image(layout), _free(job.store),
-                    probed, None if seconds is None else seconds * count, changed)
+    todo = growth.plan(job.store, job.wanted(engine))
+    if todo.changed and job.if_changed == "refuse":
+        todo = replace(todo, pending=[])
+    layout, count = todo.layout, todo.images
+    probed, seconds = executor.call(probe, _sample(job, engine, todo)) if todo.pending else (0, None)
+    return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * bytes_of_image(layout),
+                    _free(job.store), probed, None if seconds is None else seconds * count, todo.changed)
 
 
 def bytes_of_image(layout: StoreLayout) -> int:
@@ -84,13 +83,11 @@ def bytes_of_image(layout: StoreLayout) -> int:
     return parts + 16 * (1 + len(layout.extras))
 
 
-def _sample(job: ExtractionJob, layout: StoreLayout, pending: list[int]) -> Task:
+def _sample(job: ExtractionJob, engine: EngineDescription, todo: growth.Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards that are to be done."""
-    rows = np.concatenate([np.asarray(layout.rows(shard)) for shard in pending])
-    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
-    images, folder = job.manifest.images, job.images_folder.absolute()
-    files = [(folder / images["file"][row], int(images["bytes"][row])) for row in chosen]
-    return Task(job.store, "", layout, 0, files, job.engine, job.batch_size, "skip")
+    files = [file for task in job.tasks(engine, todo, job.store) for file in task.files]
+    chosen = np.linspace(0, len(files) - 1, min(len(files), job.batch_size + PROBE)).astype(int)
+    return Task(job.store, "", todo.layout, 0, [files[place] for place in chosen], job.engine, job.batch_size, "skip")
 
 
 def probe(task: Task) -> tuple[int, float | None]:

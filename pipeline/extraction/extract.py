@@ -9,10 +9,12 @@ from typing import Any, Protocol, TypeVar
 
 from pipeline.errors import InputError, InputWarning
 from pipeline.extraction import worker
-from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
+from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
 from pipeline.files import code
-from pipeline.store import StoreError, exclusive, prepare, survey, write_failures
+from pipeline.files.atomic import put_back
+from pipeline.store import StoreError, exclusive, growth, places, write_failures
+from pipeline.store.writer import refuse, replacing_store
 
 Result = TypeVar("Result")
 
@@ -98,36 +100,41 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
         StoreError: If the store holds other features.
     """
     executor = executor or InProcess()
+    names = job.manifest.images["file"].tolist()
+    job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     with exclusive(job.store):
-        job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-        layout, images = job.layout(engine), job.manifest.images
-        _check_code(job, engine)
-        pending = prepare(job.store, layout, job.fingerprint(engine), images["image_id"].to_numpy(),
-                          images["bytes"].to_numpy(), job.if_changed, job.retry_failed)
-        if len(pending) == layout.shards:  # nothing in the store is of other code
-            code.write(job.store, made_by(job.engine.name))
-        total = sum(len(layout.rows(shard)) for shard in pending)
-        on_start(total)
-        executor.run(job.tasks(engine, pending), on_images)
-        failed = write_failures(job.store, layout, images["file"].tolist())
+        put_back(job.store.resolve())
+        wanted = job.wanted(engine)
+        todo = growth.plan(job.store, wanted)
+        _check_code(job, todo)
+        if todo.changed:
+            refuse(job.store, todo.changed, job.if_changed)
+        with replacing_store(job.store, todo.new and job.store.exists()) as store:
+            todo = growth.carry_out(job.store, store, wanted, todo)
+            if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
+                code.write(store, made_by(job.engine.name))
+            on_start(todo.images)
+            executor.run(job.tasks(engine, todo, store), on_images)
+            rows = places.find(todo.layout, todo.image_ids, wanted.ids)
+            failed = write_failures(store, todo.layout, names, rows)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(f"{job.store}: {len(failed)} images failed in an earlier run, the first "
-                         f"{images['file'][row]} ({reason}); try again with --retry-failed, or accept that with "
+                         f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
-    return ExtractionOutcome(total, failed)
+    return ExtractionOutcome(todo.images, failed)
 
 
-def _check_code(job: ExtractionJob, engine: EngineDescription) -> None:
+def _check_code(job: ExtractionJob, todo: growth.Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of today.
 
     Raises:
         StoreError: If the store would have to be replaced. Days of extraction are not discarded for a change of code
             that may not affect a value, and the store is not recorded as made by the new code either.
     """
-    now, images = made_by(job.engine.name), job.manifest.images
+    now = made_by(job.engine.name)
     differ = code.changed(job.store, now) if job.store.exists() else []
-    if not differ or survey(job.store, job.layout(engine), job.fingerprint(engine), images["bytes"].to_numpy())[0]:
+    if not differ or todo.changed:
         return
     if job.same_features:
         code.write(job.store, now)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from pipeline.extractors import Runtime, backend
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.store import Extra, StoreError, StoreLayout, read_header
+from pipeline.store.growth import Plan, Wanted
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -108,6 +111,7 @@ class ExtractionJob:
         if_changed: Whether a store with other features is refused or replaced.
         retry_failed: Whether images that failed before are tried again.
         same_features: Whether the user vouches that code which changed since makes the same features.
+        only: Ids of the images to extract now; None for all.
     """
 
     manifest: Manifest
@@ -122,6 +126,22 @@ class ExtractionJob:
     if_changed: Literal["refuse", "redo"] = "refuse"
     retry_failed: bool = False
     same_features: bool = False
+    only: frozenset[int] | None = None
+
+    def wanted(self, engine: EngineDescription) -> Wanted:
+        """Collect what the store shall hold.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            All images of the manifest, with those to be extracted now.
+        """
+        images, folder = self.manifest.images, self.images_folder.absolute()
+        chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
+        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
+                      [folder / file for file in images["file"]], chosen, self.fingerprint(engine), self.layout(engine),
+                      self.shard_images, "boxes" not in engine.settings, self.retry_failed)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of the image files.
@@ -170,21 +190,24 @@ class ExtractionJob:
         return StoreLayout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
                       engine.extras, self.dtype)
 
-    def tasks(self, engine: EngineDescription, shards: Iterable[int]) -> Iterator[Task]:
+    def tasks(self, engine: EngineDescription, todo: Plan, store: Path) -> Iterator[Task]:
         """Make the shards' tasks one by one, so that the names of all images are not held twice.
 
         Args:
             engine: The loaded engine.
-            shards: The shards to extract.
+            todo: Which shards are extracted, and of which images.
+            store: Where they are written.
 
         Yields:
             A task for each shard.
         """
-        layout, made_from = self.layout(engine), digest(self.fingerprint(engine))
-        images, folder, store = self.manifest.images, self.images_folder.absolute(), self.store.absolute()
-        for shard in shards:
+        layout, made_from = todo.layout, digest(self.fingerprint(engine))
+        images, folder, store = self.manifest.images, self.images_folder.absolute(), store.absolute()
+        order = np.argsort(images["image_id"].to_numpy())
+        sorted_ids = images["image_id"].to_numpy()[order]
+        for shard in todo.pending:
             rows = layout.rows(shard)
-            here = images.iloc[rows.start:rows.stop]
+            here = images.iloc[order[np.searchsorted(sorted_ids, todo.image_ids[rows.start:rows.stop])]]
             files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
             yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)
 

@@ -28,6 +28,7 @@ class ExtractionRequest:
         options: The engine's settings.
         runtime: Where and how the network runs.
         kept: How features are stored: shard_images, compressor, dtype.
+        only: Ids of the images to extract; None for all.
     """
 
     manifest: Path
@@ -36,6 +37,7 @@ class ExtractionRequest:
     options: Mapping[str, Any]
     runtime: Runtime
     kept: Mapping[str, Any]
+    only: frozenset[int] | None = None
 
     def as_json(self) -> dict[str, Any] | None:
         """Collect all that the store depends on.
@@ -52,7 +54,8 @@ class ExtractionRequest:
             manifest = sha256(self.manifest)
         except (KeyError, OSError, InputError):
             return None
-        return {"manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
+        chosen = {} if self.only is None else {"only": sorted(self.only)}
+        return {**chosen, "manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
                 "network": network, "runtime": asdict(self.runtime), "kept": dict(self.kept),
                 "libraries": {library: version(library) for library in LIBRARIES}}
 
@@ -60,7 +63,8 @@ class ExtractionRequest:
         """Compare the request with the store.
 
         Returns:
-            Whether the store holds all images, none failed, made for the same request by the same code.
+            Whether the store holds all images, none failed, made for the same request by the same code; and no file
+            of an image has changed since.
         """
         if not (self.store / asked.FILE).exists():
             return False

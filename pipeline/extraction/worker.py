@@ -217,9 +217,11 @@ def decode(path: Path, size: int, engine: EngineSpec) -> Decoded:
     """
     try:
         content = path.read_bytes()
-    except OSError:
-        raise InputError(f"{path}: no such image, though the manifest names it; give the folder with --images, or make "
-                         "the manifest anew") from None
+    except OSError as error:
+        if not path.parent.is_dir():
+            raise InputError(f"{path.parent}: no such folder, though the manifest names images there; give the folder "
+                             "of images with --images") from None
+        return f"cannot be read, though the manifest names it ({error.strerror})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if len(content) != size:

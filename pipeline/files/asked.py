@@ -7,6 +7,7 @@ differs, or there is no such record, the command loads the networks and compares
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,19 @@ from pipeline.files.digest import digest, sha256
 FILE = "asked.json"
 
 
-def write(folder: Path, request: Mapping[str, Any], wrote: Iterable[str]) -> None:
+def write(folder: Path, request: Mapping[str, Any], wrote: Iterable[str], watched: Path | None = None) -> None:
     """Record a finished request.
 
     Args:
         folder: The folder that was made.
         request: A JSON value: all that the result depends on, files by their digests.
         wrote: Files of the folder, by their names in it, that must stay as they are.
+        watched: A folder of which no file may be written later than this record.
     """
-    record = {"request": digest(dict(request)), "wrote": {name: sha256(folder / name) for name in wrote}}
+    record: dict[str, Any] = {"request": digest(dict(request)),
+                              "wrote": {name: sha256(folder / name) for name in wrote}}
+    if watched is not None:
+        record["watched"] = str(watched.absolute())
     write_text(folder / FILE, json.dumps(record, indent=1))
 
 
@@ -50,11 +55,21 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
         request: As for `write`.
 
     Returns:
-        Whether the folder holds the request's result unchanged.
+        Whether the folder holds the request's result unchanged, and nothing was written below the watched folder.
     """
     try:
         record = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return bool(record["request"] == digest(dict(request))
-                    and all(sha256(folder / name) == was for name, was in record["wrote"].items()))
+                    and all(sha256(folder / name) == was for name, was in record["wrote"].items())
+                    and not _written_since(folder / FILE, record.get("watched")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return False
+
+
+def _written_since(file: Path, folder: str | None) -> bool:
+    """Whether a file below the folder changed after `file` was written. The system sets that time, no program can."""
+    if folder is None:
+        return False
+    written = file.stat().st_mtime_ns
+    return any(os.stat(os.path.join(place, name)).st_ctime_ns > written
+               for place, _, names in os.walk(folder) for name in names)

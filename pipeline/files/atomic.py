@@ -55,7 +55,7 @@ def creating(folder: Path) -> Iterator[Path]:
     """Write a folder that replaces `folder` when the block ends without an error.
 
     If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
-    killed process left is removed by the next one.
+    killed process left is removed by the next one, and an earlier folder that it had set aside is put back.
 
     Args:
         folder: The folder to write; missing parents are created.
@@ -63,19 +63,48 @@ def creating(folder: Path) -> Iterator[Path]:
     Yields:
         The path to write to, FOLDER.creating: an empty folder.
     """
-    making, leaving = (folder.with_name(folder.name + ending) for ending in (".creating", ".removing"))
-    for rest in (making, leaving):
-        shutil.rmtree(rest, ignore_errors=True)
+    making = folder.with_name(folder.name + ".creating")
+    put_back(folder)
+    shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
     try:
         yield making
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
+    take_place(making, folder)
+
+
+def take_place(successor: Path, folder: Path) -> None:
+    """Put a folder that is whole in the place of another, which is deleted.
+
+    Args:
+        successor: The folder.
+        folder: The place; it need not exist.
+    """
+    put_back(folder)
     if folder.exists():
-        folder.rename(leaving)  # at once, where deleting takes a while
-    making.rename(folder)
+        folder.rename(_set_aside(folder)[0])
+    successor.rename(folder)
+    put_back(folder)
+
+
+def put_back(folder: Path) -> None:
+    """End what `take_place` was doing, also in a process that was killed.
+
+    Args:
+        folder: The place: the former folder is back where there is no successor, and deleted where there is one.
+    """
+    former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
+    if former.exists():
+        former.rename(leaving if folder.exists() else folder)  # at once, where deleting takes a while
+    shutil.rmtree(leaving, ignore_errors=True)
+
+
+def _set_aside(folder: Path) -> tuple[Path, Path]:
+    """A former folder while its successor takes its place, and then while it is deleted."""
+    return folder.with_name(folder.name + ".former"), folder.with_name(folder.name + ".removing")
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ def exclusive(path: Path) -> Iterator[None]:
     Args:
         path: What is written; it need not exist.
 
+    On a medium that cannot be written nothing is held: nobody writes there.
+
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
     """
@@ -27,6 +30,9 @@ def exclusive(path: Path) -> Iterator[None]:
     if not path.name:
         raise InputError(f"{path}: nothing can be written there; choose another --out")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+        yield
+        return
     with (path.parent / f".{path.name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

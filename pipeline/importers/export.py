@@ -88,8 +88,9 @@ def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on
         InputError: If an image has fewer than five captions, or other files have these names.
         StoreError: If the store does not belong to the manifest.
     """
-    store.require(manifest)
+    store = store.require(manifest)
     whole = manifest.split(split)
+    store.require_extracted(whole.store_rows)
     done = store.done[whole.store_rows]
     if not done.any():
         raise InputError(f"{store.path}: every image of the split {split} failed, see its failures.csv")

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.importers.import_job import ImportJob
-from pipeline.store import Shard, StoreLayout, exclusive, prepare, write_failures, write_shard
+from pipeline.store import Shard, StoreLayout, exclusive, prepare, survey, write_failures, write_shard
+from pipeline.store.writer import refuse, replacing_store
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,22 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         StoreError: If the store belongs to other features.
     """
     with exclusive(job.store):
+        put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)
-        layout, images = job.layout(source), job.manifest.images
-        pending = prepare(job.store, layout, job.fingerprint(source), images["image_id"].to_numpy(),
-                          images["bytes"].to_numpy(), job.if_changed)
-        total, made_from = sum(len(layout.rows(shard)) for shard in pending), digest(job.fingerprint(source))
-        on_start(total)
-        for shard in _shards(job, source, layout, pending):
-            write_shard(job.store, layout, shard, made_from)
-            on_images(len(shard.rows))
-        failed = write_failures(job.store, layout, images["file"].tolist())
+        layout, images, fingerprint = job.layout(source), job.manifest.images, job.fingerprint(source)
+        sizes, made_from = images["bytes"].to_numpy(), digest(fingerprint)
+        changed, pending = survey(job.store, layout, fingerprint, sizes)
+        if changed:
+            refuse(job.store, changed, job.if_changed)
+        with replacing_store(job.store, bool(changed) and not pending) as store:
+            pending = prepare(store, layout, fingerprint, images["image_id"].to_numpy(), sizes, "redo")
+            total = sum(len(layout.rows(shard)) for shard in pending)
+            on_start(total)
+            for shard in _shards(job, source, layout, pending):
+                write_shard(store, layout, shard, made_from)
+                on_images(len(shard.rows))
+            failed = write_failures(store, layout, images["file"].tolist())
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: {len(failed):,} images were left out by an earlier import, the first "

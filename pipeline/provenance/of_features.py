@@ -71,10 +71,10 @@ def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
     told = attributes(store.path)
     yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
     yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
-               digest(store.image_ids.tolist()))
+               digest(contents.ids(store.path).tolist()))
     listed = store.path / "failures.csv"
     if listed.exists():
-        text = failures_csv(store.path, store.layout, manifest.images["file"].tolist())[0]
+        text = failures_csv(store.path, store.layout, manifest.images["file"].tolist(), store.rows)[0]
         yield Step(listed, "digest of the list", digest(text), digest(listed.read_bytes().decode("utf-8", "replace")))
 
 
@@ -83,17 +83,17 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
     if row is not None:
         yield from _shard(store, row)
         return
-    rows = np.arange(store.layout.images)
+    rows = store.layout.used()
     wrong = list(contents.changed(store.path, rows))
     for file, recorded, found in wrong:
         yield Step(file, "BLAKE2b", recorded, found or None)
     if not wrong:
-        told = store.content(rows)
+        told = contents.content(store.path, rows)
         yield Step(store.path, f"BLAKE2b of every file of its {store.layout.shards} shards", told, told)
 
 
 def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
-    shard = row // store.layout.shard_images
+    shard = int(store.rows[row]) // store.layout.shard_images
     entry = ledger.read(store.path, shard)
     for name, (shape, _) in store.layout.arrays().items():
         file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
@@ -123,7 +123,8 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Pat
         return
     if "settings" not in store.fingerprint:
         return
-    recorded = {each: checksum for entry in entries for each, checksum in entry.photographs.items()}
+    by_row = {each: checksum for entry in entries for each, checksum in entry.photographs.items()}
+    recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}
     rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
     files = {each: manifest.images_folder / str(manifest.images["file"].iloc[each]) for each in rows}
     unread = [file for file in files.values() if file not in known and file.is_file()]

@@ -26,16 +26,17 @@ class BoxedStore(FeatureStore):
 
     Args:
         path: The store.
+        rows: See `FeatureStore`.
 
     Raises:
         StoreError: If the store does not say where its items lie.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
+        super().__init__(path, rows)
         self.cells = None if "boxes" in self.layout.extras else _cells(self)
         if self.cells is None:
-            self.sizes = self._whole("sizes")
+            self.sizes = self.columns("sizes")
             unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
             if len(unknown):
                 raise StoreError(f"{path}: does not know the size of {len(unknown)} images, the first "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,15 +39,19 @@ def content(path: Path, rows: np.ndarray) -> str:
         rows: Int64 [B].
 
     Returns:
-        SHA-256 over the ledger's entries of the shards that hold these rows, the arrays' metadata and the image ids.
+        SHA-256 over the ledger's entries of the shards that hold these rows, the arrays' metadata and the image ids. In
+        a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
 
     Raises:
         StoreError: If an entry is missing or cannot be read.
     """
     layout, _ = read_header(path)
-    told = attributes(path)
+    told, there = attributes(path), shards(layout, rows)
+    if layout.sizes:  # what grows further is no part of these rows
+        kept = replace(layout, images=0, sizes=()).recorded()
+        return digest([kept, ids(path)[rows].tolist(), *(asdict(_entry(path, shard)) for shard in there)])
     return digest([told.get("arrays_digest"), told.get("image_ids_digest"),
-                   *(asdict(_entry(path, shard)) for shard in shards(layout, rows))])
+                   *(asdict(_entry(path, shard)) for shard in there)])
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
@@ -90,6 +94,22 @@ def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
     for file, _, found in changed(path, rows, progress):
         raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; run "
                          "`pipeline verify --repair`")
+
+
+def ids(path: Path) -> np.ndarray:
+    """Read the image id of each row.
+
+    Args:
+        path: The store.
+
+    Returns:
+        Int64 [I].
+    """
+    import zarr
+
+    found = zarr.open_group(path, mode="r", zarr_format=3)["image_ids"]
+    assert isinstance(found, zarr.Array)
+    return np.asarray(found[:])
 
 
 def _entry(path: Path, shard: int) -> ledger.LedgerEntry:

@@ -6,7 +6,7 @@
       features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
-      image_ids/      [I] int64, the manifest's images in the manifest's order
+      image_ids/      [I] int64, the image of each row; UNUSED where a row is no image's any more
       sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import lacks them
       bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
@@ -15,13 +15,14 @@
       failures.csv    the failed images and why
 
 Every array is divided into shards at the same images, so a shard has one owner, and any zarr library can read the
-store.
+store. A store that was made at once has the manifest's images in their order. One that has grown has the later images
+in further shards; rows between the end of a short shard and the next one hold nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +37,7 @@ from pipeline.files.digest import digest
 
 FORMAT = 2
 PENDING, DONE, FAILED = 0, 1, 2
+UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that is no image's any more
 # A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
                                                  "sizes": ((2,), "int32"), "bytes": ((), "int64")}
@@ -70,6 +72,8 @@ class StoreLayout:
         compressor: "none" or "zstd".
         extras: Name -> array stored beside the features.
         dtype: Of the features, "float16" or "float32".
+        sizes: Images of each shard, in a store that has grown; () where all shards but the last are full. A shard of
+            none was given up before it was extracted.
     """
 
     images: int
@@ -79,11 +83,12 @@ class StoreLayout:
     compressor: str = "none"
     extras: Mapping[str, Extra] = field(default_factory=dict)
     dtype: str = "float16"
+    sizes: tuple[int, ...] = ()
 
     @property
     def shards(self) -> int:
         """The number of shards."""
-        return -(-self.images // self.shard_images)
+        return len(self.sizes) or -(-self.images // self.shard_images)
 
     def rows(self, shard: int) -> range:
         """List the images of a shard.
@@ -95,7 +100,37 @@ class StoreLayout:
             Their rows.
         """
         first = shard * self.shard_images
-        return range(first, min(first + self.shard_images, self.images))
+        size = self.sizes[shard] if self.sizes else min(self.shard_images, self.images - first)
+        return range(first, first + size)
+
+    def places(self, shard: int) -> np.ndarray:
+        """List the images of a shard, to index arrays with.
+
+        Args:
+            shard: Its number.
+
+        Returns:
+            Their rows, int64.
+        """
+        rows = self.rows(shard)
+        return np.arange(rows.start, rows.stop)
+
+    def used(self) -> np.ndarray:
+        """List the rows of all shards.
+
+        Returns:
+            Int64 [at most I], ascending.
+        """
+        return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
+
+    def recorded(self) -> dict[str, Any]:
+        """Collect the sizes as zarr.json holds them.
+
+        Returns:
+            JSON values. `sizes` is left out where it is (), as in stores from before it was known.
+        """
+        found = {**asdict(self), "sizes": list(self.sizes)}
+        return found if self.sizes else {name: value for name, value in found.items() if name != "sizes"}
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """List the arrays that a shard's owner writes.
@@ -108,14 +143,16 @@ class StoreLayout:
         return features | PLAIN | extras
 
 
-def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray) -> None:
-    """Create an empty store. It appears complete or not at all: it is made beside its final path, then renamed.
+def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
+           fill: Callable[[Path], object] = lambda making: None) -> None:
+    """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
 
     Args:
         path: The store.
         layout: Its sizes.
         fingerprint: All that its values depend on.
         image_ids: Int64 [I].
+        fill: Called with the folder before it is renamed, to put in what the store holds already.
 
     Raises:
         ValueError: If the ids do not fit the layout.
@@ -127,8 +164,8 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
-            "format": FORMAT, "layout": asdict(layout), "fingerprint": dict(fingerprint),
-            "fingerprint_digest": digest([dict(fingerprint), asdict(layout)]),
+            "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
+            "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
             "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions() | machine.record()})
         for name, (shape, dtype) in layout.arrays().items():
             whole = (layout.shard_images, *shape)
@@ -143,6 +180,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         ids[:] = image_ids
         (making / "ledger").mkdir()
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
+        fill(making)
 
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
@@ -209,7 +247,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         recorded = attributes["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
-        layout = StoreLayout(**{**recorded, "extras": extras})
+        layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
         fingerprint, told = attributes["fingerprint"], attributes.get("fingerprint_digest")
         edited = told != digest([fingerprint, recorded])
     except FileNotFoundError:

@@ -34,7 +34,16 @@ class LedgerEntry:
     photographs: dict[int, str] = field(default_factory=dict)
 
 
-def _file(store: Path, shard: int) -> Path:
+def file(store: Path, shard: int) -> Path:
+    """Name a shard's entry.
+
+    Args:
+        store: The store.
+        shard: Its number.
+
+    Returns:
+        The file.
+    """
     return store / "ledger" / f"{shard:06d}.json"
 
 
@@ -45,7 +54,7 @@ def write(store: Path, entry: LedgerEntry) -> None:
         store: The store.
         entry: The entry.
     """
-    write_text(_file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
+    write_text(file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
@@ -62,7 +71,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         StoreError: If it cannot be read.
     """
     try:
-        tree = json.loads(_file(store, shard).read_text(encoding="utf-8"))
+        tree = json.loads(file(store, shard).read_text(encoding="utf-8"))
         entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
                       dict(tree["checksums"]), _by_row(tree.get("photographs", {})))
         if asdict(entry) != {**tree, "failed": entry.failed, "photographs": entry.photographs} \
@@ -72,7 +81,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise StoreError(f"{_file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
+        raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
 
 
 def _by_row(tree: Mapping[str, str]) -> dict[int, str]:
@@ -86,7 +95,7 @@ def erase(store: Path, shard: int) -> None:
         store: The store.
         shard: Its number.
     """
-    _file(store, shard).unlink(missing_ok=True)
+    file(store, shard).unlink(missing_ok=True)
 
 
 def pending(store: Path, layout: StoreLayout) -> list[int]:
@@ -99,7 +108,7 @@ def pending(store: Path, layout: StoreLayout) -> list[int]:
     Returns:
         Their numbers.
     """
-    return [shard for shard in range(layout.shards) if not _file(store, shard).exists()]
+    return [shard for shard in range(layout.shards) if layout.rows(shard) and not file(store, shard).exists()]
 
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:

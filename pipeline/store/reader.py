@@ -17,63 +17,88 @@ import numpy as np
 
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
-from pipeline.store import contents, ledger, shard_file
+from pipeline.store import contents, ledger, places, shard_file
 from pipeline.store.layout import DONE, FAILED, StoreError, read_header
 
 
 class FeatureStore:
-    """A finished feature store, open for reading.
+    """A finished feature store, open for reading. Images are numbered as in the manifest, after `require`.
 
     Attributes:
         path: The store.
         layout: Its sizes.
         fingerprint: All that its values depend on.
+        rows: Int64 [M], the row of each image in the arrays; `rows.ABSENT` for one that is not extracted. All other
+            methods find an image's row here, and nowhere else.
 
     Args:
         path: The store.
+        rows: As above; None for all images of the store in its own order.
 
     Raises:
         StoreError: If it is not a store, was edited, or is not finished.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         self.path = path
         self.layout, self.fingerprint = read_header(path)
         pending = ledger.pending(path, self.layout)
         if pending:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not extracted yet; "
                              "run the same `pipeline extract` again to resume")
+        if rows is None:
+            rows = places.in_use(self.layout, self._whole("image_ids")) if self.layout.sizes \
+                else np.arange(self.layout.images)
+        self.rows = rows
         self._indices: dict[tuple[str, int], np.ndarray] = {}
-        self._finite = np.zeros(self.layout.images, dtype=bool)  # whose features were looked at and are finite
+        self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were looked at and are finite
 
     def require(self, manifest: Manifest) -> Self:
-        """Check that the store holds exactly the manifest's images.
+        """Find the manifest's images in the store.
 
         Args:
             manifest: The manifest.
 
         Returns:
-            The store itself.
+            The store with the manifest's images in the manifest's order.
 
         Raises:
-            StoreError: If it does not.
+            StoreError: If the store was made for other images.
         """
         if self.fingerprint.get("images") != manifest.images_digest:
-            raise StoreError(f"{self.path}: was made for another manifest's images; extract for this one")
-        if not np.array_equal(self.image_ids, manifest.images["image_id"]):
+            raise StoreError(f"{self.path}: was made for another manifest's images; run `pipeline extract` for this "
+                             "one, which extracts what is new")
+        ids = manifest.images["image_id"].to_numpy()
+        found = type(self)(self.path, places.find(self.layout, self._whole("image_ids"), ids))
+        if not self.layout.sizes and not np.array_equal(self.image_ids, ids):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
-        there, now = self._whole("bytes"), manifest.images["bytes"].to_numpy()
-        changed = np.flatnonzero(self.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
+        there, now = found.columns("bytes"), manifest.images["bytes"].to_numpy()
+        changed = np.flatnonzero(found.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
         if len(changed):
             raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
-                             f"{manifest.images['file'][changed[0]]}; extract again with --if-changed redo")
-        return self
+                             f"{manifest.images['file'][changed[0]]}; run `pipeline extract` again, which extracts "
+                             "those alone")
+        return found
+
+    def require_extracted(self, images: np.ndarray) -> None:
+        """Check that images are in the store, done or failed.
+
+        Args:
+            images: Int64 [B].
+
+        Raises:
+            StoreError: If some were never extracted.
+        """
+        absent = int((self.rows[images] == places.ABSENT).sum())
+        if absent:
+            raise StoreError(f"{self.path}: {absent} of {len(images)} images are not extracted yet; run the same "
+                             "`pipeline extract` without --split and --only, or for their split")
 
     @cached_property
     def identity(self) -> str:
         """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
         return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
-                       "failed": np.flatnonzero(~self.done).tolist()})
+                       "failed": np.flatnonzero(~self.done & (self.rows != places.ABSENT)).tolist()})
 
     def content(self, rows: np.ndarray) -> str:
         """Digest the ledger's record of some rows.
@@ -84,7 +109,8 @@ class FeatureStore:
         Returns:
             SHA-256, see `contents.content`.
         """
-        return contents.content(self.path, rows)
+        self.require_extracted(rows)
+        return contents.content(self.path, self.rows[rows])
 
     def check(self, rows: np.ndarray) -> None:
         """Check the bytes of the shards that hold some rows; it reads them once.
@@ -95,7 +121,8 @@ class FeatureStore:
         Raises:
             StoreError: If a file differs from the ledger.
         """
-        contents.require(self.path, rows)
+        self.require_extracted(rows)
+        contents.require(self.path, self.rows[rows])
 
     @property
     def width(self) -> int:
@@ -104,25 +131,39 @@ class FeatureStore:
 
     @cached_property
     def image_ids(self) -> np.ndarray:
-        """Image ids, int64 [I]."""
-        return self._whole("image_ids")
+        """Image ids, int64 [M]."""
+        return self.columns("image_ids")
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Valid items of each image, int32 [I]."""
-        return self._whole("counts")
+        """Valid items of each image, int32 [M]."""
+        return self.columns("counts")
 
     @cached_property
     def done(self) -> np.ndarray:
-        """Bool [I], True where the image has features; the others failed and must be left out.
+        """Bool [M], True where the image has features; the others failed, or are absent, and must be left out.
 
         Raises:
             StoreError: If an image has no status.
         """
-        status = self._whole("status")
-        if not np.isin(status, (DONE, FAILED)).all():
+        status = self.columns("status")
+        if not (np.isin(status, (DONE, FAILED)) | (self.rows == places.ABSENT)).all():
             raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
         return status == DONE
+
+    def columns(self, name: str) -> np.ndarray:
+        """Read one of the arrays that hold a few numbers an image.
+
+        Args:
+            name: image_ids, counts, status, sizes or bytes.
+
+        Returns:
+            [M, ...], zero for absent images.
+        """
+        whole, there = self._whole(name), self.rows != places.ABSENT
+        found = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
+        found[there] = whole[self.rows[there]]
+        return found
 
     def _whole(self, name: str) -> np.ndarray:
         import zarr
@@ -148,9 +189,10 @@ class FeatureStore:
             StoreError: For an image with a value that is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64)
-        if rows.size and (rows.min() < 0 or rows.max() >= self.layout.images):
-            raise IndexError(f"rows: expected 0 to {self.layout.images - 1}, got {rows.min()} to {rows.max()}")
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self.rows)):
+            raise IndexError(f"rows: expected 0 to {len(self.rows) - 1}, got {rows.min()} to {rows.max()}")
         if not self.done[rows].all():
+            self.require_extracted(rows)
             raise ValueError(f"row {rows[~self.done[rows]][0]} failed in extraction and has no features")
         shape = (len(rows), self.layout.items, self.layout.dimension)
         if out is None:
@@ -158,8 +200,8 @@ class FeatureStore:
         elif out.shape != shape or out.dtype != self.layout.dtype or not out.flags.c_contiguous:
             raise ValueError(f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}")
         counts = self.counts[rows].astype(np.int64)
-        self._fill("features", rows, counts, out)
-        self._require_finite(rows, out)
+        self._fill("features", self.rows[rows], counts, out)
+        self._require_finite(self.rows[rows], out)
         return out, counts
 
     def _require_finite(self, rows: np.ndarray, features: np.ndarray) -> None:
@@ -168,9 +210,9 @@ class FeatureStore:
         for row, image in zip(rows, features, strict=True):
             if not self._finite[row] and not all_finite(image):
                 item = int(np.argmin(np.isfinite(image).all(axis=1)))
-                raise StoreError(f"{self.path}: image {self.image_ids[row]} (row {row}) has a value that is not finite "
-                                 f"in item {item}; `pipeline verify` says whether the store was damaged; extract or "
-                                 "import it again")
+                raise StoreError(f"{self.path}: image {self._whole('image_ids')[row]} (row {row}) has a "
+                                 f"value that is not finite in item {item}; `pipeline verify` says whether the store "
+                                 "was damaged; extract or import it again")
         self._finite[rows] = True
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
@@ -185,12 +227,12 @@ class FeatureStore:
         """
         shape, dtype = self.layout.arrays()[name]
         out = np.empty((len(rows), *shape), dtype)
-        self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
+        self._fill(name, self.rows[np.asarray(rows)], np.full(len(rows), self.layout.items), out)
         return out
 
     def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         order = np.argsort(rows, kind="stable")
-        for shard, places in _by_shard(rows, order, self.layout.shard_images):
+        for shard, here in _by_shard(rows, order, self.layout.shard_images):
             try:
                 descriptor = os.open(ledger.shard_file(self.path, name, shard, out.ndim), os.O_RDONLY)
             except FileNotFoundError:
@@ -198,7 +240,7 @@ class FeatureStore:
                                  ) from None
             try:
                 index = self._index(descriptor, name, shard)
-                for place in places:
+                for place in here:
                     offset, length = index[rows[place] - shard * self.layout.shard_images]
                     self._chunk(descriptor, int(offset), int(length), out[place], counts[place])
             finally:
@@ -250,9 +292,9 @@ def all_finite(values: np.ndarray) -> bool:
 def _by_shard(rows: np.ndarray, order: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
     shards = rows[order] // size
     cuts = np.flatnonzero(np.diff(shards)) + 1
-    for places in np.split(order, cuts):
-        if len(places):
-            yield int(rows[places[0]] // size), places
+    for here in np.split(order, cuts):
+        if len(here):
+            yield int(rows[here[0]] // size), here
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:

@@ -36,10 +36,8 @@ def survey(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], size
         sizes_there, made_from = read_header(path)
     except StoreError as error:
         return str(error), []
-    for key in sorted(made_from.keys() | fingerprint.keys()):
-        if made_from.get(key) != fingerprint.get(key):
-            there, now = (made.get(key, UNSAID.get(key)) for made in (made_from, fingerprint))
-            return f"{key}: {there} there, {now} now", []
+    if difference := differs(made_from, fingerprint):
+        return difference, []
     if sizes_there != layout:
         return f"layout: {sizes_there} there, {layout} now", []
     changed, pending = "", set(ledger.pending(path, layout))
@@ -53,6 +51,24 @@ def survey(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], size
         if stale or (retry_failed and entry.failed):
             pending.add(entry.shard)
     return changed, sorted(pending)
+
+
+def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], besides: str = "") -> str:
+    """Compare what made a store with what is wanted.
+
+    Args:
+        made_from: The store's fingerprint.
+        fingerprint: The fingerprint wanted.
+        besides: A key that may differ.
+
+    Returns:
+        The first difference in words, "" if there is none.
+    """
+    for key in sorted((made_from.keys() | fingerprint.keys()) - {besides}):
+        if made_from.get(key) != fingerprint.get(key):
+            there, now = (made.get(key, UNSAID.get(key)) for made in (made_from, fingerprint))
+            return f"{key}: {there} there, {now} now"
+    return ""
 
 
 def _sizes(path: Path, entry: ledger.LedgerEntry, layout: StoreLayout) -> np.ndarray:

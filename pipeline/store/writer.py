@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import zarr
 
-from pipeline.files.atomic import sync, write_text
+from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_file
 from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, read_header
@@ -167,28 +167,74 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ima
         StoreError: If an existing store differs and is not to be replaced, or the path is taken by something else.
     """
     path = path.resolve()
-    leaving = path.with_name(path.name + ".removing")
-    shutil.rmtree(leaving, ignore_errors=True)
+    put_back(path)
     changed, pending = survey(path, layout, fingerprint, sizes, retry_failed)
-    if changed and not _is_store(path):
-        raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
-    if changed and if_changed == "refuse":
-        raise StoreError(f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
-                         "redo to "
-                         "replace it")
-    if changed and not pending:
-        path.rename(leaving)  # whole or not at all, whenever this ends
-        shutil.rmtree(leaving)
-    if not path.exists():
+    if changed:
+        refuse(path, changed, if_changed)
+    if not path.exists() or (changed and not pending):
         create(path, layout, fingerprint, image_ids)
         return list(range(layout.shards))
-    for leftover in path.rglob("*.partial*"):
-        leftover.unlink()
+    clear(path)
     return pending
 
 
-def _is_store(path: Path) -> bool:
-    """Whether a folder is a feature store, of whatever version: nothing else is ever replaced."""
+def refuse(path: Path, changed: str, if_changed: str) -> None:
+    """Check that a store which was made otherwise may be replaced.
+
+    Args:
+        path: What is there.
+        changed: How it differs.
+        if_changed: "refuse" or "redo".
+
+    Raises:
+        StoreError: If it may not, or is not a feature store.
+    """
+    if not is_store(path):
+        raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
+    if if_changed == "refuse":
+        raise StoreError(f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
+                         "redo to replace it")
+
+
+def clear(path: Path) -> None:
+    """Remove the partial files that a killed process left.
+
+    Args:
+        path: The store.
+    """
+    for leftover in path.rglob("*.partial*"):
+        leftover.unlink()
+
+
+@contextmanager
+def replacing_store(path: Path, replaced: bool) -> Iterator[Path]:
+    """Make a store anew beside the one that it replaces, which stays until its successor is whole.
+
+    A successor that is not finished stays too, and the next one goes on with it.
+
+    Args:
+        path: The store.
+        replaced: Whether the one that is there is replaced.
+
+    Yields:
+        Where to write: STORE.successor, or the store itself.
+    """
+    path = path.resolve()
+    successor = path.with_name(path.name + ".successor")
+    yield successor if replaced else path
+    if replaced:
+        take_place(successor, path)
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a folder is a feature store, of any version: nothing else is ever replaced.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        Whether it is.
+    """
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return "fingerprint_digest" in attributes and "layout" in attributes
@@ -196,34 +242,43 @@ def _is_store(path: Path) -> bool:
         return False
 
 
-def write_failures(store: Path, layout: StoreLayout, names: list[str]) -> dict[int, str]:
-    """Write failures.csv (row, file, reason) from the ledger.
+def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+                   ) -> dict[int, str]:
+    """Write failures.csv (row, file, reason) from the ledger, unless it is there.
 
     Args:
         store: The store.
         layout: Its sizes.
-        names: File names of all images.
+        names: File names of the manifest's images.
+        rows: The images' rows in the store; None where they are the same.
 
     Returns:
-        Row -> reason.
+        Row in the manifest -> reason.
     """
-    text, failed = failures_csv(store, layout, names)
-    write_text(store / "failures.csv", text)
+    text, failed = failures_csv(store, layout, names, rows)
+    file = store / "failures.csv"
+    if not file.exists() or file.read_bytes() != text.encode():
+        write_text(file, text)
     return failed
 
 
-def failures_csv(store: Path, layout: StoreLayout, names: list[str]) -> tuple[str, dict[int, str]]:
+def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+                 ) -> tuple[str, dict[int, str]]:
     """Compose the content of failures.csv.
 
     Args:
         store: The store.
         layout: Its sizes.
-        names: File names of all images.
+        names: File names of the manifest's images.
+        rows: The images' rows in the store; None where they are the same.
 
     Returns:
-        The text, and row -> reason.
+        The text, and row in the manifest -> reason.
     """
-    failed = {row: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()}
+    image = {row: row for row in range(layout.images)} if rows is None \
+        else {row: image for image, row in enumerate(rows.tolist())}
+    failed = {image[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
+              if row in image}
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])

@@ -127,6 +127,7 @@ def usable(source: ImageSource, split: Split) -> Split:
     Raises:
         InputError: If every image failed.
     """
+    source.require_extracted(split.store_rows)
     left = split.only(source.done[split.store_rows])
     if not len(left.image_ids):
         raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")

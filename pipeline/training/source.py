@@ -74,6 +74,17 @@ class ImageSource(Protocol):
         """
         ...
 
+    def require_extracted(self, images: np.ndarray) -> None:
+        """Check that no image is still to be extracted.
+
+        Args:
+            images: Int64 [B].
+
+        Raises:
+            InputError: If one is.
+        """
+        ...
+
     def content(self, rows: np.ndarray) -> str:
         """Digest the bytes that `read` rests on.
 
@@ -170,6 +181,13 @@ class Photographs:
         except OSError as error:
             raise InputError(f"{error.filename}: no such image; mend it, or leave the image out of the manifest"
                              ) from None
+
+    def require_extracted(self, images: np.ndarray) -> None:
+        """Do nothing: photographs are not extracted.
+
+        Args:
+            images: Int64 [B].
+        """
 
     def check(self, rows: np.ndarray) -> None:
         """Do nothing: the files are read as they are, and `content` records what they were.

@@ -62,7 +62,7 @@ def test_one_of_two_workers_is_killed_midway(slow: extraction.ExtractionJob, tmp
 def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extraction.ExtractionJob,
                                                       tmp_path: Path) -> None:
     with cluster.running(there.scheduler_address) as workers:
-        with pytest.raises(InputError, match="no such image"):
+        with pytest.raises(InputError, match="no such folder"):
             extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
         with pytest.raises(InputError, match="is not available"):
             extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)

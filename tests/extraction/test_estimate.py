@@ -65,5 +65,5 @@ def test_the_time_is_that_of_the_engine(job: extraction.ExtractionJob, monkeypat
 def test_images_that_cannot_be_decoded(spoiled: extraction.ExtractionJob, tmp_path: Path) -> None:
     assert extraction.estimate(spoiled).seconds is not None  # two of 24
     shutil.rmtree(spoiled.images_folder)
-    with pytest.raises(InputError, match="no such image"):
+    with pytest.raises(InputError, match="no such folder"):
         extraction.estimate(spoiled)

@@ -1,0 +1,43 @@
+"""The rows of images in a store, found by id. No other module decides which row is an image's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.store.layout import UNUSED, StoreLayout
+
+ABSENT = -1  # the row of an image that is not in the store
+
+
+def in_use(layout: StoreLayout, image_ids: np.ndarray) -> np.ndarray:
+    """List the rows that are some image's.
+
+    Args:
+        layout: The store's layout.
+        image_ids: Int64 [I], the id of each row.
+
+    Returns:
+        Int64 [M], ascending.
+    """
+    rows = layout.used()
+    return rows[image_ids[rows] != UNUSED]
+
+
+def find(layout: StoreLayout, image_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find images by id.
+
+    Args:
+        layout: The store's layout.
+        image_ids: Int64 [I], the id of each row.
+        wanted: Int64 [M], ids.
+
+    Returns:
+        Int64 [M], the row of each; ABSENT where it has none.
+    """
+    rows = in_use(layout, image_ids)
+    if not len(rows):
+        return np.full(len(wanted), ABSENT)
+    rows = rows[np.argsort(image_ids[rows], kind="stable")]
+    sorted_ids = image_ids[rows]
+    place = np.minimum(np.searchsorted(sorted_ids, wanted), len(rows) - 1)
+    return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)

@@ -1,0 +1,94 @@
+"""Write a store anew from its own features: without unused rows, or with another dtype, compressor or shard size.
+
+The result is the store that one extraction of the manifest with these settings makes. No network and no photograph is
+needed. The former store stays until its successor is whole, and a rewriting that was killed goes on.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.files import code
+from pipeline.files.atomic import put_back
+from pipeline.files.digest import digest
+from pipeline.files.lock import exclusive
+from pipeline.manifest.table import Manifest
+from pipeline.store import ledger
+from pipeline.store.layout import StoreError, StoreLayout
+from pipeline.store.reader import FeatureStore
+from pipeline.store.writer import Shard, prepare, replacing_store, write_failures, write_shard
+
+Progress = Callable[[int], object]
+
+
+def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
+            shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
+    """Write a store anew with the manifest's images in their order.
+
+    Args:
+        path: The store.
+        manifest: The images that it was made for.
+        dtype: "float16" or "float32"; None for the store's own.
+        compressor: "none" or "zstd"; None for the store's own.
+        shard_images: Images in a shard; None for the store's own.
+        progress: Called with the number of images written since the last call.
+
+    Returns:
+        The layout that it has now.
+
+    Raises:
+        StoreError: If the store lacks images of the manifest, is damaged, or would get back digits that it has rounded.
+    """
+    with exclusive(path):
+        put_back(path.resolve())
+        store = FeatureStore(path).require(manifest)
+        store.require_extracted(np.arange(len(store.rows)))
+        if dtype == "float32" and store.layout.dtype == "float16":
+            raise StoreError(f"{path}: holds float16, which float32 cannot make exact again; extract or import anew")
+        images = len(store.rows)
+        layout = replace(store.layout, images=images, sizes=(), dtype=dtype or store.layout.dtype,
+                         compressor=compressor or store.layout.compressor,
+                         shard_images=min(shard_images or store.layout.shard_images, images))
+        if layout != store.layout:
+            store.check(np.arange(images))
+            with replacing_store(path, True) as successor:
+                _write(store, successor, layout, manifest, progress)
+    return layout
+
+
+def _write(store: FeatureStore, successor: Path, layout: StoreLayout, manifest: Manifest, progress: Progress) -> None:
+    images = manifest.images
+    pending = prepare(successor, layout, store.fingerprint, images["image_id"].to_numpy(), store.columns("bytes"),
+                      "redo")
+    entries = ledger.entries(store.path, store.layout)
+    reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
+    checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    for number in pending:
+        shard = _shard(store, layout, number, reasons, checksums)
+        write_shard(successor, layout, shard, digest(store.fingerprint))
+        progress(len(shard.rows))
+    write_failures(successor, layout, images["file"].tolist())
+    if (store.path / code.FILE).exists():
+        shutil.copy2(store.path / code.FILE, successor)
+
+
+def _shard(store: FeatureStore, layout: StoreLayout, number: int, reasons: dict[int, str], checksums: dict[int, str]
+           ) -> Shard:
+    shard = Shard.empty(layout, number)
+    sizes, file_bytes = store.columns("sizes"), store.columns("bytes")
+    for image in shard.rows:
+        row = int(store.rows[image])
+        if row in reasons:
+            shard.fail(image, reasons[row])
+            continue
+        features, counts = store.read(np.array([image]))
+        count = int(counts[0])
+        extras = {name: store.extra(name, np.array([image]))[0, :count] for name in layout.extras}
+        shard.fill(image, features[0, :count], tuple(sizes[image]), extras, int(file_bytes[image]),
+                   checksums.get(row, ""))
+    return shard

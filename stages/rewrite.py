@@ -1,0 +1,54 @@
+"""Write a feature store anew from its own features, without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.paths import Paths
+from stages import options
+from stages.progress import Progress
+
+if TYPE_CHECKING:
+
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+    from pipeline.store import FeatureStore, rewrite
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="the store's own",
+              help="How features are stored.")
+@click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
+@click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
+@click.option("--manifest", "manifest_file", type=options.FilePath(), show_default="data/DATASET.parquet",
+              help="The manifest that the store was made for.")
+@options.with_settings_or_shipped
+def command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None, dtype: str | None,
+            compressor: str | None, shard_images: int | None) -> None:
+    """Write a feature store anew with another dtype, compressor or shard size, without network and photographs.
+
+    Rows that are no image's any more are left out, as by `pipeline compact`. The store stays as it is until the new one
+    is whole; running again goes on, or does nothing.
+
+    Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
+    """
+    anew(paths, store, manifest_file, dtype, compressor, shard_images)
+
+
+def anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
+         compressor: str | None = None, shard_images: int | None = None) -> None:
+    """Rewrite a store and say what it has become."""
+    there = FeatureStore(store)
+    manifest = Manifest.load(manifest_file or paths.manifest(there.fingerprint["dataset"]))
+    with Progress("rewrite", "image", len(manifest.images)) as bar:
+        layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
+    if layout == there.layout:
+        click.echo(f"{store}: nothing to do")
+        return
+    left_out = there.layout.used().size - layout.images
+    click.echo(f"{store}: {layout.images:,} images in {layout.shards:,} shards of {layout.dtype}, compressor "
+               f"{layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else ""))

@@ -1,0 +1,192 @@
+"""A changed manifest costs what changed: images that came, went or were replaced, and splits extracted one by one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folders import tree
+
+from pipeline import extraction, sample, training
+from pipeline.errors import InputError
+from pipeline.extraction import selection
+from pipeline.files import asked
+from pipeline.manifest import Manifest, build
+from pipeline.store import FeatureStore, StoreError, ledger, verify
+from pipeline.store.rewrite import rewrite
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample.render(tmp_path_factory.mktemp("many") / "sample", images=66, size=32, seed=1).parent
+
+
+@pytest.fixture
+def everything(many: Path, tmp_path: Path) -> Manifest:
+    folder = shutil.copytree(many / "images", tmp_path / "images")
+    return build("sample", folder, many / "dataset_sample.json")
+
+
+def part(whole: Manifest, images: Iterable[int]) -> Manifest:
+    ids = whole.images["image_id"].to_numpy()[list(images)]
+    return replace(whole, table=whole.table[whole.table["image_id"].isin(ids)].reset_index(drop=True))
+
+
+def put_others(whole: Manifest, images: Iterable[int]) -> None:
+    """Replace files by other photographs of the same size in bytes, moved into place with an old date."""
+    smallest = min((whole.images_folder / file for file in whole.images["file"]), key=lambda file: file.stat().st_size)
+    content = smallest.read_bytes()
+    for image in images:
+        file = whole.images_folder / whole.images["file"][image]
+        other = file.with_name("other")
+        other.write_bytes(content + bytes(file.stat().st_size - len(content)))
+        os.utime(other, (0, 0))
+        other.replace(file)
+
+
+def of(job: extraction.ExtractionJob, whole: Manifest, images: Iterable[int]) -> extraction.ExtractionJob:
+    return replace(job, manifest=part(whole, images), images_folder=whole.images_folder, shard_images=16)
+
+
+def assert_equal(one: Path, other: Path, manifest: Manifest) -> None:
+    """Image by image."""
+    first, second = (FeatureStore(path).require(manifest) for path in (one, other))
+    images = np.arange(len(manifest.images))
+    assert first.identity == second.identity
+    for name in ("image_ids", "counts", "sizes", "bytes", "status"):
+        assert np.array_equal(first.columns(name), second.columns(name)), name
+    np.testing.assert_array_equal(first.read(images)[0], second.read(images)[0])
+    assert not [fault for _, found in verify.verify(one) for fault in found]
+
+
+BEFORE, AFTER = range(60), range(6, 66)
+REPLACED = range(20, 26)
+
+
+class Cut(Exception):
+    pass
+
+
+class CutShort(extraction.InProcess):
+    """Ends before the last shard."""
+
+    def run(self, tasks: Iterable[extraction.Task], on_images: extraction.OnImages) -> None:
+        super().run(list(tasks)[:-1], on_images)
+        raise Cut
+
+
+def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
+                                             ) -> None:
+    extraction.extract(of(job, everything, BEFORE))
+    before = tree(job.store)
+    put_others(everything, REPLACED)
+    after = of(job, everything, AFTER)
+    done = extraction.extract(after)
+    assert done.extracted == 12
+    now = tree(job.store)
+    shards = [name for name in before if "/c/" in name and not name.startswith("image_ids")]
+    assert {name: now[name] for name in shards} == {name: before[name] for name in shards}
+    at_once = replace(after, store=tmp_path / "at_once.zarr")
+    extraction.extract(at_once)
+    assert_equal(job.store, at_once.store, after.manifest)
+    assert extraction.extract(after).extracted == 0
+    rewrite(job.store, after.manifest)
+    assert {name: found for name, found in tree(job.store).items() if name != "asked.json"} == tree(at_once.store)
+
+
+def test_a_store_that_grows_is_whole_until_it_has_grown(job: extraction.ExtractionJob, everything: Manifest,
+                                                        tmp_path: Path) -> None:
+    small = replace(of(job, everything, range(20)), shard_images=5)
+    extraction.extract(small)
+    before = tree(job.store)
+    large = replace(of(job, everything, range(40)), shard_images=5)
+    with pytest.raises(Cut):
+        extraction.extract(large, CutShort())
+    assert tree(job.store) == before
+    assert FeatureStore(job.store).require(small.manifest).done.all()
+    assert extraction.extract(large).extracted == 5
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".grid.zarr.lock", "grid.zarr", "images"]
+
+
+def test_an_extraction_that_was_cut_short_goes_on_with_another_manifest(
+        job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
+    with pytest.raises(Cut):
+        extraction.extract(of(job, everything, BEFORE), CutShort())
+    after = of(job, everything, AFTER)
+    assert extraction.extract(after).extracted == 12 + 6
+    extraction.extract(replace(after, store=tmp_path / "at_once.zarr"))
+    assert_equal(job.store, tmp_path / "at_once.zarr", after.manifest)
+
+
+def test_images_that_got_other_ids_keep_their_features(job: extraction.ExtractionJob, everything: Manifest) -> None:
+    """A CSV of captions numbers the images in their order: one fewer renumbers all after it."""
+    extraction.extract(of(job, everything, BEFORE))
+    fewer = of(job, everything, range(1, 60))
+    table = fewer.manifest.table.assign(image_id=fewer.manifest.table["image_id"].factorize()[0])
+    numbered = replace(fewer, manifest=replace(fewer.manifest, table=table))
+    assert extraction.extract(numbered).extracted == 0
+    assert FeatureStore(job.store).require(numbered.manifest).done.all()
+
+
+def test_a_file_that_was_lost_is_a_failed_image(job: extraction.ExtractionJob, everything: Manifest) -> None:
+    given = of(job, everything, BEFORE)
+    (given.images_folder / given.manifest.images["file"][7]).unlink()
+    with pytest.raises(InputError, match=r"cannot be read, though the manifest names it.*--on-error skip"):
+        extraction.extract(given)
+    skipping = replace(given, on_error="skip")
+    assert list(extraction.extract(skipping).failed) == [7]
+    assert extraction.extract(skipping).extracted == 0
+
+
+def test_a_split_first_and_the_others_later(job: extraction.ExtractionJob, everything: Manifest) -> None:
+    given = of(job, everything, BEFORE)
+    test = given.manifest.split("test")
+    first = replace(given, only=selection.chosen(given.manifest, "test", None))
+    assert extraction.extract(first).extracted == len(test.image_ids)
+    store = FeatureStore(job.store).require(given.manifest)
+    content, identity = store.content(test.store_rows), store.identity
+    assert training.usable(store, test).image_ids.tolist() == test.image_ids.tolist()
+    with pytest.raises(StoreError, match="are not extracted yet"):
+        training.usable(store, given.manifest.split("train"))
+    assert extraction.extract(given).extracted == 60 - len(test.image_ids)
+    assert extraction.extract(first).extracted == 0
+    store = FeatureStore(job.store).require(given.manifest)
+    assert store.done.all()
+    assert (store.content(test.store_rows), store.identity) == (content, identity)  # what was scored stays valid
+
+
+def test_a_list_of_ids(everything: Manifest, tmp_path: Path) -> None:
+    listed = tmp_path / "ids.txt"
+    ids = everything.images["image_id"].tolist()
+    listed.write_text(f"{ids[3]}\n\n{ids[5]}\n")
+    assert selection.chosen(everything, None, listed) == {ids[3], ids[5]}
+    listed.write_text("7\nseven\n")
+    with pytest.raises(InputError, match=r"line \d: expected the id of an image"):
+        selection.chosen(everything, None, listed)
+
+
+def test_a_lost_shard_with_rows_of_no_image_is_given_up(job: extraction.ExtractionJob, everything: Manifest) -> None:
+    extraction.extract(of(job, everything, BEFORE))
+    after = of(job, everything, AFTER)
+    extraction.extract(after)
+    ledger.erase(job.store, 0)  # images 0 to 15, of which six are gone
+    assert extraction.extract(after).extracted == 10
+    assert FeatureStore(job.store).require(after.manifest).done.all()
+    assert not [fault for _, found in verify.verify(job.store) for fault in found]
+
+
+def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
+        job: extraction.ExtractionJob, everything: Manifest) -> None:
+    given = of(job, everything, range(20))
+    extraction.extract(given)
+    asked.write(job.store, {}, ["zarr.json"], given.images_folder)
+    assert asked.is_done(job.store, {})
+    put_others(everything, [4])
+    assert not asked.is_done(job.store, {})
+    assert extraction.extract(given).extracted == 1
+    assert extraction.extract(given).extracted == 0
