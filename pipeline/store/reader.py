@@ -69,7 +69,8 @@ class FeatureStore:
             raise StoreError(f"{self.path}: was made for another manifest's images; run `pipeline extract` for this "
                              "one, which extracts what is new")
         ids = manifest.images["image_id"].to_numpy()
-        found = type(self)(self.path, places.find(self.layout, self._whole("image_ids"), ids))
+        rows = places.find(self.layout, self._whole("image_ids"), ids)
+        found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
         if not self.layout.sizes and not np.array_equal(self.image_ids, ids):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
         there, now = found.columns("bytes"), manifest.images["bytes"].to_numpy()

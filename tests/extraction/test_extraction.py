@@ -165,7 +165,8 @@ def test_changed_images_are_done_again_alone(
     changed = replace(other, manifest=scenes_in(other.images_folder, corpus))
     assert extraction.extract(changed).extracted == 1
     store = FeatureStore(changed.store).require(changed.manifest)
-    assert np.array_equal(*(store.read(np.array([row]))[0] for row in (7, 8)))
+    same, alone = (store.read(np.array([row]))[0] for row in (7, 8))
+    np.testing.assert_allclose(same, alone, atol=2e-3)  # a network may round otherwise in another batch
     assert store.identity == before  # the files' sizes are the manifest's to tell
 
 
