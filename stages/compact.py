@@ -13,7 +13,7 @@ from stages import options
 if TYPE_CHECKING:
 
     from pipeline.settings import Settings
-    from stages import rewrite
+    from stages import rewriting
 
 
 @click.command
@@ -28,4 +28,4 @@ def command(paths: Paths, settings: Settings, store: Path, manifest_file: Path |
 
     Example: pipeline compact features/coco/region.zarr
     """
-    rewrite.anew(paths, store, manifest_file)
+    rewriting.anew(paths, store, manifest_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import InputError
+
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 @contextmanager
@@ -18,10 +21,10 @@ def exclusive(path: Path) -> Iterator[None]:
     The lock is a file beside it, .NAME.lock. The file stays; the lock on it ends with the process, also when that is
     killed.
 
+    Where neither the lock's file nor the path can be written, nothing is held: there is nothing that two could write.
+
     Args:
         path: What is written; it need not exist.
-
-    On a medium that cannot be written nothing is held: nobody writes there.
 
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
@@ -30,10 +33,14 @@ def exclusive(path: Path) -> Iterator[None]:
     if not path.name:
         raise InputError(f"{path}: nothing can be written there; choose another --out")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+    try:
+        file = (path.parent / f".{path.name}.lock").open("w")
+    except OSError as error:
+        if error.errno not in READ_ONLY or not path.exists() or os.access(path, os.W_OK):
+            raise
         yield
         return
-    with (path.parent / f".{path.name}.lock").open("w") as file:
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

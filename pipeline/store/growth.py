@@ -131,7 +131,7 @@ def _make(path: Path, store: Path, fingerprint: Mapping[str, Any], todo: Plan) -
             _link(path / code.FILE, making / code.FILE)
 
     if todo.new:
-        create(store, todo.layout, fingerprint, todo.image_ids, link)
+        create(store, todo.layout, fingerprint, todo.image_ids, link, path if todo.kept else None)
         return
     if todo.pending:
         clear(store)

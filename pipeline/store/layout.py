@@ -144,7 +144,7 @@ class StoreLayout:
 
 
 def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
-           fill: Callable[[Path], object] = lambda making: None) -> None:
+           fill: Callable[[Path], object] = lambda making: None, origin: Path | None = None) -> None:
     """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
 
     Args:
@@ -153,6 +153,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         fingerprint: All that its values depend on.
         image_ids: Int64 [I].
         fill: Called with the folder before it is renamed, to put in what the store holds already.
+        origin: The store whose features it holds: it was made with what that one was made with.
 
     Raises:
         ValueError: If the ids do not fit the layout.
@@ -162,11 +163,12 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
     if image_ids.shape != (layout.images,):
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
+    made_with = _versions() | machine.record() if origin is None else attributes(origin).get("made_with", {})
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
             "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-            "image_ids_digest": digest(image_ids.tolist()), "made_with": _versions() | machine.record()})
+            "image_ids_digest": digest(image_ids.tolist()), "made_with": made_with})
         for name, (shape, dtype) in layout.arrays().items():
             whole = (layout.shard_images, *shape)
             by_item = name not in PLAIN

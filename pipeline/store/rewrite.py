@@ -64,7 +64,7 @@ def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor
 def _write(store: FeatureStore, successor: Path, layout: StoreLayout, manifest: Manifest, progress: Progress) -> None:
     images = manifest.images
     pending = prepare(successor, layout, store.fingerprint, images["image_id"].to_numpy(), store.columns("bytes"),
-                      "redo")
+                      "redo", origin=store.path)
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}

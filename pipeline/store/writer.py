@@ -147,7 +147,7 @@ def _check_own(store: Path, layout: StoreLayout, made_from: str) -> None:
 
 
 def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,
-            if_changed: str = "refuse", retry_failed: bool = False) -> list[int]:
+            if_changed: str = "refuse", retry_failed: bool = False, origin: Path | None = None) -> list[int]:
     """Create a store, or take up an existing one. Call it inside `exclusive`.
 
     Args:
@@ -159,6 +159,7 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ima
         if_changed: "refuse" or "redo" for a store with another fingerprint or layout. Where only image files changed,
             "redo" writes their shards alone again.
         retry_failed: Whether shards with failed images are written again.
+        origin: The store whose features are written, if there is one.
 
     Returns:
         The shards still to be written.
@@ -172,7 +173,7 @@ def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ima
     if changed:
         refuse(path, changed, if_changed)
     if not path.exists() or (changed and not pending):
-        create(path, layout, fingerprint, image_ids)
+        create(path, layout, fingerprint, image_ids, origin=origin)
         return list(range(layout.shards))
     clear(path)
     return pending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from pipeline.extraction import selection
 from pipeline.files import asked
 from pipeline.manifest import Manifest, build
 from pipeline.store import FeatureStore, StoreError, ledger, verify
+from pipeline.store.layout import attributes
 from pipeline.store.rewrite import rewrite
 
 
@@ -195,3 +197,16 @@ def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
     assert not asked.is_done(job.store, {})
     assert extraction.extract(given).extracted == 1
     assert extraction.extract(given).extracted == 0
+
+
+def test_features_stay_those_of_the_machine_that_made_them(job: extraction.ExtractionJob, everything: Manifest) -> None:
+    extraction.extract(of(job, everything, BEFORE))
+    header = job.store / "zarr.json"
+    told = json.loads(header.read_text())
+    told["attributes"]["made_with"]["machine"] = "another"
+    header.write_text(json.dumps(told))
+    after = of(job, everything, AFTER)
+    extraction.extract(after)
+    assert attributes(job.store)["made_with"]["machine"] == "another"
+    rewrite(job.store, after.manifest, compressor="zstd")
+    assert attributes(job.store)["made_with"]["machine"] == "another"

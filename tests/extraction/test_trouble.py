@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import subprocess
 import sys
@@ -18,9 +19,21 @@ TINY = ["-S",
         "-S", "extract.shard_images=5"]
 
 
-def extract(root: Path, *arguments: str, file_size: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command; no file that it writes may grow beyond `file_size` bytes."""
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1  # of linux/prctl.h and linux/capability.h
+
+
+def extract(root: Path, *arguments: str, file_size: int | None = None, bound_by_modes: bool = False
+            ) -> subprocess.CompletedProcess[str]:
+    """Run the command.
+
+    file_size: No file that it writes may grow beyond so many bytes.
+    bound_by_modes: Whether modes of files and folders hold for root too, as they do for everybody else.
+    """
+    library = ctypes.CDLL(None)
+
     def limit() -> None:
+        if bound_by_modes:
+            library.prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)  # refused where it was not held
         if file_size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
@@ -71,3 +84,21 @@ def test_workers_and_a_scheduler_do_not_go_together(root: Path) -> None:
     ran = extract(root, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     assert ran.returncode == 2
     assert "give one" in last_line(ran)
+
+
+def test_a_finished_store_in_a_folder_that_cannot_be_written_needs_nothing(root: Path) -> None:
+    assert "24 images extracted" in extract(root).stdout
+    store = root / "features" / "sample" / "grid.zarr"
+    (store / "asked.json").unlink()  # so that the network is loaded and the store compared
+    (store.parent / ".grid.zarr.lock").unlink()
+    before = tree(store)
+    folders = [store.parent, store, *(path for path in store.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        ran = extract(root, bound_by_modes=True)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert (ran.returncode, "nothing to do" in ran.stdout) == (0, True), ran.stderr
+    assert tree(store) == before

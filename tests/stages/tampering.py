@@ -113,7 +113,8 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "data/*/images/*": (flip,),
 }
 # What a trace does not look at: what was there before the manifest, what is made from results, locks.
-NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock",
+NOT_CHECKED = ("data/*/*.json", "features/*/.*.lock", "heads/*/.*.lock", "similarities/*/.*.lock",
+               "features/*/*.zarr.successor/*",
                "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
                "results/synthetic.json", "results/recorded.json", "results/plan.json")

@@ -1,0 +1,95 @@
+"""Stores that grow, by command: a split alone, listed images alone, compacting, rewriting without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from folders import tree
+
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore
+
+STORE = Path("features", "sample", "grid.zarr")
+MANIFEST = Path("data", "sample.parquet")
+ENGINE = "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+Extract = Callable[..., str]
+
+
+@pytest.fixture
+def extract(pipeline: Any, scenes: Manifest) -> Extract:
+    """`pipeline extract` of the scenes in the working directory, an image a batch: its last line."""
+    scenes.save(MANIFEST)
+
+    def run(*arguments: str | Path, shard_images: int = 5) -> str:
+        code, out, err = pipeline("extract", "--feature", "grid", "-S", ENGINE, "-S", "extract.batch_size=1",
+                                  "-S", f"extract.shard_images={shard_images}", *arguments)
+        assert code == 0, err
+        return str(out.strip().splitlines()[-1])
+    return run
+
+
+def images(manifest: Manifest, path: Path = STORE) -> np.ndarray:
+    return FeatureStore(path).require(manifest).read(np.arange(len(manifest.images)))[0]
+
+
+def fewer(manifest: Manifest, gone: int) -> Manifest:
+    """Without the first images."""
+    left = manifest.images["image_id"].to_numpy()[gone:]
+    return replace(manifest, table=manifest.table[manifest.table["image_id"].isin(left)].reset_index(drop=True))
+
+
+def test_a_split_first_and_the_others_later(extract: Extract, scenes: Manifest) -> None:
+    test = scenes.split("test").store_rows
+    assert f"{len(test)} images extracted" in extract("--split", "test")
+    assert "nothing to do" in extract("--split", "test")
+    assert np.flatnonzero(FeatureStore(STORE).require(scenes).done).tolist() == sorted(test.tolist())
+    assert f"{len(scenes.images) - len(test)} images extracted" in extract()
+    assert "nothing to do" in extract()
+    extract("--out", "at_once.zarr")
+    assert np.array_equal(images(scenes), images(scenes, Path("at_once.zarr")))
+
+
+def test_listed_images_alone(extract: Extract, scenes: Manifest, refused: Callable[..., str]) -> None:
+    ids = scenes.images["image_id"].tolist()
+    Path("ids.txt").write_text(f"{ids[3]}\n{ids[20]}\n")
+    assert "2 images extracted" in extract("--only", "ids.txt")
+    assert np.flatnonzero(FeatureStore(STORE).require(scenes).done).tolist() == [3, 20]
+    Path("ids.txt").write_text("a photograph\n")
+    assert "expected the id of an image" in refused("extract", "--feature", "grid", "--only", "ids.txt")
+
+
+def test_compact_leaves_out_images_that_went(extract: Extract, pipeline: Any, scenes: Manifest) -> None:
+    extract()
+    less = fewer(scenes, gone=3)
+    less.save(MANIFEST)
+    assert "nothing to do" in extract()
+    assert len(FeatureStore(STORE).layout.used()) == len(scenes.images)
+    code, out, err = pipeline("compact", STORE)
+    assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (0, True, True), out + err
+    extract("--out", "at_once.zarr")
+    compact, at_once = tree(STORE), tree(Path("at_once.zarr"))
+    compact.pop("asked.json", None)
+    at_once.pop("asked.json")
+    assert compact == at_once
+    assert "nothing to do" in pipeline("compact", STORE)[1]
+    assert pipeline("verify", STORE)[0] == 0
+
+
+def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
+        extract: Extract, pipeline: Any, scenes: Manifest, refused: Callable[..., str]) -> None:
+    assert "24 images extracted" in extract("-S", "extract.dtype=float32")
+    code, out, err = pipeline("rewrite", STORE, "--dtype", "float16", "--compressor", "zstd", "--shard-images", "8")
+    assert (code, "24 images in 3 shards of float16, compressor zstd" in out) == (0, True), out + err
+    assert "nothing to do" in pipeline("rewrite", STORE, "--dtype", "float16")[1]
+    assert pipeline("verify", STORE)[0] == 0
+    assert "nothing to do" in extract("-S", "extract.compressor=zstd", shard_images=8)
+    extract("-S", "extract.compressor=zstd", "--out", "at_once.zarr", shard_images=8)
+    rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
+    assert {name: value for name, value in rewritten.items() if name != "asked.json"} \
+        == {name: value for name, value in at_once.items() if name != "asked.json"}
+    assert "float32 cannot make exact again" in refused("rewrite", STORE, "--dtype", "float32")
