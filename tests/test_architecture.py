@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("pipeline/**/*.py"), *ROOT.glob("stages/**/*.py")])
-SHARED = {"stages.measuring", "stages.options", "stages.progress", "stages.scored_systems",
+SHARED = {"stages.measuring", "stages.options", "stages.progress", "stages.rewriting", "stages.scored_systems",
           "stages.terminal", "stages"}
 
 
