@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pipeline.compute import half
 from pipeline.errors import InputError
-from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.reranking.base import PairSource, Progress, Scores
 from pipeline.reranking.trained import TrainedScorer
 from pipeline.retrieval.blocks import Ids
@@ -15,7 +17,7 @@ from pipeline.training.pair_scores import score_pairs
 
 
 class CrossScorer:
-    """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong pair.
+    """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong pair, or its cosine.
 
     It computes in bfloat16 where that is faster, but for the last layer.
 
@@ -25,12 +27,11 @@ class CrossScorer:
 
     Attributes:
         precision: "fp32" or "bf16".
+        gives_logits: False where a pair's score is a cosine.
 
     Raises:
         InputError: If there is no such head, or it was not trained to score pairs.
     """
-
-    gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
         self.name, self.source = name, source
@@ -39,6 +40,7 @@ class CrossScorer:
         if not isinstance(model, CrossEncoder) or "scorer" not in self.opened.head.description:
             raise InputError(f"{name}: was not trained to score pairs; name a head of a recipe with the task ce")
         self.model, self.precision = model, half.fastest(source.device)
+        self.gives_logits = model.pair_score == "classifier"
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -61,5 +63,6 @@ class CrossScorer:
         """
         numbers, caption = self.opened.numbers(caption_ids)
         precision = TrainingPrecision(self.precision, self.source.device)
-        return score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,
-                           self.source.batch_size, precision.autocast, progress)
+        scores = score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,
+                             self.source.batch_size, precision.autocast, progress)
+        return scores if self.gives_logits else scores * np.float32(TEMPERATURE)

@@ -67,6 +67,15 @@ def test_a_heads_name_finds_its_scorer(project: PairSource) -> None:
         reranking.build("cross", "vectors", project)
 
 
+def test_a_cosine_is_no_logit(project: PairSource, pairs: tuple[np.ndarray, np.ndarray]) -> None:
+    scorer = reranking.build("cross", "pairs", project)
+    assert isinstance(scorer, CrossScorer)
+    scorer.model.pair_score, scorer.gives_logits = "cosine", False
+    scores = scorer.score(*pairs)
+    assert np.abs(scores).max() <= 1 + 1e-6
+    assert scores.std() > 0
+
+
 def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
         project: PairSource, scenes: Manifest, pairs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
         ) -> None:
