@@ -77,18 +77,7 @@ class TransformersEncoder:
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> TransformersEncoder:
-        """Load a model, see `DualEncoder.load`.
-
-        Args:
-            place: A folder, or a name on the Hugging Face hub.
-            usage: How it is used.
-
-        Returns:
-            The encoder.
-
-        Raises:
-            InputError: If it is not there, is not of this class, or this machine has no such device.
-        """
+        """Load a model, see `DualEncoder.load`."""
         files = [*TEXT_FILES, *WEIGHTS[0]]
         return cls(hub.folder(place, "model", "name the folder", files), usage)
 

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from pipeline.heads.backbone import Backbone
-from pipeline.heads.batch_norm import ItemNorm
 
 
 class HeadNetwork(nn.Module, ABC):
@@ -16,7 +15,6 @@ class HeadNetwork(nn.Module, ABC):
     Attributes:
         dimension: d of the vectors.
         backbone: The network that makes the features, if it is trained with the head.
-        norm: A BatchNorm over the items of a batch, if there is one; see `before_norm`.
     """
 
     dimension: int
@@ -25,11 +23,6 @@ class HeadNetwork(nn.Module, ABC):
     def __init__(self) -> None:
         super().__init__()
         self.backbone = None
-
-    @property
-    def norm(self) -> ItemNorm | None:
-        """The BatchNorm over the items of a batch; None for a network without one."""
-        return None
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
@@ -60,18 +53,3 @@ class HeadNetwork(nn.Module, ABC):
         Returns:
             Unit vectors [B, d].
         """
-
-    def before_norm(self, items: Tensor, counts: Tensor) -> Tensor:
-        """Compute the input of `norm`.
-
-        Args:
-            items: As for `embed_images`.
-            counts: As for `embed_images`.
-
-        Returns:
-            [M, hidden], for M valid items.
-
-        Raises:
-            NotImplementedError: For a network without a BatchNorm.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no BatchNorm")

@@ -48,19 +48,7 @@ class CrossScorer:
         return {"kind": "cross", **self.opened.made_from, "name": self.name, "precision": self.precision}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
-        """Score pairs, see `PairScorer.score`.
-
-        Args:
-            image_ids: Int64 [P].
-            caption_ids: Int64 [P].
-            progress: Called with the number of pairs scored so far.
-
-        Returns:
-            Float32 [P].
-
-        Raises:
-            InputError: For an image without features, or an unknown caption.
-        """
+        """Score pairs, see `PairScorer.score`."""
         numbers, caption = self.opened.numbers(caption_ids)
         precision = TrainingPrecision(self.precision, self.source.device)
         scores = score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,

@@ -39,19 +39,7 @@ class LateScorer:
         return {"kind": "late", **self.opened.made_from, "name": self.name}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
-        """Score pairs, see `PairScorer.score`.
-
-        Args:
-            image_ids: Int64 [P].
-            caption_ids: Int64 [P].
-            progress: Called with the number of pairs scored so far.
-
-        Returns:
-            Float32 [P].
-
-        Raises:
-            InputError: For an image without features, or an unknown caption.
-        """
+        """Score pairs, see `PairScorer.score`."""
         numbers, caption = self.opened.numbers(caption_ids)
         return some_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,
                           self.source.batch_size, progress)

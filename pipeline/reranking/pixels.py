@@ -71,24 +71,13 @@ class PixelScorer(ABC):
 
     @torch.inference_mode()
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
-        """Score pairs, see `PairScorer.score`. Pairs of an image go together, which is then decoded once.
-
-        Args:
-            image_ids: Int64 [P].
-            caption_ids: Int64 [P].
-            progress: Called with the number of pairs scored so far.
-
-        Returns:
-            Float32 [P].
-
-        Raises:
-            InputError: For an unknown image or caption, or an image file that cannot be decoded.
-        """
+        """Score pairs, see `PairScorer.score`."""
         rows = places(self.images.images["image_id"].to_numpy(), image_ids,
                       f"the manifest of {self.images.dataset} has no image")
         table = self.captions.table
         texts = table["caption"].to_numpy()[places(table["caption_id"].to_numpy(), caption_ids,
                                                    f"the manifest of {self.captions.dataset} has no caption")]
+        # Pairs of an image go together, which is then decoded once.
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
         found, size = np.empty(len(rows), np.float32), self.source.batch_size
         for start in range(0, len(order), size):

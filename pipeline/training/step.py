@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.batch_norm import ItemMoments
+from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision
@@ -107,7 +108,7 @@ class TrainingStep:
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
         """Within, BatchNorm has the moments of all pieces; at the end the gradients through them are carried on."""
-        norm = self.model.norm
+        norm = self.model.norm if isinstance(self.model, TwoTower) else None
         if norm is None or len(pieces) * self.processes.count == 1:
             yield
             return
@@ -125,6 +126,7 @@ class TrainingStep:
         norm.given = None
 
     def _before_norm(self, piece: Batch) -> Tensor:
+        assert isinstance(self.model, TwoTower)
         with self.precision.autocast():
             return self.model.before_norm(piece.items, piece.counts)
 
