@@ -11,10 +11,10 @@ from pipeline.heads.late import LateInteraction
 from pipeline.manifest import Split
 from pipeline.text.base import encode
 from pipeline.training.head import Head
+from pipeline.training.image_source import ImageSource
 from pipeline.training.late_scores import all_pairs
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_scores import Scores, score_pairs
-from pipeline.training.source import ImageSource
 
 AT_ONCE = 64
 """Images scored with all captions at once by a cross-encoder."""

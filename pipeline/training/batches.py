@@ -20,7 +20,8 @@ from pipeline.text import Text
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
 from pipeline.training import sampling
-from pipeline.training.source import ImageSource, Photographs
+from pipeline.training.image_source import ImageSource
+from pipeline.training.photographs import Photographs
 
 AHEAD = 2  # batches read while one is trained on
 

@@ -12,7 +12,7 @@ from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
-from pipeline.training.source import ImageSource
+from pipeline.training.image_source import ImageSource
 
 
 def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,

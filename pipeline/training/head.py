@@ -17,7 +17,8 @@ from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.source import ImageSource, Photographs
+from pipeline.training.image_source import ImageSource
+from pipeline.training.photographs import Photographs
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.heads.late import LateInteraction
 from pipeline.retrieval.blocks import Ids
 from pipeline.training.batches import pad
-from pipeline.training.source import ImageSource
+from pipeline.training.image_source import ImageSource
 
 PRODUCTS = 1 << 24
 """Products of words and items in memory at once: 64 MB."""

@@ -25,8 +25,9 @@ from pipeline.training import checkpoint, noise, optimizer, sampling, tasks
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
 from pipeline.training.head import to_device
+from pipeline.training.image_source import ImageSource
+from pipeline.training.photographs import Photographs
 from pipeline.training.selection import measured
-from pipeline.training.source import ImageSource, Photographs
 from pipeline.training.subset import subset
 from pipeline.training.tasks import Tasks
 from pipeline.training.training_job import TrainingJob

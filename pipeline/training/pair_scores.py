@@ -14,7 +14,7 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.objectives.pairs import margins
 from pipeline.retrieval.blocks import Ids
 from pipeline.training.batches import pad
-from pipeline.training.source import ImageSource
+from pipeline.training.image_source import ImageSource
 
 BLOCK = 1024
 """Images that are held as they enter the first layer, 55 kB each with 36 items of a width of 384."""

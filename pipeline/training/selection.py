@@ -16,10 +16,10 @@ from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.embedding import embed
+from pipeline.training.image_source import ImageSource
 from pipeline.training.late_scores import all_pairs
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_scores import Scores, score_pairs
-from pipeline.training.source import ImageSource
 
 Row = dict[str, float]
 

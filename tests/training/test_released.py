@@ -25,7 +25,7 @@ from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.training import released
-from pipeline.training.source import Photographs
+from pipeline.training.photographs import Photographs
 from stages.cli import cli
 
 D, WORD, WIDTH = 12, 5, 256
