@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline.files import asked, code
-    from pipeline.fusion import Member, align, fuse
+    from pipeline.fusion import Member, fuse
     from pipeline.fusion import shares as shares_of
-    from pipeline.rescoring import stored
     from pipeline.scores import similarity_store, tuning
     from pipeline.scores.candidates import Columns, owners, require_one_owner
     from pipeline.scores.plain import open_scores
-    from pipeline.scores.reranked_store import KEY
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
 
+OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
+"""What a member's record says of that member alone."""
 LETTERS = [feature.letter for feature in FEATURES.values()]
 CODE = ("pipeline.fusion.methods", "pipeline.scores.similarity_store")
 ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
@@ -179,22 +179,14 @@ def _save(path: Path, parts: list[Member], first: SimilarityStore, fusion: str, 
     place = {image: row for row, image in enumerate(ids.tolist())}
     owner = _owners(first)
     caption_image = np.array([place[owner[caption]] for caption in captions.tolist()], np.int64)
-    if fusion == "mean":
-        matrices, by_query = [fuse(parts, fusion, shares)], None
-    else:
-        matrices, by_query = align(parts), {"method": fusion, "weights": shares}  # type: ignore[assignment]
-    similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,  # type: ignore[arg-type]
+    matrices, by_query = similarity_store.parts(fuse(parts, fusion, shares), fusion)
+    similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,
                           lambda rows: bar.reach(rows / len(matrices)))
 
 
 def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
     """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
     every = [store.made_from for store in stores]
-    if again := [store.path.stem for store in stores if stored.SOURCE in store.made_from]:
-        raise InputError(f"{again[0]}: is rescored; rescore the ensemble instead")
-    if again := [store.path.stem for store in stores if KEY in store.made_from]:
-        raise InputError(f"{again[0]}: is reranked, and orders each query's candidates by themselves; rerank the "
-                         "ensemble instead")
     for store in stores[1:]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:
@@ -203,9 +195,28 @@ def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
     # Where members differ there is nothing to say of the whole; each member's own name says it.
     alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
              for key in ("recipe", "text", "seed")}
-    return {**every[0], **alike, "ensemble": name, "features": _features(every),
+    kept = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER}
+    heads = {member["head"]: member for made in every for member in made["members"]}
+    return {**kept, **alike, "ensemble": name, "features": _features(every),
             "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
-            "members": [member for made in every for member in made["members"]]}
+            "members": list(heads.values()), **_protocol(stores), **_bank(every)}
+
+
+def _protocol(stores: list[SimilarityStore]) -> dict[str, Any]:
+    """The only protocol by which an ensemble of reranked systems can be measured; {} for any."""
+    found = {store.protocol.name: store.protocol for store in stores if store.protocol}
+    if len(found) > 1:
+        raise InputError(f"the members were reranked by the protocols {' and '.join(found)}; rerank them by one")
+    if not found:
+        return {}
+    only, = found.values()
+    return {"protocol": {"name": only.name, "folds": only.folds}}
+
+
+def _bank(every: list[dict[str, Any]]) -> dict[str, Any]:
+    """The step that tables mark where a member's scores have seen the test queries; {} where none's have."""
+    seen = any(step.get("bank") == "test" for made in every for step in made.get("steps", ()))
+    return {"steps": [{"name": "ensemble", "bank": "test"}]} if seen else {}
 
 
 def _features(every: list[dict[str, Any]]) -> dict[str, str]:

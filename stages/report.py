@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
-    from pipeline.fusion.reranked import Reranked
+    from pipeline.fusion.folded import Folded
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
@@ -123,7 +123,7 @@ def _protocol(settings: Settings, card: manifest.Dataset) -> str:
 def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
     """The systems whose queries all have the same candidates, each once."""
     shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
-    folded = [name for name, store in shown.items() if isinstance(store.scores, Reranked) and not store.scores.is_whole]
+    folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
     if folded:
         click.echo(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds",
                    err=True)

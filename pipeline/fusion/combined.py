@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.fusion.combining import PerQuery
+from pipeline.fusion.combining import PerQuery, of_direction
 from pipeline.fusion.moments import ranges
 from pipeline.fusion.reciprocal import ReciprocalRanks
-from pipeline.fusion.standardised import Standardised
+from pipeline.fusion.standardised import ScaledPerQuery
 from pipeline.retrieval.blocks import Cells, Index
-from pipeline.retrieval.similarity import Direction, Similarity
+from pipeline.retrieval.similarity import Direction
 
 LISTED = 100
 """How many candidates a system lists, for CombMNZ."""
 
 
-class CombSum(PerQuery):
+class CombSum(ScaledPerQuery):
     """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
 
-    def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        by_image = name == "i2t"
-        if not hasattr(self, "ranges"):
-            self.ranges = [ranges(source, block_bytes) for source in self.sources]
-        return Standardised(self.sources, self.weights, [both[0 if by_image else 1] for both in self.ranges], by_image)
+    measure = staticmethod(ranges)
 
 
 class CombMNZ(PerQuery):
@@ -35,7 +31,8 @@ class CombMNZ(PerQuery):
     """
 
     def direction(self, name: Direction, block_bytes: int) -> _Listed:
-        return _Listed(self.sources, self.weights, name == "i2t", block_bytes)
+        return _Listed([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
+                       name == "i2t", block_bytes)
 
 
 class _Listed(ReciprocalRanks):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import numpy as np
 
 from pipeline.retrieval.blocks import Cells, Ids, Index
-from pipeline.retrieval.similarity import Direction, EqualRows, Selection, Similarity
+from pipeline.retrieval.directions import Directions
+from pipeline.retrieval.similarity import Direction, EqualRows, PerDirection, Similarity, select
+
+BLOCK_BYTES = 32_000_000
+"""Memory for a block of scores, where nobody says how much."""
 
 
 class WeightedSum:
@@ -59,6 +64,36 @@ class WeightedSum:
         return total
 
 
+def mean(sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> Similarity | PerDirection:
+    """Average sources, in each direction where one has a matrix for each.
+
+    Args:
+        sources: Scores [I, C] of one shape.
+        weights: One for each source.
+
+    Returns:
+        Their weighted sum; of two matrices where a source has two.
+    """
+    if not any(isinstance(source, PerDirection) for source in sources):
+        return WeightedSum(sources, weights)  # type: ignore[arg-type]
+    return Directions(*(WeightedSum([of_direction(source, name) for source in sources], weights)
+                        for name in get_args(Direction)))
+
+
+def of_direction(source: Similarity | PerDirection, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
+    """Take the matrix by which one direction is ranked.
+
+    Args:
+        source: Scores [I, C].
+        name: "i2t" or "t2i".
+        block_bytes: The most memory that one block takes, where it is computed.
+
+    Returns:
+        The source itself where it has one matrix for both.
+    """
+    return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
+
+
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
     """Find which rows and columns of a sum must agree.
 
@@ -89,11 +124,11 @@ class PerQuery(ABC):
     A subclass implements `direction`.
     """
 
-    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
+    def __init__(self, sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> None:
         """Hold the sources.
 
         Args:
-            sources: Similarities [I, C] of one shape.
+            sources: Similarities [I, C] of one shape; or two matrices, one for each direction.
             weights: One for each source.
         """
         self.sources, self.weights = sources, weights
@@ -121,4 +156,4 @@ class PerQuery(ABC):
         Returns:
             The fusion of the restricted sources.
         """
-        return type(self)([Selection(source, images, captions) for source in self.sources], self.weights)
+        return type(self)([select(source, images, captions) for source in self.sources], self.weights)

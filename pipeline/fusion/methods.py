@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.fusion.combined import CombMNZ, CombSum
-from pipeline.fusion.combining import WeightedSum
+from pipeline.fusion.combining import PerQuery, mean
+from pipeline.fusion.folded import Folded
 from pipeline.fusion.reciprocal import RankFusion
+from pipeline.fusion.reranked import Reranked
 from pipeline.fusion.standardised import ZScores
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
@@ -55,38 +57,46 @@ def fuse(
     """
     if method not in FUSIONS:
         raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(FUSIONS)}")
+    reranked = [member.name for member in members if isinstance(member.similarity, Reranked)]
+    if reranked and method not in BY_ORDER:
+        raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
+                         f"similarities; fuse it by {' or '.join(BY_ORDER)}")
     return FUSIONS[method](align(members), shares(weights, len(members)))
 
 
-FUSIONS: dict[str, Callable[[list[Similarity], list[float]], Similarity | PerDirection]] = {
-    "mean": WeightedSum,
+Sources: TypeAlias = Sequence[Similarity | PerDirection]
+
+FUSIONS: dict[str, Callable[[Sources, list[float]], Similarity | PerDirection]] = {
+    "mean": mean,
     "zscore": ZScores,
     "rank": RankFusion,
     "combsum": CombSum,
     "combmnz": CombMNZ,
 }
+BY_ORDER = ("rank",)
+"""Fusions that depend on nothing but the order of each query's candidates."""
 
 
-def align(members: Sequence[Member]) -> list[Similarity]:
+def align(members: Sequence[Member]) -> list[Similarity | PerDirection]:
     """Bring all members into the order of the first one's ids.
 
     Args:
         members: The systems.
 
     Returns:
-        Each member's scores [I, C].
+        Each member's scores [I, C]; of a reranked one two matrices, one for each direction.
 
     Raises:
         InputError: If their ids differ, or if a member is itself a fusion that depends on each query's candidates.
     """
     if not members:
         raise InputError("an ensemble needs at least one member")
-    aligned: list[Similarity] = []
+    aligned: list[Similarity | PerDirection] = []
     for member in members:
         source = in_order_of(members[0], member)
-        if isinstance(source, PerDirection):
+        if isinstance(source, PerQuery) or type(source) is Folded:
             raise InputError(f"{member.name}: a fusion by query cannot be fused again: list its members")
-        aligned.append(source)
+        aligned.append(source.of_every_fold() if isinstance(source, Reranked) else source)
     return aligned
 
 

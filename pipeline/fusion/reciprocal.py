@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.fusion.combining import PerQuery, joint
+from pipeline.fusion.combining import PerQuery, joint, of_direction
 from pipeline.retrieval.blocks import Cells, Ids, Index, cut
 from pipeline.retrieval.similarity import Direction, Similarity, WholeQueries
 
@@ -153,4 +153,5 @@ class RankFusion(PerQuery):
     """The weighted sum of reciprocal ranks among each query's candidates."""
 
     def direction(self, name: Direction, block_bytes: int) -> ReciprocalRanks:
-        return ReciprocalRanks(self.sources, self.weights, name == "i2t", block_bytes)
+        return ReciprocalRanks([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
+                               name == "i2t", block_bytes)

@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
+from pipeline.fusion.combining import BLOCK_BYTES, PerQuery, of_direction
+from pipeline.fusion.folded import Folded
 from pipeline.retrieval.blocks import Cells, Ids, Index, cut
+from pipeline.retrieval.directions import Directions
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, select
 
 Floats = npt.NDArray[np.float64]
@@ -123,7 +126,7 @@ class Candidates:
     worth: Floats
 
 
-class Reranked:
+class Reranked(Folded):
     """A retriever's scores, with each query's candidates above all others in the order of their worth.
 
     Attributes:
@@ -142,28 +145,8 @@ class Reranked:
             name: Of the protocol, for messages.
             chosen: The rows and columns of the source that are in the pool; None for all.
         """
-        self.source, self.candidates, self.folds, self.name = source, candidates, folds, name
-        self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
-        self.shape = len(self.chosen[0]), len(self.chosen[1])
-
-    def fold(self, image: int) -> tuple[Ids, Ids]:
-        """Find the fold of an image, in which its and its captions' candidates were sought.
-
-        Args:
-            image: Its row.
-
-        Returns:
-            Int64, the fold's rows and columns.
-        """
-        number = self.folds[0][self.chosen[0][image]]
-        rows, columns = (np.flatnonzero(fold[chosen] == number)
-                         for fold, chosen in zip(self.folds, self.chosen, strict=True))
-        return rows, columns
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether candidates were sought in one pool of all images and captions."""
-        return not any(fold.any() for fold in self.folds)
+        super().__init__(source, folds, name, chosen)
+        self.candidates = candidates
 
     def select(self, images: Ids, captions: Ids) -> Reranked:
         """Restrict the pool. It must be one fold, see `direction`.
@@ -192,19 +175,35 @@ class Reranked:
             InputError: If the pool is another than candidates were sought in: several folds, or a part of one that
                 lacks candidates.
         """
+        self.require_one_fold()
+        return self._reordered(name, block_bytes)
+
+    def of_every_fold(self) -> Directions:
+        """Order the candidates of all folds at once. What it says within a fold holds, between folds nothing does.
+
+        Returns:
+            A matrix [I, C] for each direction.
+
+        Raises:
+            InputError: If a query lacks candidates, as where images were left out; or if the retriever is fused query
+                by query, and so has other scores in a fold than over all.
+        """
+        if isinstance(self.source, PerQuery) and any(fold.max(initial=0) > 0 for fold in self.folds):
+            raise InputError(f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
+                             "query by query; fuse its members by mean, or rerank the ensemble instead")
+        return Directions(self._reordered("i2t", BLOCK_BYTES), self._reordered("t2i", BLOCK_BYTES))
+
+    def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
         by_image, mine = name == "i2t", self.candidates[name]
         asked, sought = self.chosen if by_image else self.chosen[::-1]
-        pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
         asked = asked[asked < len(mine.places)]  # distractors ask nothing
         place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int64)  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
         places = place[mine.places[asked]]
-        if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0 or (places < 0).any():
-            raise InputError(f"candidates were reranked by the protocol {self.name}, and another pool is asked for; "
-                             "measure by that protocol, or rerank by this one")
-        source = select(self.source, *self.chosen)
-        if isinstance(source, PerDirection):
-            source = source.direction(name, block_bytes)
+        left_out = self.folds[0 if by_image else 1][asked] < 0
+        if (places[~left_out] < 0).any():
+            raise self.of_another_pool()
+        source = of_direction(select(self.source, *self.chosen), name, block_bytes)
         return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pipeline.fusion.combining import PerQuery, joint
+from pipeline.fusion.combining import PerQuery, joint, of_direction
 from pipeline.fusion.moments import BLOCK_BYTES, Moments, moments
 from pipeline.retrieval.blocks import Cells, Ids, Index
 from pipeline.retrieval.similarity import Direction, EqualRows, Similarity
@@ -73,11 +73,28 @@ class Standardised:
         return total
 
 
-class ZScores(PerQuery):
-    """The weighted sum of sources whose scores are standardised among each query's candidates."""
+class ScaledPerQuery(PerQuery):
+    """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
+
+    measure: Callable[[Similarity, int], tuple[Moments, Moments]]
+    """From a source, how its rows and its columns are scaled."""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        by_image = name == "i2t"
-        if not hasattr(self, "moments"):
-            self.moments = [moments(source, block_bytes) for source in self.sources]
-        return Standardised(self.sources, self.weights, [both[0 if by_image else 1] for both in self.moments], by_image)
+        sources = [of_direction(source, name, block_bytes) for source in self.sources]
+        lines = [self._lines(number, source, name, block_bytes) for number, source in enumerate(sources)]
+        return Standardised(sources, self.weights, lines, name == "i2t")
+
+    def _lines(self, number: int, source: Similarity, name: Direction, block_bytes: int) -> Moments:
+        """How the queries of one source are scaled; a matrix that serves both directions is read once for both."""
+        if not hasattr(self, "measured"):
+            self.measured: dict[tuple[int, Direction | None], tuple[Moments, Moments]] = {}
+        key = number, name if self.sources[number] is not source else None
+        if key not in self.measured:
+            self.measured[key] = type(self).measure(source, block_bytes)
+        return self.measured[key][0 if name == "i2t" else 1]
+
+
+class ZScores(ScaledPerQuery):
+    """The weighted sum of sources whose scores are standardised among each query's candidates."""
+
+    measure = staticmethod(moments)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.fusion.combining import WeightedSum
+from pipeline.fusion import Member, fuse
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import results
 from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
-from pipeline.retrieval import Embeddings, Selection, Similarity, as_similarity
+from pipeline.retrieval import Embeddings, Similarity, as_similarity, select
 from pipeline.retrieval.blocks import cut
 from pipeline.scores import by_language, similarity_store
 from pipeline.scores.candidates import Pool
@@ -84,15 +84,18 @@ def _product(store: SimilarityStore) -> Similarity:
 
 def _fused(store: SimilarityStore, fusion: Mapping[str, Any], members: list[Path]) -> list[Similarity]:
     """What an ensemble's matrices should be. Raises InputError where it is read by another fusion than it says."""
-    by_query = (None, ()) if fusion["method"] == "mean" else (fusion["method"], tuple(fusion["weights"]))
-    if by_query != (store.fusion, store.weights):
-        raise InputError(f"it is read by {store.fusion or 'mean'} with weights {list(store.weights)}")
     parts = [_aligned(SimilarityStore.open(path), store) for path in members]
-    return [WeightedSum(parts, fusion["weights"])] if fusion["method"] == "mean" else parts
+    matrices, by_query = similarity_store.parts(fuse(parts, fusion["method"], fusion["weights"]), fusion["method"])
+    how = by_query or {"method": None, "weights": []}
+    if (how["method"], tuple(how["weights"])) != (store.fusion, store.weights):
+        raise InputError(f"it is read by {store.fusion or 'mean'} with weights {list(store.weights)}")
+    if tuple(how.get("matrices", store.matrices_each)) != store.matrices_each:
+        raise InputError(f"its members are read as {list(store.matrices_each)} matrices")
+    return matrices
 
 
-def _aligned(member: SimilarityStore, store: SimilarityStore) -> Similarity:
-    """A member's scores in the order of an ensemble's ids. Raises InputError where it lacks some."""
+def _aligned(member: SimilarityStore, store: SimilarityStore) -> Member:
+    """A member with the images and captions of an ensemble. Raises InputError where it lacks some."""
     places = []
     for name, there, wanted in (("image", member.image_ids, store.image_ids),
                                 ("caption", member.caption_ids, store.caption_ids)):
@@ -100,7 +103,7 @@ def _aligned(member: SimilarityStore, store: SimilarityStore) -> Similarity:
         if missing := [each for each in wanted.tolist() if each not in place]:
             raise InputError(f"{member.path.stem} lacks {name} {missing[0]}")
         places.append(np.array([place[each] for each in wanted.tolist()], np.int64))
-    return Selection(as_similarity(member.matrices[0]), *places)  # type: ignore[arg-type]
+    return Member(member.path.stem, select(member.scores, *places), store.image_ids, store.caption_ids)
 
 
 def _first_other(kept: Any, again: Similarity) -> str | None:

@@ -20,7 +20,7 @@ import numpy as np
 from pipeline import retrieval, training
 from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
-from pipeline.fusion.reranked import Reranked
+from pipeline.fusion.folded import Folded
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
@@ -143,7 +143,7 @@ def query(result: Result, image: int, caption: int | None) -> str:
     store = SimilarityStore.open(result.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     image_ids, caption_ids = store.image_ids, store.caption_ids
-    if isinstance(scores, Reranked) and image in image_ids:
+    if isinstance(scores, Folded) and image in image_ids:
         images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
         scores, relevance = scores.select(images, captions), relevance.select(images, captions)
         image_ids, caption_ids = image_ids[images], caption_ids[captions]

@@ -107,6 +107,23 @@ def protocol_of(record: Mapping[str, Any]) -> Protocol:
     return PROTOCOLS.get(said["name"]) or Protocol(str(said["name"]), folds=int(said["folds"]))
 
 
+def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
+    """Number the folds of a protocol.
+
+    Args:
+        rules: The protocol.
+        owner: Int64 [C], each caption's image; -1 for distractors.
+        images: How many images there are.
+
+    Returns:
+        Int64 [I] and [C], the fold of each image and caption; -1 for one that the protocol leaves out.
+    """
+    of_images, of_captions = np.full(images, -1, np.int64), np.full(len(owner), -1, np.int64)
+    for number, (rows, columns) in enumerate(rules.parts(owner, images)):
+        of_images[rows], of_captions[columns] = number, number
+    return of_images, of_captions
+
+
 def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], owner: Ids,
            record: Mapping[str, Any]) -> Reranked:
     """Order candidates by their combined scores.
@@ -121,16 +138,12 @@ def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Score
         The scores.
     """
     how, rules = combination_of(record), protocol_of(record)
-    folds = tuple(np.full(size, -1, np.int64) for size in retriever.shape)
-    for number, part in enumerate(rules.parts(owner, retriever.shape[0])):
-        for fold, rows in zip(folds, part, strict=True):
-            fold[rows] = number
     counting = {name: each.first(record["k"]) for name, each in found.items()}
     worth = {name: Candidates(each.places, how.of(each.retrieved, each.scores, record["logits"]))
              for name, each in counting.items()}
     if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also of equal scores where k ends
         worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
-    return Reranked(retriever, worth, (folds[0], folds[1]), rules.name)
+    return Reranked(retriever, worth, folds(rules, owner, retriever.shape[0]), rules.name)
 
 
 def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[Direction, Scored]:

@@ -5,7 +5,8 @@
                       with digests of the arrays, see `contents.py`; and of an ensemble that is fused query by query its
                       fusion: method and weights
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
-      similarity_1/ … [I, C] the further members of an ensemble that is fused query by query
+      similarity_1/ … [I, C] the further members of an ensemble that is fused query by query; a member with a matrix for
+                      each direction has two, and `fusion` says how many each has
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
@@ -32,6 +33,8 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
 from pipeline.fusion import FUSIONS
+from pipeline.fusion.combining import PerQuery
+from pipeline.fusion.folded import Folded
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.retrieval.directions import Directions
@@ -78,7 +81,8 @@ class SimilarityStore:
         caption_image: Int64 [C], each caption's image as a row.
         made_from: What made them.
         fusion: The fusion of such an ensemble; None otherwise.
-        weights: A weight for each matrix of such an ensemble.
+        weights: A weight for each member of such an ensemble.
+        matrices_each: How many of the matrices each member has: 1, or 2 for one for each direction.
         retriever: The store of a reranked system's retriever, whose matrices these are; None otherwise.
         reranked: The candidates of a reranked system; {} otherwise, and with distractors.
     """
@@ -91,6 +95,7 @@ class SimilarityStore:
     made_from: dict[str, Any]
     fusion: str | None = None
     weights: tuple[float, ...] = ()
+    matrices_each: tuple[int, ...] = ()
     retriever: SimilarityStore | None = None
     reranked: Mapping[Direction, Scored] = field(default_factory=dict)
 
@@ -120,6 +125,7 @@ class SimilarityStore:
             fusion: dict[str, Any] = dict(group.attrs.get("fusion")  # type: ignore[arg-type]
                                           or {"method": None, "weights": []})
             method, weights = fusion["method"], tuple(fusion["weights"])
+            each = tuple(fusion.get("matrices") or (1,) * len(weights))
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no similarity store there; make it with `pipeline score` or "
                              "`pipeline ensemble`") from None
@@ -131,10 +137,11 @@ class SimilarityStore:
             raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
                              f"{len(ids[0]) - 1}; score again")
         if (method is None) != (len(matrices) == 1) or (
-                method and (method not in {*FUSIONS, DIRECTIONS} or len(weights) != len(matrices))):
+                method and (method not in {*FUSIONS, DIRECTIONS} or len(weights) != len(each)
+                            or not set(each) <= {1, 2} or sum(each) != len(matrices))):
             raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "
                              "weights; make the ensemble again")
-        return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights)
+        return cls(path, matrices, ids[0], ids[1], ids[2], made_from, method, weights, each)
 
     @classmethod
     def _reranked(cls, path: Path, group: zarr.Group, ids: list[Ids], made_from: dict[str, Any]) -> SimilarityStore:
@@ -152,7 +159,7 @@ class SimilarityStore:
         _ = reranked_store.combination_of(record), reranked_store.protocol_of(record), bool(record["logits"])
         found = {} if record["distractors"] else reranked_store.read(path, group)
         return cls(path, retriever.matrices, ids[0], ids[1], ids[2], made_from, retriever.fusion, retriever.weights,
-                   retriever, found)
+                   retriever.matrices_each, retriever, found)
 
     @property
     def seal(self) -> str:
@@ -191,8 +198,9 @@ class SimilarityStore:
 
     @property
     def protocol(self) -> Protocol | None:
-        """The only protocol by which a reranked system can be measured; None for any."""
-        return None if self.retriever is None else reranked_store.protocol_of(self.made_from[reranked_store.KEY])
+        """The only protocol by which a reranked system, or an ensemble of some, can be measured; None for any."""
+        record = self.made_from.get(reranked_store.KEY) or self.made_from
+        return reranked_store.protocol_of(record) if "protocol" in record else None
 
     @property
     def scores(self) -> Similarity | PerDirection:
@@ -211,7 +219,14 @@ class SimilarityStore:
         members = [as_similarity(matrix) for matrix in self.matrices]
         if self.fusion == DIRECTIONS:
             return Directions(*members)  # type: ignore[arg-type]
-        return FUSIONS[self.fusion](members, list(self.weights))  # type: ignore[arg-type]
+        stored = iter(members)
+        sources = [next(stored) if count == 1 else Directions(next(stored), next(stored))  # type: ignore[arg-type]
+                   for count in self.matrices_each]
+        fused = FUSIONS[self.fusion](sources, list(self.weights))
+        if self.protocol is None:
+            return fused
+        folds = reranked_store.folds(self.protocol, self.caption_image, len(self.image_ids))
+        return Folded(fused, folds, self.protocol.name)
 
     def embeddings(self) -> Embeddings:
         """Map the unit vectors of images and captions.
@@ -243,18 +258,30 @@ def _matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
     raise AssertionError
 
 
-def parts(scores: Similarity | PerDirection) -> tuple[list[Similarity], dict[str, Any] | None]:
+def parts(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
     """Divide scores into what a store holds.
 
     Args:
-        scores: One matrix for both directions, or one for each.
+        scores: One matrix for both directions, one for each, or a fusion query by query.
+        method: The name of such a fusion.
 
     Returns:
         `matrices` and `fusion` for `save`.
     """
+    if isinstance(scores, PerQuery):
+        members = [_matrices_of(source) for source in scores.sources]
+        each = [len(matrices) for matrices in members]
+        said: dict[str, Any] = {"method": method, "weights": list(scores.weights)}
+        said |= {"matrices": each} if max(each) > 1 else {}
+        return [matrix for matrices in members for matrix in matrices], said
+    matrices = _matrices_of(scores)
+    return matrices, {"method": DIRECTIONS, "weights": [1.0, 1.0]} if len(matrices) > 1 else None
+
+
+def _matrices_of(scores: Similarity | PerDirection) -> list[Similarity]:
     if isinstance(scores, Directions):
-        return [scores.both["i2t"], scores.both["t2i"]], {"method": DIRECTIONS, "weights": [1.0, 1.0]}
-    return [scores], None  # type: ignore[list-item]
+        return [scores.both["i2t"], scores.both["t2i"]]
+    return [scores]  # type: ignore[list-item]
 
 
 def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,

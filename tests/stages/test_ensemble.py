@@ -13,8 +13,9 @@ from sorting import measure
 
 from pipeline import retrieval
 from pipeline.fusion import FUSIONS, Member, fuse
+from pipeline.fusion.combining import of_direction
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import DIRECTIONS, SimilarityStore
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 
@@ -160,3 +161,78 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     score("region")
     assert "weights are chosen on val alone" in refused("ensemble", "ours", "--member", REGION, "--member", REGION,
                                                         *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2)
+
+
+@pytest.fixture
+def reranked(pipeline: Any) -> str:
+    """A reranked system over region and grid, and a third head of patches."""
+    score("region", noise=2.0)
+    score("grid", noise=1.5)
+    score("patch", noise=1.5)
+    assert pipeline("rerank", "--retriever", REGION, "--with", GRID, "--k", "4", "--name", "rr")[0] == 0
+    return "rr"
+
+
+def test_a_reranked_system_is_fused_by_rank_in_each_direction(pipeline: Any, refused: Callable[..., str],
+                                                              reranked: str) -> None:
+    both = ("--member", PATCH, "--member", reranked)
+    code, _, err = pipeline("ensemble", "mine", *both, "--fusion", "rank", "--weight", "1", "--weight", "3")
+    assert code == 0, err
+    mine, member, patch = opened("mine"), opened(reranked), opened(PATCH).similarity[:]
+    measured = retrieval.evaluate(mine.scores, mine.caption_image).as_dict()
+    every = slice(None)
+    for direction in ("i2t", "t2i"):
+        scores = member.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
+        by_query = [rescaled(matrix if direction == "i2t" else matrix.T, "rank") for matrix in (patch, scores)]
+        fused = np.average(by_query, axis=0, weights=[1, 3])
+        expected = measure(fused if direction == "i2t" else fused.T, mine.caption_image, "expected")[direction]
+        assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    assert mine.made_from["fusion"]["seals"] == [opened(PATCH).seal, member.seal]
+    assert [each["head"] for each in mine.made_from["members"]] == [PATCH, REGION, GRID]
+    assert not {"reranked", "visual", "steps"} & set(mine.made_from)
+    for fusion in ("mean", "zscore", "combsum", "combmnz"):
+        assert "is reranked, and has an order of each query's candidates" in refused("ensemble", "other", *both,
+                                                                                      "--fusion", fusion)
+
+
+def test_reranked_members_are_measured_by_their_own_protocol(pipeline: Any, refused: Callable[..., str]) -> None:
+    for feature in ("region", "grid", "patch"):
+        score(feature, noise=1.5)
+    rerank = ("rerank", "--retriever", REGION, "--with", GRID, "--k", "3")
+    assert pipeline(*rerank, "--folds", "3", "--name", "by3")[0] == 0
+    assert pipeline(*rerank, "--folds", "2", "--name", "by2")[0] == 0
+    rank = ("--member", PATCH, "--fusion", "rank")
+    assert "by the protocols 3fold and 2fold" in refused("ensemble", "m", *rank, "--member", "by3", "--member", "by2")
+    code, _, err = pipeline("ensemble", "mine", *rank, "--member", "by3")
+    assert code == 0, err
+    mine, member, patch = opened("mine"), opened("by3"), opened(PATCH)
+    assert mine.protocol == member.protocol
+    for images, captions in retrieval.Protocol("3fold", folds=3).parts(mine.caption_image, len(mine.image_ids)):
+        fold = [retrieval.select(store.scores, images, captions) for store in (mine, member)]
+        own = patch.similarity[:][np.ix_(images, captions)]
+        scores = fold[1].direction("t2i", 1 << 20).block(slice(None), slice(None))  # type: ignore[union-attr]
+        expected = (rescaled(scores.T, "rank") + rescaled(own.T, "rank")).T / 2
+        found = fold[0].direction("t2i", 1 << 20).block(slice(None), slice(None))  # type: ignore[union-attr]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert "another pool is asked for" in refused("evaluate", "--similarity", "similarities/sample/mine.zarr",
+                                                  "--protocol", "all")
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: str) -> None:
+    for feature in ("region", "grid"):
+        score(feature, noise=1.5)
+    code, _, err = pipeline("rescore", REGION, "--by", "qb-norm", "--bank", "test")
+    assert code == 0, err
+    corrected = opened(next(Path("similarities/sample").glob(f"{REGION}+*.zarr")).stem)
+    code, _, err = pipeline("ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion)
+    assert code == 0, err
+    mine, grid, every = opened("mine"), opened(GRID), slice(None)
+    assert corrected.fusion == DIRECTIONS
+    for direction in ("i2t", "t2i"):
+        own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
+        one = fuse([Member("a", own, mine.image_ids, mine.caption_ids),
+                    Member("b", grid.similarity[:], mine.image_ids, mine.caption_ids)], fusion)
+        expected, found = (of_direction(each, direction).block(every, every) for each in (one, mine.scores))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert mine.made_from["steps"] == [{"name": "ensemble", "bank": "test"}]

@@ -134,7 +134,7 @@ def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Ca
     assert "rerank (with vse2ad-RG-bigru, k 4, add 0.25)" in table
     assert pipeline("compare", R, name)[0] == 0
     assert pipeline("rerank", *run)[1].count("nothing to do") == 1
-    assert "is reranked, and orders each query's candidates" in refused(
+    assert "is reranked, and has an order of each query's candidates" in refused(
         "ensemble", "mine", "--member", name, "--member", R)
     assert "use its retriever" in refused("rescore", name, "--by", "csls")
 

@@ -105,6 +105,21 @@ def test_a_reranked_system_is_traced_to_its_retriever_and_its_scorer(pipeline: A
         Path("kept.zarr").rename(RERANKED)
 
 
+def test_an_ensemble_of_a_reranked_system_is_traced_to_its_members(pipeline: Any, run: Path) -> None:
+    mine = Path("similarities/sample/mine.zarr")
+    members = ("--member", HEAD, "--member", RERANKED.stem)
+    assert pipeline("ensemble", "mine", *members, "--fusion", "rank")[0] == 0
+    code, steps, _ = traced(pipeline, mine, "--embed", "0")
+    assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
+    assert {str(SCORES), str(FUSED), str(RERANKED)} <= {step["path"] for step in steps}
+    assert any(step["what"] == "scores again, by rank of its members" for step in steps)
+    values: Any = zarr.open_array(mine / "similarity_2", mode="r+")  # by which captions rank images
+    values[:] = values[:][::-1]
+    tampering.sealed_anew(mine)
+    said = wrong(pipeline, mine, "--embed", "0")
+    assert any(f"{mine}: scores again, by rank of its members" in line for line in said)
+
+
 def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     split = Manifest.load(Path("data/sample.parquet")).split("test")
     caption, image = int(split.caption_ids[-1]), int(split.image_ids[split.caption_image[-1]])
