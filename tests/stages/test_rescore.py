@@ -72,5 +72,3 @@ def test_what_cannot_be_rescored_is_refused(refused: Callable[..., str]) -> None
     assert "no similarity store there" in refused("rescore", "nothing", "--by", "csls")
     twice = refused("rescore", "-S", "run.rescorers=[{name: csls}, {name: csls, neighbours: 2}]")
     assert "'+csls' is named twice" in twice
-    assert "is rescored; rescore the ensemble instead" in refused(
-        "ensemble", "mine", "--member", f"{RG}+csls", "--member", RG)
