@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,29 +20,36 @@ if TYPE_CHECKING:
     from pipeline.extractors import Runtime
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.store import exclusive, ledger, read_header, verify
+    from pipeline.store import exclusive, ledger, read_header, restore, verify
+
+MOST_WORKERS = 8
 
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@click.option("--repair", is_flag=True, help="Make the damaged shards again, and no others.")
+@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and make the damaged shards "
+              "again, and no others.")
 @click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
               "them again: for stores that were imported.")
+@click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
+              help="Shards that are read at the same time; each is held in memory.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for --repair.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool,
-            images: Path | None) -> None:
+            workers: int | None, images: Path | None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
 
     Example: pipeline verify features/sample/region.zarr --repair
     """
     if repair and forget:
         raise InputError("give --repair or --forget")
+    if repair:
+        _restore(paths, store, images)
     shards = read_header(store)[0].shards
     damaged = []
     with Progress("verify", "shard", shards) as bar:
-        for shard, found in verify.verify(store):
+        for shard, found in verify.verify(store, workers or min(MOST_WORKERS, os.cpu_count() or 1)):
             bar.update()
             for fault in found:
                 say(f"shard {shard}: {fault}", err=False)
@@ -56,6 +64,15 @@ def command(paths: Paths, settings: Settings, store: Path, repair: bool, forget:
     else:
         raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged or not there; --repair makes them "
                          "again")
+
+
+def _restore(paths: Paths, store: Path, images: Path | None) -> None:
+    """Restore what describes the store, if it can be written."""
+    if not store.is_dir() or not os.access(store, os.W_OK):
+        return
+    with exclusive(store):
+        for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
+            click.echo(f"{store}: {line}")
 
 
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 
 from pipeline import training
 from pipeline.errors import InputError
-from pipeline.files.digest import digest
+from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.step import Step
 from pipeline.store import FeatureStore, contents, ledger
-from pipeline.store.layout import arrays_digest, attributes
+from pipeline.store.layout import COPY, arrays_digest, attributes
 from pipeline.store.writer import failures_csv
 
 MADE = "what made it, and which images failed"
@@ -44,11 +44,13 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
         store = FeatureStore(path).require(manifest)
         rows = training.usable(store, manifest.split(split)).store_rows
         yield Step(path, MADE, member["store"], store.identity)
-        yield Step(path, "bytes that were scored", member.get("content"), store.content(rows))
+        recorded = member.get("content")
+        yield Step(path, "bytes that were scored", recorded, store.content(rows, recorded or ""))
         if head:
             read = np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & store.done)
             if "origin" not in head:
-                yield Step(path, "bytes that were trained on", head.get("content"), store.content(read))
+                yield Step(path, "bytes that were trained on", head.get("content"),
+                           store.content(read, head.get("content") or ""))
         yield from _network(store, member, network)
         yield from _metadata(store, manifest)
         yield from _shards(store, row)
@@ -72,6 +74,9 @@ def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
     yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
     yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
                digest(contents.ids(store.path).tolist()))
+    copy = store.path / COPY
+    if copy.exists():
+        yield Step(copy, "SHA-256", sha256(store.path / "zarr.json"), sha256(copy))
     listed = store.path / "failures.csv"
     if listed.exists():
         text = failures_csv(store.path, store.layout, manifest.images["file"].tolist(), store.rows)[0]

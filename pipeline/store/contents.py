@@ -1,4 +1,8 @@
-"""The bytes behind some rows of a store: their checksums in the ledger, and whether the files still match."""
+"""The bytes behind some rows of a store: a digest of what is recorded of them, and whether the files still match.
+
+The digest is made of one digest an image, so it stays the same where a store grows, is compacted, or is rewritten with
+another compressor or shard size. Stores from before images had one are digested by their shards' files.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.files.digest import digest
-from pipeline.store import ledger
+from pipeline.store import ledger, shard_contents
 from pipeline.store.layout import StoreError, StoreLayout, attributes, read_header
 
 Progress = Callable[[int], object]
+BY_IMAGES = "images:"
+"""How a digest begins that does not depend on shards."""
+AT_ONCE = 8  # shards in memory
 
 
 def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
@@ -31,27 +39,47 @@ def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
     return found
 
 
-def content(path: Path, rows: np.ndarray) -> str:
+def content(path: Path, rows: np.ndarray, like: str = "") -> str:
     """Digest the recorded content of some rows without reading features.
 
     Args:
         path: The store.
         rows: Int64 [B].
+        like: A digest that was recorded; the result is made as it was, if it can be.
 
     Returns:
-        SHA-256 over the ledger's entries of the shards that hold these rows, the arrays' metadata and the image ids. In
-        a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
+        "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. Where `like`
+        was made otherwise, or rows have no digest: see `_by_shards`.
 
     Raises:
         StoreError: If an entry is missing or cannot be read.
     """
     layout, _ = read_header(path)
-    told, there = attributes(path), shards(layout, rows)
+    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    known: dict[int, str] = {row: text for entry in entries for row, text in (entry.failed | entry.values).items()}
+    if (like and not like.startswith(BY_IMAGES)) or not known.keys() >= set(rows.tolist()):
+        return _by_shards(path, layout, rows, entries)
+    photographs = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    each = zip(ids(path)[rows].tolist(), rows.tolist(), strict=True)
+    return BY_IMAGES + digest([layout.dtype, [[name, known[row], photographs.get(row)] for name, row in each]])
+
+
+def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[ledger.LedgerEntry]) -> str:
+    """Digest the entries of the shards that hold these rows, the arrays' metadata and the image ids.
+
+    In a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
+    """
+    files = [_without_values(entry) for entry in entries]
     if layout.sizes:  # what grows further is no part of these rows
         kept = replace(layout, images=0, sizes=()).recorded()
-        return digest([kept, ids(path)[rows].tolist(), *(asdict(_entry(path, shard)) for shard in there)])
-    return digest([told.get("arrays_digest"), told.get("image_ids_digest"),
-                   *(asdict(_entry(path, shard)) for shard in there)])
+        return digest([kept, ids(path)[rows].tolist(), *files])
+    told = attributes(path)
+    return digest([told.get("arrays_digest"), told.get("image_ids_digest"), *files])
+
+
+def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:
+    """An entry as it was recorded before images had digests."""
+    return {name: value for name, value in asdict(entry).items() if name != "values"}
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
@@ -63,21 +91,34 @@ def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
         progress: Called with the bytes of each file that was read.
 
     Yields:
-        Each file that differs, the recorded checksum, and the one that it has: "" if it is missing.
+        Each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
+        ledger differs where its images' digests are not those of the shard's values.
 
     Raises:
         StoreError: If an entry of the ledger is missing or cannot be read.
     """
     layout, _ = read_header(path)
-    arrays = {name: len(shape) + 1 for name, (shape, _) in layout.arrays().items()}
-    entries = [_entry(path, shard) for shard in shards(layout, rows)]
-    files = [(ledger.shard_file(path, name, entry.shard, dimensions), entry.checksums.get(name, ""))
-             for entry in entries for name, dimensions in arrays.items()]
-    with ThreadPoolExecutor(os.cpu_count()) as threads:  # hashing lets go of Python's lock
-        for (file, recorded), found in zip(files, threads.map(_checksum, (file for file, _ in files)), strict=True):
-            progress(file.stat().st_size if found else 0)
-            if found != recorded:
-                yield file, recorded, found
+    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
+        for size, differ in threads.map(lambda entry: _compared(path, layout, entry), entries):
+            progress(size)
+            yield from differ
+
+
+def _compared(path: Path, layout: StoreLayout, entry: ledger.LedgerEntry
+              ) -> tuple[int, list[tuple[Path, str, str]]]:
+    """The bytes of a shard's files, and those that differ."""
+    there = shard_contents.read(path, layout, entry.shard)
+    differ = [(shard_contents.file_of(path, layout, name, entry.shard), recorded, there.checksums[name])
+              for name in layout.arrays()
+              if there.checksums[name] != (recorded := entry.checksums.get(name, ""))]
+    if entry.values and not differ and there.values != entry.values:
+        differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(there.values))]
+    return there.bytes, differ
+
+
+def _summary(values: dict[int, str]) -> str:
+    return digest(sorted(values.items()))
 
 
 def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> None:
@@ -112,12 +153,10 @@ def ids(path: Path) -> np.ndarray:
     return np.asarray(found[:])
 
 
-def _entry(path: Path, shard: int) -> ledger.LedgerEntry:
-    entry = ledger.read(path, shard)
-    if entry is None or entry.shard != shard:
+def _entry(path: Path, layout: StoreLayout, shard: int) -> ledger.LedgerEntry:
+    entry, rows = ledger.read(path, shard), layout.rows(shard)
+    if entry is None:
         raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
+    if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
+        raise StoreError(f"{ledger.file(path, shard)}: is of other images; repair it with `pipeline verify --repair`")
     return entry
-
-
-def _checksum(file: Path) -> str:
-    return ledger.checksum(file) if file.exists() else ""

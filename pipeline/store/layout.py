@@ -3,6 +3,7 @@
     STORE.zarr/
       zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
                       `made_with`, libraries and the machine, which are never compared
+      header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
       features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
@@ -22,6 +23,7 @@ in further shards; rows between the end of a short shard and the next one hold n
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -36,6 +38,7 @@ from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
 
 FORMAT = 2
+COPY = "header.json"
 PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that is no image's any more
 # A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
@@ -182,6 +185,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         ids[:] = image_ids
         (making / "ledger").mkdir()
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
+        shutil.copyfile(making / "zarr.json", making / COPY)
         fill(making)
 
 

@@ -24,6 +24,8 @@ class LedgerEntry:
         checksums: Array -> checksum of its file.
         photographs: Row -> checksum of the image file that the features were made from. Imports have none, nor have
             entries from before this was recorded.
+        values: Row -> digest of the image's features and of what is stored beside them, which does not depend on shards
+            and compression. Entries from before this was recorded have none.
     """
 
     shard: int
@@ -32,6 +34,7 @@ class LedgerEntry:
     failed: dict[int, str]
     checksums: dict[str, str]
     photographs: dict[int, str] = field(default_factory=dict)
+    values: dict[int, str] = field(default_factory=dict)
 
 
 def file(store: Path, shard: int) -> Path:
@@ -73,8 +76,10 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
     try:
         tree = json.loads(file(store, shard).read_text(encoding="utf-8"))
         entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
-                      dict(tree["checksums"]), _by_row(tree.get("photographs", {})))
-        if asdict(entry) != {**tree, "failed": entry.failed, "photographs": entry.photographs} \
+                            dict(tree["checksums"]), _by_row(tree.get("photographs", {})),
+                            _by_row(tree.get("values", {})))
+        by_row = {"failed": entry.failed, "photographs": entry.photographs, "values": entry.values}
+        if asdict(entry) != tree | by_row \
                 or set(map(type, entry.checksums.values())) != {str}:
             raise ValueError("not as it was written")
         return entry

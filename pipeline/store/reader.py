@@ -101,17 +101,18 @@ class FeatureStore:
         return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
                        "failed": np.flatnonzero(~self.done & (self.rows != places.ABSENT)).tolist()})
 
-    def content(self, rows: np.ndarray) -> str:
+    def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the ledger's record of some rows.
 
         Args:
             rows: Int64 [B].
+            like: A digest that was recorded; the result is made as it was, if it can be.
 
         Returns:
             SHA-256, see `contents.content`.
         """
         self.require_extracted(rows)
-        return contents.content(self.path, self.rows[rows])
+        return contents.content(self.path, self.rows[rows], like)
 
     def check(self, rows: np.ndarray) -> None:
         """Check the bytes of the shards that hold some rows; it reads them once.

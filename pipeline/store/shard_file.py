@@ -47,6 +47,35 @@ def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]
         yield ZSTD.encode(chunk) if compressor == "zstd" else memoryview(chunk.reshape(-1)).cast("B")
 
 
+def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
+           ) -> np.ndarray | None:
+    """Decode the images of a shard.
+
+    Args:
+        content: The file's bytes.
+        images: S, the images of a full shard.
+        count: S', the images that this shard has.
+        shape: Of an image's part.
+        dtype: Of the array.
+        compressor: "none" or "zstd".
+
+    Returns:
+        [S', ...]; None if the bytes are no such shard.
+    """
+    index = index_of(content[max(len(content) - images * 16 - CRC, 0):], images, len(content))
+    values = np.empty((count, *shape), np.dtype(dtype).newbyteorder("<"))
+    if index is None or (index[:count] == MISSING).any():
+        return None
+    try:
+        for place, (offset, length) in enumerate(index[:count].tolist()):
+            chunk = content[offset:offset + length]
+            raw = ZSTD.decode(chunk) if compressor == "zstd" else chunk
+            values[place] = np.frombuffer(raw, values.dtype).reshape(shape)
+    except (RuntimeError, ValueError):
+        return None
+    return values
+
+
 def read_index(descriptor: int, images: int) -> np.ndarray | None:
     """Read the index of an open file.
 
@@ -58,7 +87,21 @@ def read_index(descriptor: int, images: int) -> np.ndarray | None:
         Uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
     """
     size, end = images * 16, os.fstat(descriptor).st_size
-    raw = os.pread(descriptor, size + CRC, max(end - size - CRC, 0))
+    return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), images, end)
+
+
+def index_of(raw: bytes, images: int, end: int) -> np.ndarray | None:
+    """Read an index.
+
+    Args:
+        raw: The last bytes of a file.
+        images: S, the images of a full shard.
+        end: The file's size.
+
+    Returns:
+        As `read_index`.
+    """
+    size = images * 16
     if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:
         return None
     index = np.frombuffer(raw[:size], "<u8").reshape(-1, 2)

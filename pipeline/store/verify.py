@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import zarr
 
 from pipeline.files.digest import digest
-from pipeline.store import ledger
+from pipeline.store import ledger, shard_contents
 from pipeline.store.layout import DONE, FAILED, StoreError, StoreLayout, arrays_digest, read_header
+from pipeline.store.reader import all_finite
 
 
-def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
+def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite.
 
     Args:
         path: The store.
+        workers: How many shards are read at the same time.
 
     Yields:
         Each shard's number and its faults, none for a good one.
@@ -40,11 +43,13 @@ def verify(path: Path) -> Iterator[tuple[int, list[str]]]:
     ids = group.get("image_ids")
     if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
         raise StoreError(f"{path}/image_ids: not those that were written; extract again")
-    for shard in range(layout.shards):
-        yield shard, list(_faults(path, layout, group, shard)) if layout.rows(shard) else []
+    with ThreadPoolExecutor(workers) as threads:  # hashing lets go of Python's lock
+        yield from enumerate(threads.map(lambda shard: list(_faults(path, layout, shard)), range(layout.shards)))
 
 
-def _faults(path: Path, layout: StoreLayout, group: zarr.Group, shard: int) -> Iterator[str]:
+def _faults(path: Path, layout: StoreLayout, shard: int) -> Iterator[str]:
+    if not layout.rows(shard):
+        return
     try:
         entry = ledger.read(path, shard)
     except StoreError:
@@ -57,22 +62,40 @@ def _faults(path: Path, layout: StoreLayout, group: zarr.Group, shard: int) -> I
     if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
         yield f"its ledger entry is of images {entry.first} to {entry.first + entry.images - 1}"
         return
-    for name, (shape, _) in layout.arrays().items():
-        file = ledger.shard_file(path, name, shard, len(shape) + 1)
-        if not file.exists():
+    there = shard_contents.read(path, layout, shard)
+    same = {name: checksum == entry.checksums.get(name) for name, checksum in there.checksums.items()}
+    for name, checksum in there.checksums.items():
+        if not checksum:
             yield f"{name}: its file is missing"
-        elif ledger.checksum(file) != entry.checksums.get(name):
+        elif not same[name]:
             yield f"{name}: its bytes have changed since they were written"
-        else:
-            yield from _values(name, np.asarray(group[name][rows.start:rows.stop]), entry, layout)  # type: ignore[index]
+        elif name not in there.arrays:
+            yield f"{name}: its file lacks images, though its checksum is right"
+    yield from impossible(layout, rows, {name: values for name, values in there.arrays.items() if same[name]},
+                          entry.failed)
+    if all(same.values()) and entry.values and entry.values != there.values:
+        yield "its images' digests in the ledger are not those of its values"
 
 
-def _values(name: str, values: np.ndarray, entry: ledger.LedgerEntry, layout: StoreLayout) -> Iterator[str]:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        bad = entry.first + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-        yield f"{name}: image row {bad} has values that are not finite"
-    failed = np.isin(np.arange(entry.first, entry.first + entry.images), list(entry.failed))
-    if name == "status" and not np.array_equal(values, np.where(failed, FAILED, DONE)):
-        yield "status: does not agree with the ledger's failures"
-    if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ failed).all():
-        yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"
+def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
+               ) -> Iterator[str]:
+    """Find values that no shard has.
+
+    Args:
+        layout: The store's sizes.
+        rows: The rows of the shard's images.
+        arrays: Array -> [images of the shard, ...].
+        failed: The rows of failed images.
+
+    Yields:
+        What is wrong, an array a line.
+    """
+    lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
+    for name, values in arrays.items():
+        if values.dtype.kind == "f" and not all_finite(values):
+            bad = rows.start + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+            yield f"{name}: image row {bad} has values that are not finite"
+        if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
+            yield "status: does not agree with the ledger's failures"
+        if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ lacking).all():
+            yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"

@@ -17,7 +17,7 @@ import zarr
 
 from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
-from pipeline.store import ledger, shard_file
+from pipeline.store import ledger, shard_contents, shard_file
 from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, read_header
 from pipeline.store.survey import survey
 
@@ -134,7 +134,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = ledger.checksum(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
-                         shard.photographs)
+                               shard.photographs, shard_contents.values(shard.rows, shard.arrays))
     _check_own(store, layout, made_from)
     ledger.write(store, entry)
     return entry

@@ -65,11 +65,12 @@ class ImageSource(Protocol):
         """
         ...
 
-    def content(self, rows: np.ndarray) -> str:
+    def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the bytes that `read` rests on.
 
         Args:
             rows: Int64 [B].
+            like: A digest that was recorded; the result is made as it was, if it can be.
 
         Returns:
             SHA-256 of the bytes as they were written.

@@ -78,11 +78,12 @@ class Photographs:
         """
         return self._prepared(rows, None), np.full(len(rows), self.layout.items)
 
-    def content(self, rows: np.ndarray) -> str:
+    def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the images' files.
 
         Args:
             rows: Int64 [B].
+            like: Not used: there is one way.
 
         Returns:
             SHA-256 of their bytes.

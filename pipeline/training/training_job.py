@@ -125,7 +125,8 @@ class TrainingJob:
         there, description = checkpoint.read_description(self.folder), self.description(words)
         differs = [key for key in description if there.get(key) != description[key]]
         # Heads from before this was recorded do not say it.
-        return differs or ["the bytes of its features"] * (there.get("content", self.content) != self.content)
+        recorded = there.get("content", self.content)
+        return differs or ["the bytes of its features"] * (recorded != self._content(recorded))
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -140,9 +141,13 @@ class TrainingJob:
         None for a head that was trained elsewhere, or that reads photographs: these are read in its first epoch, and
         not earlier for a digest alone.
         """
+        return self._content("")
+
+    def _content(self, like: str | None) -> str | None:
+        """That digest, made as one that was recorded."""
         if self.origin is not None or isinstance(self.source, Photographs):
             return None
-        return self.source.content(self.rows)
+        return self.source.content(self.rows, like or "")
 
     @property
     def _lost(self) -> list[str]:

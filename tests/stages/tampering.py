@@ -99,6 +99,7 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "heads/*/*/steps.csv": (edit_number, swap_lines),
     "heads/*/*/text/*": (swap_words, edit("words", 7)),
     "features/*/*.zarr/zarr.json": (edit("attributes", "fingerprint", "version"), edit("attributes", "arrays_digest")),
+    "features/*/*.zarr/header.json": (edit("attributes", "fingerprint", "version"),),
     "features/*/*.zarr/features/c/*/*/*": (flip, swap_rows),
     "features/*/*.zarr/boxes/c/*/*/*": (flip,),  # fixed windows of equal images: all rows are alike
     "features/*/*.zarr/counts/c/*": (flip,),
@@ -107,7 +108,8 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "features/*/*.zarr/bytes/c/*": (flip, swap_rows),
     "features/*/*.zarr/image_ids/c/*": (flip, swap_rows),
     "features/*/*.zarr/*/zarr.json": (edit("fill_value", value=1.0),),
-    "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("photographs", "20")),
+    "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("photographs", "20"),
+                                        edit("values", "20")),
     "features/*/*.zarr/failures.csv": (edit_number,),
     "data/*.parquet": (flip, swap_captions),
     "data/*/images/*": (flip,),

@@ -93,3 +93,14 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     assert {name: value for name, value in rewritten.items() if name != "asked.json"} \
         == {name: value for name, value in at_once.items() if name != "asked.json"}
     assert "float32 cannot make exact again" in refused("rewrite", STORE, "--dtype", "float32")
+
+
+def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any, refused: Callable[..., str]) -> None:
+    extract()
+    whole = tree(STORE)
+    for lost in ("zarr.json", "image_ids/c/0", "ledger/000001.json"):
+        (STORE / lost).unlink()
+        refused("verify", STORE)
+        code, out, err = pipeline("verify", STORE, "--repair", "--workers", "2")
+        assert (code, lost.partition("/")[0].removesuffix(".json") in out) == (0, True), out + err
+        assert tree(STORE) == whole

@@ -319,9 +319,10 @@ def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
 def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> None:
     """Checksums that agree are not enough: the values themselves are looked at."""
     group = zarr.open_group(made, mode="r+")
-    group["features"][6] = np.full((3, 4), np.nan, np.float16)  # type: ignore[index]
+    group["features"][6] = np.full((3, 4), np.inf, np.float16)  # type: ignore[index]
+    group["features"][9] = np.full((3, 4), np.nan, np.float16)  # type: ignore[index]  # zarr leaves it out
     group["counts"][2] = 9  # type: ignore[index]
-    for shard in (0, 1):
+    for shard in (0, 1, 2):
         entry = ledger.read(made, shard)
         assert entry is not None
         sums = {name: ledger.checksum(ledger.shard_file(made, name, shard, len(shape) + 1))
@@ -329,6 +330,7 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
         ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.images, entry.failed, sums))
     assert "features: image row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
+    assert "2: features: its file lacks images" in faults(made)
 
 
 def test_a_torn_file_is_seen_when_read(made: Path) -> None:

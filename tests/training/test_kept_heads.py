@@ -14,7 +14,7 @@ from pipeline import training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
-from pipeline.store import FeatureStore, StoreError, ledger
+from pipeline.store import FeatureStore, StoreError, ledger, shard_contents
 from pipeline.training import checkpoint
 
 
@@ -148,7 +148,8 @@ def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
     entry = ledger.read(job.source.path, 0)
     assert entry is not None
     if told:
-        ledger.write(job.source.path, replace(entry, checksums=entry.checksums | {array: ledger.checksum(file)}))
+        there = shard_contents.read(job.source.path, job.source.layout, 0)  # type: ignore[attr-defined]
+        ledger.write(job.source.path, replace(entry, checksums=there.checksums, values=there.values))
     return file
 
 

@@ -1,0 +1,134 @@
+"""What describes a store comes back from its copy, its layout, the manifest and its files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folders import tree
+
+from pipeline import extraction
+from pipeline.extractors import Runtime
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore, StoreError, contents, restore, verify
+from pipeline.store.rewrite import rewrite
+
+ENGINE = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+                                           "grid": 2}, Runtime())
+
+
+@pytest.fixture(scope="module")
+def extracted(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("restore") / "grid.zarr"
+    extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, ENGINE, 4, 8))
+    return store
+
+
+@pytest.fixture
+def store(extracted: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(extracted, tmp_path / "grid.zarr"))
+
+
+def restored(store: Path, manifest: Manifest) -> str:
+    return "; ".join(restore.restore(store, lambda dataset: manifest))
+
+
+def faults(store: Path) -> list[str]:
+    return [fault for _, found in verify.verify(store, workers=3) for fault in found]
+
+
+def edit(file: Path) -> None:
+    file.write_text(file.read_text().replace("grid", "grit").replace('"/"', '"."'))
+
+
+LOST: dict[str, Callable[[Path], object]] = {
+    "zarr.json restored from header.json": lambda store: (store / "zarr.json").unlink(),
+    "zarr.json restored": lambda store: edit(store / "zarr.json"),
+    "features/zarr.json restored from the layout": lambda store: edit(store / "features" / "zarr.json"),
+    "status/zarr.json restored from the layout": lambda store: (store / "status" / "zarr.json").unlink(),
+    "image_ids restored from the manifest": lambda store: shutil.rmtree(store / "image_ids" / "c"),
+    "image_ids/zarr.json restored from the layout; image_ids restored": lambda store: shutil.rmtree(
+        store / "image_ids"),
+    "shard 2: ledger entry made from its files": lambda store: (store / "ledger" / "000002.json").unlink(),
+    "shard 1: ledger entry made": lambda store: (store / "ledger" / "000001.json").write_text("{"),
+    "shard 0: ledger entry made": lambda store: shutil.rmtree(store / "ledger"),
+}
+
+
+@pytest.mark.parametrize("said", LOST)
+def test_what_is_lost_comes_back_byte_for_byte(store: Path, scenes: Manifest, said: str) -> None:
+    whole = tree(store)
+    LOST[said](store)
+    assert said in restored(store, scenes)
+    assert tree(store) == whole
+    assert restored(store, scenes) == ""
+    assert faults(store) == []
+
+
+def test_ids_of_a_store_that_has_grown_come_back_by_its_photographs(store: Path, scenes: Manifest) -> None:
+    ids = scenes.images["image_id"].to_numpy()
+    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
+    extraction.extract(extraction.ExtractionJob(less, less.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8))
+    grown = extraction.ExtractionJob(scenes, scenes.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8)
+    assert extraction.extract(grown).extracted == 5
+    whole = tree(grown.store)
+    shutil.rmtree(grown.store / "image_ids" / "c")
+    assert restored(grown.store, scenes) == "image_ids restored from the photographs"
+    assert tree(grown.store) == whole
+
+
+def test_a_shard_that_is_not_whole_gets_no_entry(store: Path, scenes: Manifest) -> None:
+    (store / "ledger" / "000001.json").unlink()
+    file = store / "features" / "c" / "1" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:-8])
+    assert restored(store, scenes) == ""
+    assert "not extracted yet" in faults(store)
+
+
+def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) -> None:
+    shutil.rmtree(store / "image_ids" / "c")
+    ids = scenes.images["image_id"].to_numpy()
+    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[1:])].reset_index(drop=True))
+    with pytest.raises(StoreError, match="the manifest is another one"):
+        restored(store, less)
+
+
+def test_the_content_of_images_does_not_depend_on_how_they_are_kept(store: Path, scenes: Manifest) -> None:
+    some = np.array([3, 11, 20])
+    before = FeatureStore(store).require(scenes).content(some)
+    assert before.startswith(contents.BY_IMAGES)
+    rewrite(store, scenes, compressor="zstd", shard_images=5)
+    after = FeatureStore(store).require(scenes)
+    assert after.content(some) == before
+    assert list(contents.changed(store, some)) == []
+    assert after.content(some[:2]) != before
+
+
+def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_record(store: Path, scenes: Manifest
+                                                                                  ) -> None:
+    some = np.array([3, 11, 20])
+    new = FeatureStore(store).require(scenes).content(some)
+    recorded = FeatureStore(store).require(scenes).content(some, like="0" * 64)
+    assert not recorded.startswith(contents.BY_IMAGES)
+    for file in (store / "ledger").iterdir():
+        entry = json.loads(file.read_text())
+        entry.pop("values")
+        file.write_text(json.dumps(entry, ensure_ascii=False, sort_keys=True))
+    older = FeatureStore(store).require(scenes)
+    assert older.content(some) == older.content(some, like=new) == recorded
+    assert faults(store) == []
+
+
+def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> None:
+    file = store / "ledger" / "000001.json"
+    entry = json.loads(file.read_text())
+    entry["values"]["9"], entry["values"]["10"] = entry["values"]["10"], entry["values"]["9"]
+    file.write_text(json.dumps(entry))
+    assert faults(store) == ["its images' digests in the ledger are not those of its values"]
+    ((changed, _, _),) = contents.changed(store, np.array([9]))
+    assert changed == file
