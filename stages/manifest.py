@@ -1,4 +1,4 @@
-"""Turn annotations and a folder of images into one checked table."""
+"""Turn annotations and a folder of images or clips into one checked table."""
 
 from __future__ import annotations
 
@@ -20,37 +20,41 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.option("--images", type=FilePath(), show_default="the data set's card",
               help="Folder of images.")
+@click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")
 @click.option("--annotations", type=FilePath(), show_default="the data set's card",
-              help="Karpathy's .json, a .csv with columns image,caption[,split][,language], or a clone of "
-              "multi30k/dataset.")
+              help="Karpathy's .json; a .csv with columns image,caption[,split][,language], or "
+              "video,caption[,split][,start,end]; or a clone of multi30k/dataset.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations: karpathy, csv or multi30k.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, annotations: Path | None,
-            form: str | None, without_images: bool, out: Path | None) -> None:
-    """Turn annotations and a folder of images into one checked table, the manifest of data set NAME.
+def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
+            annotations: Path | None, form: str | None, without_images: bool, out: Path | None) -> None:
+    """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, sample) or your own; default: run.dataset.
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """
-    if images and without_images:
-        raise InputError("give --images or --without-images")
-    if not (images or without_images) and annotations is None:
+    if [bool(images), bool(videos), without_images].count(True) > 1:
+        raise InputError("give one of --images, --videos and --without-images")
+    given = images or videos
+    if not (given or without_images) and annotations is None:
         manifest.refuse_unknown(name or settings.run.dataset, paths.root)
     card = manifest.dataset(name or settings.run.dataset, paths.root)
-    folder = None if without_images else images or paths.root / card.images
+    folder = None if without_images else given or paths.root / card.images
+    kind = "video" if videos else "image" if images else None if without_images else card.kind
     table = manifest.build(card.name, folder, annotations or paths.root / card.annotations,
-                           form or card.format)
+                           form or card.format, kind=kind)
     path = out or paths.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
+    noun = "clips" if table.kind == "video" else "images"
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
-        click.echo(f"note: no images in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
+        click.echo(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
                    "val, and its scores measured on test", err=True)
-    click.echo(f"{card.title}: {len(table.images)} images ({counts}), {len(table.table)} captions, "
+    click.echo(f"{card.title}: {len(table.images)} {noun} ({counts}), {len(table.table)} captions, "
                f"digest {table.digest[:12]} in {path}")

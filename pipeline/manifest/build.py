@@ -9,13 +9,15 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline import lazy
 from pipeline.errors import InputError, InputWarning
+from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest.reader import Reader
-from pipeline.manifest.table import COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest
+from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest, columns_of
 from pipeline.settings.recipe import LANGUAGE_TAG
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
@@ -40,8 +42,8 @@ def all_test(files: list[str]) -> dict[str, str]:
 
 
 def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
-          draw: Callable[[list[str]], dict[str, str]] = all_test) -> Manifest:
-    """Read annotations and check them against the folder of images.
+          draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None) -> Manifest:
+    """Read annotations and check them against the folder of images or clips.
 
     Args:
         dataset: The name of the data set.
@@ -49,6 +51,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         annotations: A file or folder in one of the formats of `READERS`.
         form: The format's name in `READERS`; None for the one that recognises the annotations.
         draw: Chooses a split for each image file; called where the annotations have no splits.
+        kind: What the folder holds; None for what the annotations name.
 
     Returns:
         The manifest, with the size of each image file in bytes.
@@ -57,30 +60,33 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         InputError: In one line, for a missing or unreadable annotation file or image; a file named twice; a caption
             without image or image without caption; an image of the folder that is not named, where the format names
             every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
-            used twice; a language that is no language tag.
+            used twice; a language that is no language tag; a clip that ends before it begins; clips where images are
+            expected, or images where clips are.
     """
     reader = _reader(annotations, form)
     if images is not None and not images.is_dir():
-        raise InputError(f"{images}: no such folder of images; name it with --images")
+        noun = f"{kind or 'image'}s"
+        raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}")
     table = reader.read(annotations)
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
     files = table["file"].unique().tolist()
     if "split" not in table.columns:
         table["split"] = table["file"].map(draw(files))
+    kind = kind or (table["kind"].iloc[0] if "kind" in table.columns else "image")
+    table = _with_clips(table, kind, annotations)
     _check_rows(table, annotations)
     for file in files:
         _check_path(file, annotations)
-    sizes = _sizes(images, files, annotations) if images is not None else dict.fromkeys(files, NO_FILE)
+    sizes = _sizes(images, files, annotations, kind) if images is not None else dict.fromkeys(files, NO_FILE)
     if images is not None and reader.names_every_image:
-        _check_all_named(images, set(files), annotations)
+        _check_all_named(images, set(files), annotations, kind)
     table["bytes"] = table["file"].map(sizes)
-    columns = COLUMNS
     if LANGUAGE in table.columns:
         _check_languages(table, annotations)
         # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
-        columns = COLUMNS | {LANGUAGE: "str"}
+    columns = COLUMNS | columns_of(table.columns)
     return Manifest(table[list(columns)].astype(columns).reset_index(drop=True), dataset, images or Path())
 
 
@@ -102,12 +108,30 @@ def _reader(annotations: Path, form: str | None) -> Reader:
     raise InputError(f"{annotations}: expected {known}; name the format with --format")
 
 
-def _check_all_named(folder: Path, named: set[str], source: Path) -> None:
+def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
+    """Check that annotations name what the folder holds, and add the columns of clips."""
+    told = table["kind"].iloc[0] if "kind" in table.columns else kind
+    if told != kind:
+        raise InputError(f"{source}: names {told}s; give their folder with --{told}s")
+    if kind == "image":
+        return table.drop(columns="kind", errors="ignore")
+    table = table.assign(kind=kind, **{column: table.get(column, np.nan) for column in ("start", "end")})
+    wrong = table[(table["start"] < 0) | (table["end"] <= table["start"].fillna(0))
+                  | np.isinf(table["start"]) | np.isinf(table["end"])]
+    if len(wrong):
+        file, start, end = wrong[["file", "start", "end"]].iloc[0]
+        raise InputError(f"{source}: {file!r} is to be shown from {start:g} s to {end:g} s; expected seconds from 0, "
+                         "the end behind the start")
+    return table
+
+
+def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) -> None:
+    suffixes = VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
     files = (path.relative_to(folder).as_posix() for path in folder.rglob("*")
-             if path.suffix.lower() in IMAGE_SUFFIXES)
+             if path.suffix.lower() in suffixes)
     silent = sorted(set(files) - named)
     if silent:
-        raise InputError(f"{folder}: {len(silent)} images have no caption in {source.name}, the first "
+        raise InputError(f"{folder}: {len(silent)} {kind}s have no caption in {source.name}, the first "
                          f"{silent[0]!r}; caption them or take them out of the folder")
 
 
@@ -124,11 +148,14 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     if table["caption_id"].duplicated().any():
         twice = table.loc[table["caption_id"].duplicated(), "caption_id"].iloc[0]
         raise InputError(f"{source}: caption id {twice} is used twice")
-    images = table.drop_duplicates(["image_id", "file", "split"])
-    for column, what in (("file", "file"), ("image_id", "image id")):
-        value, times = Counter(images[column]).most_common(1)[0]
+    clip = [column for column in CLIP if column in table.columns]
+    images = table.drop_duplicates(["image_id", "file", "split", *clip])
+    for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
+        whole = images[columns].fillna(-1) if clip else images[columns]  # NaN is not equal to itself
+        (value, *_), times = Counter(whole.itertuples(index=False, name=None)).most_common(1)[0]
         if times > 1:
-            raise InputError(f"{source}: the {what} {value!r} stands for two images or in two splits")
+            raise InputError(f"{source}: the {what} {value!r} stands for two {'clips' if clip else 'images'} or in "
+                             "two splits")
 
 
 def _check_languages(table: pd.DataFrame, source: Path) -> None:
@@ -145,11 +172,11 @@ def _check_path(file: str, source: Path) -> None:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
 
 
-def _sizes(folder: Path, files: list[str], source: Path) -> dict[str, int]:
+def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str, int]:
     sizes = {file: _size(folder, file, source) for file in files}
     if absent := [file for file in files if sizes[file] < 0]:
-        raise InputError(f"{folder / absent[0]}: no such image, though {source.name} names it; {len(absent)} of "
-                         f"{len(files)} images that it names are not in the folder")
+        raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
+                         f"{len(files)} {kind}s that it names are not in the folder")
     return sizes
 
 

@@ -1,9 +1,14 @@
-"""A plain CSV of captions: columns image, caption and, if there are splits or languages, split and language."""
+"""A plain CSV of captions.
+
+Its columns are image, or video, and caption; if there are splits or languages, split and language; and for clips that
+are parts of a file start and end, in seconds.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +19,7 @@ from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
 
 EXPECTED = "image,caption[,split][,language]"
+EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -23,36 +29,53 @@ def read(path: Path) -> pd.DataFrame:
         path: The file.
 
     Returns:
-        A row a caption, with the columns `split` and `language` where the file has them. Images are numbered in the
-        order of their first mention, captions in theirs.
+        A row a caption, with the columns `split`, `language`, `start` and `end` where the file has them, and `kind`.
+        Images are numbered in the order of their first mention, captions in theirs.
 
     Raises:
         InputError: For a file that is no such CSV, naming the line.
     """
     lines = csv.DictReader(io.StringIO(text_of(path), newline=None), strict=True)  # None: any line ends
     try:
-        missing = {"image", "caption"} - set(lines.fieldnames or [])
+        there = list(lines.fieldnames or [])
     except csv.Error as error:
         raise InputError(f"CSV line 1: {error}") from None
+    kind = "video" if "video" in there else "image"
+    expected = EXPECTED_OF_CLIPS if kind == "video" else EXPECTED
+    missing = {kind, "caption"} - set(there)
     if missing:
-        raise InputError(f"{path}: the first line has no column {' nor '.join(sorted(missing))}; expected {EXPECTED}, "
+        raise InputError(f"{path}: the first line has no column {' nor '.join(sorted(missing))}; expected {expected}, "
                          f"separated by commas, got {_shortened(lines.fieldnames)}")
-    more = [column for column in ("split", LANGUAGE) if column in (lines.fieldnames or [])]
+    span = [column for column in ("start", "end") if column in there and kind == "video"]
+    if len(span) == 1:
+        raise InputError(f"{path}: has a column {span[0]} alone; expected {expected}")
+    more = [column for column in ("split", LANGUAGE, *span) if column in there]
     rows: list[tuple[object, ...]] = []
-    numbers: dict[str, int] = {}
+    numbers: dict[tuple[str, ...], int] = {}
     try:
         for line in lines:
             if None in line:
                 raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
                                  "caption that holds a comma")
-            file, caption, *rest = (line[column] for column in ("image", "caption", *more))
+            file, caption, *rest = (line[column] for column in (kind, "caption", *more))
             if not file or None in (caption, *rest):
-                raise InputError(f"CSV line {lines.line_num}: expected {EXPECTED}, a field is missing")
-            rows.append((numbers.setdefault(file, len(numbers)), file, len(rows), caption, *rest))
+                raise InputError(f"CSV line {lines.line_num}: expected {expected}, a field is missing")
+            clip = (file, *(line[column].strip() for column in span))
+            rows.append((numbers.setdefault(clip, len(numbers)), file, len(rows), caption, *rest))
     except csv.Error as error:
         raise InputError(f"CSV line {lines.line_num}: {error}") from None
-    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption", *more])
+    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption", *more]).assign(kind=kind)
+    for column in span:
+        table[column] = [_seconds(text, path) for text in table[column]]
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
+
+
+def _seconds(text: str, path: Path) -> float:
+    """A time in seconds; NaN for an empty field."""
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError:
+        raise InputError(f"{path}: expected seconds in the columns start and end, got {text[:40]!a}") from None
 
 
 def _shortened(header: Sequence[str] | None) -> str:
@@ -60,5 +83,5 @@ def _shortened(header: Sequence[str] | None) -> str:
     return repr(written if len(written) <= 60 else f"{written[:60]}…") if written else "nothing"
 
 
-READER = Reader(f"a .csv file with columns {EXPECTED}", lambda path: path.suffix.lower() == ".csv", read,
-                names_every_image=True)
+READER = Reader(f"a .csv file with columns {EXPECTED} or {EXPECTED_OF_CLIPS}",
+                lambda path: path.suffix.lower() == ".csv", read, names_every_image=True)

@@ -10,14 +10,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.errors import InputError, unknown
+from pipeline.files.gallery_file import Kind
 from pipeline.settings import first_fault
 
 
 class Dataset(BaseModel):
     """One `manifests/NAME.yaml`.
 
-    `images` and `annotations` are paths below the root. `format` is that of the annotations, a key of
-    `pipeline.manifest.build.READERS`; None for the one that recognises them.
+    `images` and `annotations` are paths below the root. `kind` says what the folder `images` holds. `format` is that of
+    the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +31,7 @@ class Dataset(BaseModel):
     annotations: str
     protocols: list[str]
     format: str | None = None
+    kind: Kind = "image"
 
 
 def names(root: Path = Path()) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
+from pipeline.files.gallery_file import GalleryFile, Kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,10 @@ NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
 LANGUAGE = "language"
-"""The optional last column. A manifest without it has the digest, and so the stores and heads, that it always had."""
+"""An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
+CLIP = {"kind": "str", "start": "float64", "end": "float64"}
+"""The last columns, where gallery items are clips: "video", and seconds from the file's beginning, NaN for its own
+beginning and end."""
 
 Remember = Callable[[str, Callable[[], str]], str]
 
@@ -43,8 +47,8 @@ class Manifest:
 
     Attributes:
         table: A row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
-            NO_FILE), split, caption_id, caption and, with captions in several languages, language. The rows of an image
-            stand together, images in the annotation file's order.
+            NO_FILE), split, caption_id, caption; with captions in several languages, language; where an image is a
+            clip, kind, start and end. The rows of an image stand together, images in the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -58,14 +62,18 @@ class Manifest:
     remember: Remember = field(default=_compute, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if list(self.table.columns) not in ([*COLUMNS], [*COLUMNS, LANGUAGE]):
-            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE}, "
-                             f"got {', '.join(map(str, self.table.columns))}")
+        optional = [column for column in (LANGUAGE, "kind") if column in self.table.columns]
+        if list(self.table.columns) != [*COLUMNS, *columns_of(optional)]:
+            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE} and "
+                             f"{', '.join(CLIP)}, got {', '.join(map(str, self.table.columns))}")
 
     @cached_property
     def images(self) -> pd.DataFrame:
-        """A row for each image: image_id, file, bytes, split. A feature store has its rows in this order."""
-        columns = ["image_id", "file", "bytes", "split"]
+        """A row for each image or clip: image_id, file, bytes, split, and kind, start and end where there are clips.
+
+        A feature store has its rows in this order.
+        """
+        columns = ["image_id", "file", "bytes", "split", *self._clip]
         return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
 
     @property
@@ -73,10 +81,50 @@ class Manifest:
         """The captions' languages in alphabetical order; [] where the manifest does not say them."""
         return sorted(self.table[LANGUAGE].unique()) if LANGUAGE in self.table.columns else []
 
+    @property
+    def kind(self) -> Kind:
+        """What the gallery items are."""
+        return "video" if self._clip else "image"
+
+    @property
+    def _clip(self) -> list[str]:
+        return [column for column in CLIP if column in self.table.columns]
+
+    def gallery(self, folder: Path | None = None) -> list[GalleryFile]:
+        """List the files of all images or clips.
+
+        Args:
+            folder: Where they lie; None for the manifest's folder.
+
+        Returns:
+            A file for each row of `images`.
+        """
+        place = folder or self.images_folder
+        if not self._clip:
+            return [GalleryFile(place / file) for file in self.images["file"]]
+        return [GalleryFile(place / file, kind, _seconds(start), _seconds(end)) for file, kind, start, end
+                in self.images[["file", *CLIP]].itertuples(index=False, name=None)]
+
+    def require_photographs(self, what: str) -> None:
+        """Check that gallery items are photographs.
+
+        Args:
+            what: What reads them, for the message.
+
+        Raises:
+            InputError: If they are clips.
+        """
+        if self.kind != "image":
+            raise InputError(f"{what} reads photographs, and the data set {self.dataset} holds clips; extract the "
+                             "feature frame and train a head on it")
+
     @cached_property
     def images_digest(self) -> str:
-        """SHA-256 over ids and files, in order. Feature stores record it, and each file's size beside its features."""
-        return self.remember("images", lambda: _digest(self.images[["image_id", "file"]].itertuples(
+        """SHA-256 over ids and files, and what part of a file a clip is, in order.
+
+        Feature stores record it, and each file's size beside its features.
+        """
+        return self.remember("images", lambda: _digest(self.images[["image_id", "file", *self._clip]].itertuples(
             index=False, name=None)))
 
     @cached_property
@@ -227,6 +275,23 @@ class Split:
         return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[kept],
                      position[self.caption_image[kept]], [self.captions[i] for i in kept],
                      None if self.languages is None else self.languages[kept])
+
+
+def columns_of(optional: Iterable[str]) -> dict[str, str]:
+    """List the columns that a manifest has besides `COLUMNS`.
+
+    Args:
+        optional: What it holds: "language", "kind".
+
+    Returns:
+        Column -> dtype, in order.
+    """
+    found = {LANGUAGE: "str"} if LANGUAGE in optional else {}
+    return found | (CLIP if "kind" in optional else {})
+
+
+def _seconds(value: float) -> float | None:
+    return None if value != value else value  # NaN is not itself
 
 
 def _digest(rows: Iterable[tuple[object, ...]]) -> str:

@@ -1,0 +1,160 @@
+"""An opened video file: its picture, its clock, and the compressed frames of a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+from av.container import InputContainer
+
+from pipeline.files.images import MAX_PIXELS, MISSING, ImageError
+
+# Containers that hold one film. FFmpeg also knows playlists, which open other files and addresses.
+CONTAINERS = ("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu", "ivf", "flv",
+              "asf", "ogg", "mxf", "nut", "rm", "dv", "gif", "yuv4mpegpipe")
+SAFE = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file"}
+ENDS_EARLY = 1.0  # seconds that a long file may end before the time in its header; a shorter one a twentieth of it
+
+
+@dataclass(frozen=True)
+class Film:
+    """An opened video file.
+
+    Attributes:
+        container: The file.
+        stream: Its picture. A tick is the unit of the stream's clock.
+    """
+
+    container: InputContainer
+    stream: av.VideoStream
+
+    @property
+    def origin(self) -> Fraction:
+        """The time at which the file begins, in seconds."""
+        begin = self.container.start_time
+        return Fraction(begin or 0, av.time_base)
+
+    @property
+    def unit(self) -> Fraction:
+        """Seconds of a tick."""
+        return self.stream.time_base or Fraction(1)
+
+    @property
+    def told(self) -> float:
+        """How long the file is by its header, in seconds; 0 where it does not say."""
+        rate = self.stream.average_rate
+        counted = float(self.stream.frames / rate) if rate else 0.0  # FFmpeg shortens the duration of a cut AVI
+        return max(counted, (self.container.duration or 0) / av.time_base)
+
+    @property
+    def pixel_aspect(self) -> Fraction:
+        """A pixel's width by its height."""
+        return self.stream.sample_aspect_ratio or self.stream.codec_context.sample_aspect_ratio or Fraction(1)
+
+    def ticks(self, seconds: float | None) -> Fraction | None:
+        """Convert a time to ticks.
+
+        Args:
+            seconds: From the file's beginning; None for no time.
+
+        Returns:
+            Ticks; None for no time.
+        """
+        return None if seconds is None else (Fraction(seconds) + self.origin) / self.unit
+
+    def seconds(self, ticks: float) -> float:
+        """Convert ticks to a time.
+
+        Args:
+            ticks: As the stream counts them.
+
+        Returns:
+            Seconds from the file's beginning.
+        """
+        return float(ticks) * float(self.unit) - float(self.origin)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Film]:
+    """Open a video file for a decoder on one core: several clips are decoded at once.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The opened file.
+
+    Raises:
+        ImageError: If it is missing, empty or holds no picture, or one that is too large.
+        av.FFmpegError: If it is of no known format.
+    """
+    if not path.is_file():
+        raise ImageError(MISSING)
+    if path.stat().st_size == 0:
+        raise ImageError("the file is empty")
+    # Absolute, so that no name is taken for an address.
+    with av.open(str(path.absolute()), options=SAFE, metadata_errors="ignore") as container:
+        pictures = [stream for stream in container.streams.video
+                    if not stream.disposition & av.stream.Disposition.attached_pic]  # a song's cover is no film
+        if not pictures:
+            raise ImageError("holds no video" + (", sound alone" if container.streams.audio else ""))
+        # As ffmpeg: of those that a player shows by default the largest.
+        stream = max(pictures, key=lambda each: (bool(each.disposition & av.stream.Disposition.default),
+                                                 each.width * each.height))
+        if stream.width * stream.height > MAX_PIXELS:
+            raise ImageError(f"{stream.width} x {stream.height} pixels, more than {MAX_PIXELS:,}")
+        stream.codec_context.thread_count = 1
+        yield Film(container, stream)
+
+
+def packets(film: Film, start: float | None, end: float | None) -> list[av.Packet]:
+    """Read the compressed frames of a part of a file.
+
+    Args:
+        film: The file.
+        start: Seconds at which the part begins; None for the beginning.
+        end: Seconds at which it ends; None for the file's end.
+
+    Returns:
+        The frames in the file's order, from the last key frame before the part on.
+
+    Raises:
+        ImageError: If the file ends before the time that its header says.
+    """
+    if start:
+        found = _read(film, film.ticks(start), film.ticks(end))
+        if found:
+            return found
+        film.container.seek(film.stream.start_time or 0, stream=film.stream, backward=True)
+    return _read(film, None, film.ticks(end))
+
+
+def _read(film: Film, start: Fraction | None, end: Fraction | None) -> list[av.Packet]:
+    """As `packets`; [] where the file cannot be read from `start` on."""
+    if start is not None:
+        try:
+            film.container.seek(int(start), stream=film.stream, backward=True)
+        except av.FFmpegError:
+            return []
+    found: list[av.Packet] = []
+    last = 0.0
+    for packet in film.container.demux():
+        if not packet.size:
+            continue
+        at = max((time for time in (packet.pts, packet.dts) if time is not None), default=None)
+        if at is not None:
+            last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
+        if packet.stream is not film.stream:
+            continue
+        if start is not None and not found and (packet.pts is None or packet.pts > start or not packet.is_keyframe):
+            return []
+        found.append(packet)
+        if end is not None and packet.dts is not None and packet.dts > end:  # no later packet is shown before its dts
+            return found
+    if last < film.told - max(0.1, min(ENDS_EARLY, 0.05 * film.told)):
+        raise ImageError(f"ends at {last:.1f} s, its header says {film.told:.1f} s")
+    return found

@@ -1,0 +1,112 @@
+"""The file of a gallery item: a photograph, or a clip, which is a video file or a part of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Kind = Literal["image", "video"]
+VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".flv", ".wmv", ".3gp",
+                  ".ogv"}
+STRIP = 4  # frames of a strip
+
+
+@dataclass(frozen=True)
+class GalleryFile:
+    """A photograph, or a clip.
+
+    Attributes:
+        path: The file.
+        kind: "image" or "video".
+        start: Seconds from the file's beginning at which a clip begins; None for the beginning.
+        end: Seconds at which it ends; None for the file's end.
+    """
+
+    path: Path
+    kind: Kind = "image"
+    start: float | None = None
+    end: float | None = None
+
+    @property
+    def part(self) -> str:
+        """Which part of a video file it is, "" for all of the file."""
+        if self.start is None and self.end is None:
+            return ""
+        return f"{self.start or 0:g} s to {'the end' if self.end is None else f'{self.end:g} s'}"
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return f"{self.path.name}, {self.part}" if self.part else self.path.name
+
+    def picture(self) -> Image.Image:
+        """Decode what people are shown of it.
+
+        Returns:
+            The photograph; or a strip of a few frames of the clip from left to right, whose `info["frames"]` says how
+            many.
+
+        Raises:
+            ImageError: If it cannot be decoded.
+        """
+        from pipeline.files import images
+
+        if self.kind == "image":
+            return images.decode(self.path)
+        return _strip(self.frames(STRIP))
+
+    def frames(self, most: int) -> list[Image.Image]:
+        """Decode frames, see `videos.frames`; of a photograph, the photograph.
+
+        Args:
+            most: The most frames that are wanted.
+
+        Returns:
+            At least one, RGB, in order of time.
+
+        Raises:
+            ImageError: If it cannot be decoded.
+        """
+        from pipeline.files import images
+
+        if self.kind == "image":
+            return [images.decode(self.path)]
+        try:
+            from pipeline.files import videos
+        except ModuleNotFoundError as error:
+            raise needs_av(error) from None
+        return videos.frames(self.path, most, self.start, self.end)
+
+
+def needs_av(error: ModuleNotFoundError) -> InputError:
+    """Say what decodes clips.
+
+    Args:
+        error: What the import said.
+
+    Returns:
+        The error to raise.
+    """
+    return InputError(f"clips are decoded by PyAV, which is not installed ({error}); "
+                      "pip install 'vse-pipeline[video]'")
+
+
+def _strip(frames: list[Image.Image]) -> Image.Image:
+    """Frames side by side, with a narrow white gap."""
+    from PIL import Image
+
+    gap = max(2, frames[0].width // 40)
+    width = sum(frame.width for frame in frames) + gap * (len(frames) - 1)
+    strip = Image.new("RGB", (width, frames[0].height), "white")
+    left = 0
+    for frame in frames:
+        strip.paste(frame, (left, 0))
+        left += frame.width + gap
+    strip.info["frames"] = len(frames)
+    return strip
