@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.nearest import nearest
     from pipeline.settings import Settings
-    from pipeline.store import FeatureStore
 
 
 @click.command
@@ -122,19 +121,11 @@ def _by_encoder(settings: Settings, store: EmbeddingStore, texts: list[str], ima
 def _by_head(paths: Paths, manifest: Manifest, name: str, store: EmbeddingStore, texts: list[str], image: Path | None
              ) -> np.ndarray:
     """[Q, d] float32, of the head that made the store."""
-    trained, source = _open(paths, manifest, name)
+    trained, source = training.open_by_name(paths, manifest.dataset, name)
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
     return _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
-
-
-def _open(paths: Paths, manifest: Manifest, name: str) -> tuple[training.Head, training.ImageSource]:
-    """A head by name, and what it was trained on: features, or the image files."""
-    folder = paths.head(manifest.dataset, name)
-    described = training.read_description(folder)
-    source = training.source_of(described, manifest, paths.features(manifest.dataset, described["feature"]))
-    return training.load_head(folder, manifest, source), source
 
 
 def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
@@ -152,17 +143,13 @@ def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
 
 def _embed_image(trained: training.Head, source: training.ImageSource, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
-    image = _decoded(path)
-    if isinstance(source, training.Photographs):
-        kept, count = source.engine.prepare(image), source.layout.items
-    else:
-        assert isinstance(source, FeatureStore)
-        kept = _features(source, image)
-        count = len(kept)
+    from pipeline.training.new_images import NewImages  # backbones take seconds to import
+
     device = next(trained.model.parameters()).device
-    counts = torch.tensor([count], device=device)
+    items, counts = NewImages(source).items([_decoded(path)])
     with torch.inference_mode():
-        return trained.model.embed_images(kept[None].to(device), counts)[0].float().cpu().numpy()
+        vectors = trained.model.embed_images(torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device))
+    return vectors[0].float().cpu().numpy()
 
 
 def _decoded(path: Path) -> Image.Image:
@@ -170,15 +157,6 @@ def _decoded(path: Path) -> Image.Image:
         return images.decode(path)
     except images.ImageError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _features(store: FeatureStore, image: Image.Image) -> torch.Tensor:
-    """[N, D] as they would be stored."""
-    from pipeline.extractors.rebuild import extractor_of  # backbones take seconds to import
-
-    extractor = extractor_of(store)
-    items = extractor.extract([extractor.prepare(image)], [image.size])[0].features
-    return torch.from_numpy(items.astype(store.layout.arrays()["features"][1]))
 
 
 def _manifest_of(paths: Paths, store: EmbeddingStore) -> Manifest:

@@ -59,16 +59,34 @@ class BoxedStore(FeatureStore):
             Float32 [B, N, D + 6], padding zero, and counts int64 [B].
         """
         items, counts = super().read(rows)
-        out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
-        out[..., :-VALUES], out[..., -VALUES:] = items, self._values(rows, items.shape[1])
-        out[np.arange(items.shape[1]) >= counts[:, None]] = 0
-        return out, counts
+        known = self.cells is None
+        return self.join(items, counts, self.extra("boxes", rows) if known else None,
+                         self.sizes[rows] if known else None, out), counts
 
-    def _values(self, rows: np.ndarray, items: int) -> Floats:
-        """[B, N, 6]."""
+    def join(self, items: np.ndarray, counts: np.ndarray, boxes: Floats | None, sizes: npt.NDArray[np.int32] | None,
+             out: np.ndarray | None = None) -> Floats:
+        """Put the six values behind the features of each item.
+
+        Args:
+            items: [B, N, D].
+            counts: Int64 [B].
+            boxes: Float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is read where items are cells of a square.
+            sizes: Int32 [B, 2], the images' width and height in pixels.
+            out: An array to fill instead of a new one.
+
+        Returns:
+            Float32 [B, N, D + 6], padding zero.
+        """
+        out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
+        out[..., :-VALUES] = items
         if self.cells is not None:
-            return np.broadcast_to(self.cells, (len(rows), items, VALUES))
-        return six(self.extra("boxes", rows), self.sizes[rows])
+            out[..., -VALUES:] = self.cells
+        else:
+            assert boxes is not None
+            assert sizes is not None
+            out[..., -VALUES:] = six(boxes, sizes)
+        out[np.arange(items.shape[1]) >= counts[:, None]] = 0
+        return out
 
 
 def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
     from pipeline.training.embedding import embed, embed_captions
-    from pipeline.training.head import Head
+    from pipeline.training.head import Head, open_by_name
     from pipeline.training.head import load as load_head
     from pipeline.training.image_source import ImageSource
     from pipeline.training.loop import train, usable
@@ -42,6 +42,7 @@ __all__ = [
     "load_head",
     "made_by",
     "networks",
+    "open_by_name",
     "read_description",
     "read_released",
     "read_released_cross",

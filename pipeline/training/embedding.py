@@ -12,7 +12,7 @@ from pipeline.manifest import Split
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
-from pipeline.training.image_source import ImageSource
+from pipeline.training.image_source import ImageSource, ItemReader
 
 
 def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
@@ -34,7 +34,7 @@ def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
 
 
 @torch.inference_mode()
-def embed_images(model: HeadNetwork, source: ImageSource, rows: np.ndarray, batch_size: int) -> np.ndarray:
+def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int) -> np.ndarray:
     """Embed images.
 
     Args:

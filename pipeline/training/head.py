@@ -14,11 +14,13 @@ from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.image_source import ImageSource
 from pipeline.training.photographs import Photographs
+from pipeline.training.source import of_head
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,27 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
     except RuntimeError:
         raise InputError(f"{folder}/best.safetensors: does not fit the head's settings; train it again") from None
     return Head(to_device(model, device).eval(), text, description, sha256(folder / "best.safetensors"))
+
+
+def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> tuple[Head, ImageSource]:
+    """Open a head by its name.
+
+    Args:
+        paths: Where files lie.
+        dataset: What it was trained on.
+        name: Its name.
+        device: A torch device.
+
+    Returns:
+        The head, and what it was trained on: stored features, or photographs.
+
+    Raises:
+        InputError: If either is missing, or the head is not finished.
+    """
+    manifest, folder = Manifest.load(paths.manifest(dataset)), paths.head(dataset, name)
+    described = checkpoint.read_description(folder)
+    source = of_head(described, manifest, paths.features(dataset, described["feature"]))
+    return load(folder, manifest, source, device), source
 
 
 def to_device(model: HeadNetwork, device: str) -> HeadNetwork:

@@ -20,7 +20,22 @@ class Sizes(Protocol):
         """D."""
 
 
-class ImageSource(Protocol):
+class ItemReader(Protocol):
+    """Images by their row, as a head reads them."""
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read images for `TwoTower.embed_images`.
+
+        Args:
+            rows: Int64 [B].
+
+        Returns:
+            Items [B, N, D] or pixels [B, S, S, 3], and counts int64 [B].
+        """
+        ...
+
+
+class ImageSource(ItemReader, Protocol):
     """Images by their row in the manifest."""
 
     @property
@@ -42,17 +57,6 @@ class ImageSource(Protocol):
     @property
     def done(self) -> np.ndarray:
         """Bool [I], False where an image has no features."""
-
-    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read images for `TwoTower.embed_images`.
-
-        Args:
-            rows: Int64 [B].
-
-        Returns:
-            Items [B, N, D] or pixels [B, S, S, 3], and counts int64 [B].
-        """
-        ...
 
     def require_extracted(self, images: np.ndarray) -> None:
         """Check that no image is still to be extracted.

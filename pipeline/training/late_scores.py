@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.heads.late import LateInteraction
 from pipeline.retrieval.blocks import Ids
 from pipeline.training.batches import pad
-from pipeline.training.image_source import ImageSource
+from pipeline.training.image_source import ItemReader
 
 PRODUCTS = 1 << 24
 """Products of words and items in memory at once: 64 MB."""
@@ -22,7 +22,7 @@ Side = tuple[Tensor, Tensor]
 
 
 @torch.inference_mode()
-def all_pairs(model: LateInteraction, source: ImageSource, rows: Ids, numbers: Sequence[Sequence[int]], batch_size: int,
+def all_pairs(model: LateInteraction, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], batch_size: int,
               progress: Callable[[int], object] = lambda images: None) -> Scores:
     """Compare all images with all captions.
 
@@ -54,7 +54,7 @@ def all_pairs(model: LateInteraction, source: ImageSource, rows: Ids, numbers: S
 
 
 @torch.inference_mode()
-def some_pairs(model: LateInteraction, source: ImageSource, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
+def some_pairs(model: LateInteraction, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
                batch_size: int, progress: Callable[[int], object] = lambda pairs: None) -> Scores:
     """Compare images with captions one by one. Pairs of an image go together, so that it is projected once or twice.
 
@@ -83,7 +83,7 @@ def some_pairs(model: LateInteraction, source: ImageSource, rows: Ids, numbers: 
     return scores
 
 
-def _items(model: LateInteraction, source: ImageSource, rows: Ids) -> Side:
+def _items(model: LateInteraction, source: ItemReader, rows: Ids) -> Side:
     items, counts = source.read(rows)
     device = next(model.parameters()).device
     here = torch.from_numpy(counts).to(device)

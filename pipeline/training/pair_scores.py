@@ -14,7 +14,7 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.objectives.pairs import margins
 from pipeline.retrieval.blocks import Ids
 from pipeline.training.batches import pad
-from pipeline.training.image_source import ImageSource
+from pipeline.training.image_source import ItemReader
 
 BLOCK = 1024
 """Images that are held as they enter the first layer, 55 kB each with 36 items of a width of 384."""
@@ -25,7 +25,7 @@ Scores = npt.NDArray[np.float32]
 
 
 @torch.inference_mode()
-def score_pairs(model: CrossEncoder, source: ImageSource, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
+def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
                 batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
                 progress: Callable[[int], object] = lambda pairs: None) -> Scores:
     """Score pairs. Different images enter the first layer once each, and captions of one length go together.
@@ -70,7 +70,7 @@ def _cut(order: Ids, size: int) -> Iterator[Ids]:
     return (order[start:start + size] for start in range(0, len(order), size))
 
 
-def _entering(model: CrossEncoder, source: ImageSource, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
+def _entering(model: CrossEncoder, source: ItemReader, rows: Ids, device: torch.device) -> tuple[Tensor, Tensor]:
     """[M, N, hidden] and counts [M]."""
     items, counts = source.read(rows)
     return (model.items(torch.from_numpy(items[:, :counts.max()]).to(device)), torch.from_numpy(counts).to(device))
