@@ -41,7 +41,7 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
     class OfSplit(AbsTaskRetrieval):
         metadata = _metadata(manifest.dataset, split, direction)
 
-        def load_data(self, **asked: Any) -> None:
+        def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
             self.dataset = {"default": {split: {"corpus": corpus, "queries": queries, "relevant_docs": relevant,
                                                 "top_ranked": None}}}
             self.data_loaded = True
