@@ -23,7 +23,9 @@ def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
         A subset of {"emb", "ce"}; empty for a head of another architecture.
     """
     architecture = settings.get("architecture") or {}
-    return frozenset(settings.get("tasks") or ["emb"]) if architecture.get("name") == CROSS else frozenset()
+    if architecture.get("name") != CROSS:
+        return frozenset()
+    return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}  # embeddings too, by near negatives
 
 
 def part(system: MeasuredSystem) -> str:

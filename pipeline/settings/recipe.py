@@ -32,6 +32,21 @@ class Pairs(Section):
     val_images: Annotated[int, Field(ge=2)] = 256
 
 
+class Ance(Section):
+    """How embeddings learn from near negatives: the task `ance`, T^ANCE of Geigle et al.
+
+    Attributes:
+        batch: Right pairs of a step, the first of the batch.
+        negatives: Near wrong images of each caption, and near wrong captions of each image, drawn from the
+            `pairs.nearest` nearest. Their mean counts, not the hardest.
+        margin: α of the triplet loss.
+    """
+
+    batch: Count = 16
+    negatives: Count = 7
+    margin: Annotated[float, Field(ge=0)] = 0.1
+
+
 class Noise(Section):
     """Noisy correspondences: training captions that are paired with other images than their own.
 
@@ -59,7 +74,9 @@ class Recipe(Section):
     languages: Those of the captions that are trained on and by which the best epoch is selected; [] for all.
     sampling: Whether an epoch takes every caption once, or equally many of each language.
     architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
-    tasks: What a step trains, in turn: `emb`, embeddings by `objective`; `ce`, scores of pairs by `pairs`.
+    tasks: What a round trains, a step of each in turn: `emb`, embeddings by `objective`; `ce`, scores of pairs by
+        `pairs`; `ance`, embeddings by near negatives. A task may be named twice: another step of it, with other wrong
+        pairs of the same right ones.
     start: The recipe whose head, of the same feature, text encoder and seed, gives the first weights.
     decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
     epsilon: Of Adam's denominator.
@@ -85,8 +102,9 @@ class Recipe(Section):
     languages: list[Annotated[str, StringConstraints(pattern=LANGUAGE_TAG)]] = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: Named = Named(name="two_tower")
-    tasks: Annotated[list[Literal["emb", "ce"]], Field(min_length=1)] = Field(default=["emb"])
+    tasks: Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1)] = Field(default=["emb"])
     pairs: Pairs = Pairs()
+    ance: Ance = Ance()
     start: Name | None = None
     decay: Literal["step", "linear"] = "step"
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
@@ -97,6 +115,13 @@ class Recipe(Section):
     @classmethod
     def _have_one_order(cls, names: list[str]) -> list[str]:
         return sorted(without_repeats(names))  # the order says nothing: a head is the same head
+
+    @field_validator("tasks")
+    @classmethod
+    def _ance_goes_with_emb(cls, tasks: list[str]) -> list[str]:
+        if "ance" in tasks and "emb" not in tasks:
+            raise ValueError("ance trains embeddings from near negatives, and goes with emb")
+        return tasks
 
     @field_validator("backbone_multipliers")
     @classmethod

@@ -70,8 +70,11 @@ class PairBatches(TrainingBatches):
             raise InputError("training on pairs needs two images or more, for wrong pairs")
 
     def _batch(self, epoch: int, step: int, captions: Ids) -> PairBatch:  # type: ignore[override]
-        right = super()._batch(epoch, step, captions)
-        rng = np.random.default_rng((self.seed, epoch, step, 2))
+        return self._pairs(super()._batch(epoch, step, captions), captions,
+                           np.random.default_rng((self.seed, epoch, step, 2)))
+
+    def _pairs(self, right: Batch, captions: Ids, rng: np.random.Generator) -> PairBatch:
+        """Draw wrong pairs for the captions of a batch."""
         by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are wrong
         drawn = draw(self.split, captions, by_caption, self.pairs, self.nearest, rng)[self.own]
         by_caption, own = by_caption[self.own], np.arange(len(drawn))
@@ -81,8 +84,8 @@ class PairBatches(TrainingBatches):
         pairs["image"] = pairs["caption"].copy()
         pairs["image"][by_caption, 1:] = len(own) + image.reshape(-1, drawn.shape[1])
         pairs["caption"][~by_caption, 1:] = len(own) + caption.reshape(-1, drawn.shape[1])
-        items, counts = _joined((right.items, right.counts), self._images(images, rng))
-        tokens, lengths = _joined((right.tokens, right.lengths), self._captions(words, rng))
+        items, counts = joined((right.items, right.counts), self._images(images, rng))
+        tokens, lengths = joined((right.tokens, right.lengths), self._captions(words, rng))
         return PairBatch(right, items, counts, tokens, lengths,
                          **{side: torch.from_numpy(rows) for side, rows in pairs.items()})
 
@@ -131,8 +134,15 @@ def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: 
     return drawn
 
 
-def _joined(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Padded batches [B, N, ...] with their counts [B] as one."""
+def joined(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Put padded batches together.
+
+    Args:
+        *parts: Values [B, N, ...] with their counts [B].
+
+    Returns:
+        Both of all.
+    """
     longest = max(values.shape[1] for values, _ in parts)
     whole = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
              for values, _ in parts if len(values)]

@@ -1,7 +1,8 @@
-"""What a recipe trains in a step: embeddings, scores of pairs, or both in turn."""
+"""What a recipe trains in a round: embeddings, scores of pairs, or several in turn."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from pipeline.manifest import Split
 from pipeline.objectives.pairs import PAIR_OBJECTIVES
 from pipeline.text import Text
 from pipeline.training import hard_negatives, optimizer, source
+from pipeline.training.ance_step import AnceStep
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.embedding import embed
 from pipeline.training.head import load as load_head
@@ -23,6 +25,7 @@ from pipeline.training.late_step import LateStep
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_batches import PairBatch, PairBatches
 from pipeline.training.pair_step import PairStep
+from pipeline.training.round_batches import Round, RoundBatches
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
 
@@ -31,7 +34,7 @@ Log: TypeAlias = dict[str, float]
 
 @dataclass
 class Tasks:
-    """A head's steps, one of each task on every batch.
+    """A head's steps, one of each task in turn on every batch.
 
     Attributes:
         model: The network.
@@ -39,6 +42,8 @@ class Tasks:
         precision: Of all tasks.
         emb: The step that trains embeddings, if the recipe does.
         ce: The step that trains scores of pairs, if the recipe does.
+        ance: The step that trains embeddings by near negatives, if the recipe does.
+        order: The tasks of a round.
     """
 
     model: HeadNetwork
@@ -46,16 +51,21 @@ class Tasks:
     precision: TrainingPrecision
     emb: TrainingStep | None
     ce: PairStep | None
+    ance: AnceStep | None = None
+    order: Sequence[str] = ()
 
-    def __call__(self, batch: Batch | PairBatch) -> Log:
+    def __call__(self, batch: Batch | PairBatch | Round) -> Log:
         """Move the weights, once for each task.
 
         Args:
             batch: With wrong pairs where scores of pairs are trained.
 
         Returns:
-            The log of the step; of two tasks both, the second's names with `ce_` before them.
+            The log of the step; of several tasks all, with `ce_` and `ance_` before names of those beside `emb`. Of a
+            task that has two steps the second one's.
         """
+        if isinstance(batch, Round):
+            return self._round(batch)
         right = batch.right if isinstance(batch, PairBatch) else batch
         log = self.emb(right) if self.emb else {}
         if self.ce is None:
@@ -63,6 +73,21 @@ class Tasks:
         assert isinstance(batch, PairBatch)
         before = "ce_" if self.emb else ""
         return log | {before + name: value for name, value in self.ce(batch).items()}
+
+    def _round(self, batch: Round) -> Log:
+        log: Log = {}
+        pairs, before = iter(batch.pairs), "ce_" if self.emb else ""
+        for task in self.order:
+            if task == "emb":
+                assert self.emb is not None
+                log |= self.emb(batch.right)
+            elif task == "ce":
+                assert self.ce is not None
+                log |= {before + name: value for name, value in self.ce(next(pairs)).items()}
+            else:
+                assert self.ance is not None
+                log |= {f"ance_{name}": value for name, value in self.ance(batch.near).items()}
+        return log
 
     def start_epoch(self, epoch: int) -> None:
         """Prepare the objective of embeddings.
@@ -101,7 +126,13 @@ def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
             raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
                              "recipe's tasks, or set its architecture to cross")
         ce = PairStep(model, PAIR_OBJECTIVES[recipe.pairs.objective], *shared, recipe.gradient_clip)
-    return Tasks(model, shared[0], shared[1], emb, ce)
+    ance = None
+    if "ance" in recipe.tasks:
+        if not isinstance(model, CrossEncoder):
+            raise InputError(f"the task ance is for the architecture cross, received {recipe.architecture.name}; leave "
+                             "it out of the recipe's tasks")
+        ance = AnceStep(model, recipe.ance, *shared, recipe.gradient_clip)
+    return Tasks(model, shared[0], shared[1], emb, ce, ance, recipe.tasks)
 
 
 def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> TrainingBatches:
@@ -120,6 +151,8 @@ def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> Tra
     steps = training.steps and training.steps // training.epochs
     given = (job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
              (job.processes.rank, job.processes.count), keep_first, recipe.sampling, steps)
+    if "ance" in recipe.tasks or recipe.tasks.count("ce") > 1:
+        return RoundBatches(recipe, *given)
     return PairBatches(recipe.pairs, *given) if "ce" in recipe.tasks else TrainingBatches(*given)
 
 
@@ -137,7 +170,7 @@ def find_hard_negatives(job: TrainingJob, made: TrainingBatches, step: Tasks, te
     Raises:
         InputError: If the retriever cannot be opened.
     """
-    if not isinstance(made, PairBatches) or not job.recipe.pairs.hard:
+    if not isinstance(made, PairBatches) or not (job.recipe.pairs.hard or "ance" in job.recipe.tasks):
         return
     if job.retriever is None:
         with step.precision.autocast():

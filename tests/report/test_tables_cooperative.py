@@ -8,6 +8,7 @@ import pytest
 from invented import system, texts
 
 from pipeline.report import tables
+from pipeline.report.tables.rerank_tables_1_9_10 import loss
 
 
 def cross(recipe: str, tasks: list[str], scorer: list[str] | None = None, k: Any = 20, **settings: Any
@@ -67,3 +68,10 @@ def test_embeddings_alone_stand_in_table_9() -> None:
     (panel,) = tables.build("rerank_table9", EVERY).panels
     mine = [[cell.text for cell in row.cells][:2] for group in panel.groups for row in group.rows if row.sources]
     assert mine == [["T^BHE", "EMB (emb, Region, BERT)"]]
+
+
+def test_the_loss_of_near_negatives_is_named() -> None:
+    joint = {"architecture": {"name": "cross"}, "tasks": ["emb", "ce", "ance", "ce"], "objective": {"name": "triplet"}}
+    assert loss(joint) == "T^BHE + T^ANCE + E"
+    assert loss(joint | {"pairs": {"hard": 0.05}}) == "T^BHE + T^ANCE + E^ANCE"
+    assert loss(joint | {"tasks": ["emb", "ance"]}) == "T^BHE + T^ANCE"

@@ -73,9 +73,10 @@ def differences(recipe: str, base: str) -> set[str]:
 def test_an_ablation_differs_in_one_thing(recipe: str) -> None:
     found = differences(recipe, recipe.partition("-")[0])
     assert found
-    # The last three: how a cross-encoder learns pairs, a schedule, and the form of late interaction.
+    # The last four: how a cross-encoder learns pairs, by which tasks, a schedule, and the form of late interaction.
     one_thing = {"image_pooling", "text_pooling"}, {"objective"}, {"drop_items", "drop_tokens"}, {"languages"}, \
-        {"pairs", "start", "learning_rate"}, {"objective", "warmup_epoch", "weight_decay"}, {"architecture"}
+        {"pairs", "start", "learning_rate"}, {"pairs", "tasks"}, \
+        {"objective", "warmup_epoch", "weight_decay"}, {"architecture"}
     assert any(found <= keys for keys in one_thing)
 
 

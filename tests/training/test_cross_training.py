@@ -10,16 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from folders import tree
 from tiny_bert import tiny_bert
 
-from pipeline import settings, training
+from pipeline import heads, settings, training
+from pipeline import text as texts
 from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.settings.recipe import Pairs
+from pipeline.settings.recipe import Ance, Pairs
 from pipeline.store import FeatureStore
+from pipeline.training import hard_negatives, tasks
+from pipeline.training.ance_step import AnceBatch, AnceStep, near_triplet
+from pipeline.training.pair_step import PairStep
 from pipeline.training.source import stored
+from pipeline.training.step import TrainingStep
 
 SMALL = ("batch_size=16", "epochs=2", "decay_epoch=1")
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
@@ -49,7 +55,7 @@ def make(scenes: Manifest, store: FeatureStore, bert: Path, tmp_path: Path) -> M
     return job
 
 
-@pytest.mark.parametrize("recipe", ["emb", "ce", "join", "join-ance"])
+@pytest.mark.parametrize("recipe", ["emb", "ce", "join", "join-ance", "emb-tance", "join-tance"])
 def test_a_recipe_learns_and_goes_on_where_it_stopped(make: Make, recipe: str, tmp_path: Path) -> None:
     job = make(recipe, {"epochs": 3}, pairs=Pairs(hard=0.5, val_images=4))
 
@@ -130,3 +136,68 @@ def test_only_an_architecture_that_scores_pairs_is_trained_to(make: Make) -> Non
     job = make("ce", architecture=settings.Named(name="two_tower"))
     with pytest.raises(InputError, match="architecture two_tower does not score pairs"):
         training.train(job)
+
+
+def test_a_round_takes_its_tasks_in_turn(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    read: list[Any] = []
+    for kind, task in ((TrainingStep, "emb"), (PairStep, "ce"), (AnceStep, "ance")):
+        def step(self: Any, batch: Any, task: str = task, before: Any = kind.__call__) -> Any:
+            done.append(task)
+            read.append(batch)
+            return before(self, batch)
+        monkeypatch.setattr(kind, "__call__", step)
+    state = training.train(make("join-tance", {"epochs": 1}))
+    assert done[:8] == ["emb", "ce", "ance", "ce"] * 2
+    assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb_rsum", "ce_rsum"} <= set(state.history[0])
+    assert torch.equal(read[1].right.tokens, read[3].right.tokens)  # other wrong pairs of the same right ones
+    assert not torch.equal(read[1].tokens, read[3].tokens) or not torch.equal(read[1].items, read[3].items)
+
+
+def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifest) -> None:
+    job = make("emb-tance", pairs=Pairs(nearest=3), ance=Ance(batch=4, negatives=2))
+    split, text = scenes.split("train"), texts.kind("bert").learn([], job.training)
+    batches = tasks.batches(job, split, text, False)
+    rng = np.random.default_rng(0)
+    images, captions = (rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions)))
+    batches.nearest = hard_negatives.nearest(images, captions, split.caption_image, 3)  # type: ignore[attr-defined]
+    first = next(iter(batches.epoch(0))).near  # type: ignore[attr-defined]
+    assert (first.images.shape, first.captions.shape) == ((4, 2), (4, 2))
+    assert (first.images >= 4).all()
+    assert (first.images[:, 0] != first.images[:, 1]).all()
+    store = {features.tobytes(): row for row, features in enumerate(job.source.read(split.store_rows)[0])}
+    rows = [store[np.asarray(items).tobytes()] for items in first.items]
+    for own, near in enumerate(first.images):
+        assert {rows[each] for each in near} <= {int(each) for each in range(len(split.image_ids))} - {rows[own]}
+
+
+def test_the_loss_of_near_negatives_by_hand() -> None:
+    right, images, captions = torch.tensor([0.5]), torch.tensor([[0.6, 0.1]]), torch.tensor([[0.45, 0.5]])
+    assert near_triplet(right, images, captions, 0.1)[:, 0].tolist() == pytest.approx([0.1, (0.05 + 0.1) / 2])
+
+
+def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
+    found = []
+    for pieces in (1, 2):
+        job = make("emb-tance", {"pieces": pieces}, ance=Ance(batch=4, negatives=2))
+        text = texts.kind("bert").learn([], job.training)
+        torch.manual_seed(0)
+        model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, None).eval()
+        step = tasks.build(job, model, "cpu")
+        assert step.ance is not None
+        generator = torch.Generator().manual_seed(1)
+        batch = AnceBatch(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3),
+                          torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4),
+                          *[torch.tensor([[4, 5], [5, 6], [6, 7], [4, 7]])] * 2)
+        log = step.ance(batch)
+        found.append((log["loss"], torch.cat([weight.grad.flatten() for weight in model.parameters()
+                                              if weight.grad is not None])))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
+    torch.testing.assert_close(found[0][1], found[1][1], atol=1e-5, rtol=1e-3)
+
+
+def test_ance_goes_with_embeddings(make: Make) -> None:
+    with pytest.raises(InputError, match="goes with emb"):
+        settings.load(Path(__file__).parents[2] / "params.yaml", ("recipes.ce.tasks=[ance, ce]",)).recipe("ce")
+    with pytest.raises(InputError, match="for the architecture cross"):
+        training.train(make("vse_pp", tasks=["emb", "ance"]))

@@ -16,7 +16,7 @@ from pipeline.report.tables.rerank_tables_8_11 import BLOCKS, DIRECTIONS
 GROUPS = {"G1": "G1: before Transformers", "G2": "G2: cross-encoders", "G3": "G3: embeddings, and cooperative"}
 MARKS = {"†": ", from the literature", "‡": ", their own run"}
 LOSSES = (("T^BHE", "T^BHE: triplet loss with the hardest wrong pair of a batch."),
-          ("T^ANCE", "T^ANCE: triplet loss with wrong pairs from the 50 nearest."),
+          ("T^ANCE", "T^ANCE: triplet loss, the mean over wrong pairs drawn from the 50 nearest."),
           ("E", "E: cross-entropy of pairs, wrong ones drawn from all."),
           ("E^ANCE", "E^ANCE: some of the wrong ones from the 50 nearest (5 % in the paper)."))
 
@@ -67,6 +67,7 @@ def loss(settings: Mapping[str, Any]) -> str:
     tasks, pairs = cooperative.tasks(settings), settings.get("pairs") or {}
     objective = settings.get("objective", {}).get("name", "triplet")
     parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in tasks)
+    parts += ["T^ANCE"] * ("ance" in settings.get("tasks", ()))
     if "ce" in tasks:
         name = "E" if pairs.get("objective", "cross_entropy") == "cross_entropy" else str(pairs["objective"])
         parts.append(f"{name}^ANCE" if pairs.get("hard") else name)

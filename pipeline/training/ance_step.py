@@ -1,0 +1,114 @@
+"""One update of the weights from right pairs and sampled near ones: T^ANCE of Geigle et al., Tables 9 and 10."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pipeline.heads.cross import CrossEncoder
+from pipeline.settings.recipe import Ance
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.processes import Processes
+
+
+@dataclass(frozen=True)
+class AnceBatch:
+    """b right pairs, and n near wrong images and captions for each.
+
+    Attributes:
+        items: Float [M, N, D], the images, those of the right pairs first.
+        counts: Int64 [M].
+        tokens: Int64 [L, T], the captions, those of the right pairs first.
+        lengths: Int64 [L].
+        images: Int64 [b, n], rows of `items`: near each caption, and wrong.
+        captions: Int64 [b, n], rows of `tokens`: near each image, and wrong.
+    """
+
+    items: Tensor
+    counts: Tensor
+    tokens: Tensor
+    lengths: Tensor
+    images: Tensor
+    captions: Tensor
+
+
+@dataclass
+class AnceStep:
+    """A training step over near negatives.
+
+    The loss is that of `near_triplet`. A batch in `pieces`, spread over `processes`, gives the gradients of the whole
+    batch, except for rounding and for what dropout draws.
+
+    Attributes:
+        model: The network.
+        ance: The settings.
+        optimizer: Its optimizer.
+        precision: The precision of forward and backward passes.
+        processes: The processes that share a batch.
+        pieces: Into how many pieces each process divides its share, to save memory.
+        gradient_clip: The largest norm of the gradients.
+    """
+
+    model: CrossEncoder
+    ance: Ance
+    optimizer: torch.optim.Optimizer
+    precision: TrainingPrecision
+    processes: Processes
+    pieces: int
+    gradient_clip: float
+
+    def __call__(self, batch: AnceBatch) -> dict[str, float]:
+        """Move the weights.
+
+        Args:
+            batch: This process's share.
+
+        Returns:
+            loss; "violations", the share of near ones whose loss is above 0; "gradient", the gradients' norm before
+            clipping.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        device = next(self.model.parameters()).device
+        whole, pairs = torch.zeros(2, device=device), len(batch.images)
+        for rows in torch.arange(pairs).chunk(self.pieces):
+            near = near_triplet(*self._similarities(batch, rows, device), self.ance.margin)
+            share = len(rows) / (pairs * self.processes.count)
+            loss = near.sum(0).mean() * share
+            self.precision.scaled(loss).backward()
+            whole += torch.stack([loss.detach(), (near > 0).float().mean() * share])
+        self.processes.add_up([whole])
+        self.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
+        return {"loss": float(whole[0]), "violations": float(whole[1]),
+                "gradient": self.precision.move(self.model, self.optimizer, self.gradient_clip)}
+
+    def _similarities(self, batch: AnceBatch, rows: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """Those of some right pairs [b], of their captions with near images [b, n], and of images with captions."""
+        places, vectors = [], []
+        for near in (batch.images, batch.captions):
+            wanted, place = torch.unique(torch.cat([rows[:, None], near[rows]], 1), return_inverse=True)
+            places.append(place.to(device))
+            part = batch.items, batch.counts, batch.tokens, batch.lengths
+            values, counts = (each[wanted].to(device) for each in (part[:2] if near is batch.images else part[2:]))
+            with self.precision.autocast():
+                embed = self.model.embed_images if near is batch.images else self.model.embed_captions
+                vectors.append(embed(values, counts).float()[places[-1]])
+        images, captions = vectors
+        return ((images[:, 0] * captions[:, 0]).sum(1), (captions[:, :1] * images[:, 1:]).sum(2),
+                (images[:, :1] * captions[:, 1:]).sum(2))
+
+
+def near_triplet(right: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
+    """Compute hinges over near negatives, the mean over each query's (not the hardest).
+
+    Args:
+        right: [b], similarities of right pairs.
+        images: [b, n], of their captions with near wrong images.
+        captions: [b, n], of their images with near wrong captions.
+        margin: α.
+
+    Returns:
+        [2, b], each query's loss: of captions, of images.
+    """
+    return torch.stack([(margin + near - right[:, None]).clamp(min=0).mean(1) for near in (images, captions)])
