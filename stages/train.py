@@ -13,7 +13,7 @@ from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.heads import pooling
-from pipeline.paths import Paths, system
+from pipeline.paths import Paths, heads, system
 from stages import options
 from stages.progress import Progress, say
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline import training
     from pipeline.manifest import Manifest
-    from pipeline.settings import Recipe, Settings, variation
+    from pipeline.settings import Recipe, Settings, Training, variation
     from pipeline.store import FeatureStore
 
 POOLING = click.Choice(list(pooling.POOLINGS))
@@ -64,6 +64,9 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads, one version of torch
     and one setting compute.products; its head.json says which. Others give heads that differ as seeds do.
 
+    A head that a recipe starts from, or seeks negatives by in this run, is trained first where it is missing; with
+    --if-changed redo also where it is out of date.
+
     Example: pipeline train --feature region --recipe vse2ad
 
     Example: pipeline train --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
@@ -93,10 +96,12 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     machine = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in machine.items() if value is not None})
-    manifest_file, store = paths.manifest(dataset), paths.features(dataset, feature)
-    asked = {out or paths.head(dataset, system(called, feature, text, seed)): training.TrainingRequest(
-        manifest_file, store, (dataset, feature, text, called, seed), recipe, how)
-        for called, recipe in chosen.items() for seed in seeds}
+    asked: dict[Path, training.TrainingRequest] = {}
+    for called, recipe in chosen.items():
+        for seed in seeds:
+            folder = out or paths.head(dataset, system(called, feature, text, seed))
+            head = dataset, feature, text, called, seed
+            _ask(asked, paths, settings, folder, _request(paths, head, recipe, how), if_changed == "redo")
     done = {folder for folder, request in asked.items() if request.is_done(folder)}
     for folder in done:
         click.echo(f"{folder}: nothing to do, {training.summary(folder)}")
@@ -108,9 +113,9 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     try:
         for folder, request in asked.items():
             if folder not in done:
-                *_, called, seed = request.head
+                _, feature, text, called, seed = request.head
                 recipe = request.recipe
-                source = _source(paths, settings, manifest, feature, images, recipe, finetuned[called])
+                source = _source(paths, settings, manifest, feature, images, recipe, finetuned.get(called, False))
                 start = recipe.start and paths.head(dataset, system(recipe.start, feature, text, seed))
                 retriever = recipe.pairs.retriever and paths.head(dataset, recipe.pairs.retriever)
                 _train(request, training.TrainingJob(
@@ -120,6 +125,35 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         if together.rank == 0:
             raise
         sys.exit(2)  # the first process says why
+
+
+def _request(paths: Paths, head: tuple[str, str, str, str, int], recipe: Recipe, how: Training
+             ) -> training.TrainingRequest:
+    dataset, feature, *_ = head
+    return training.TrainingRequest(paths.manifest(dataset), paths.features(dataset, feature), head, recipe, how)
+
+
+def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Settings, folder: Path,
+         request: training.TrainingRequest, redo: bool, above: tuple[Path, ...] = ()) -> None:
+    """Add a head to those that are asked for, after the heads that it rests on and that are missing.
+
+    redo: also after those that are there, which may be out of date. above: heads that rest on this one.
+    """
+    if folder in above:
+        raise InputError(f"{folder}: rests on itself, by start or pairs.retriever of a recipe")
+    if folder in asked:
+        return
+    dataset, feature, text, _, seed = request.head
+    recipe, known = request.recipe, heads(settings.run) if dataset == settings.run.dataset else {}
+    below = [(recipe.start, feature, text, seed)] if recipe.start in settings.recipes else []
+    below += [known[recipe.pairs.retriever]] if recipe.pairs.retriever in known else []
+    for each in below:
+        called, feature, text, seed = each
+        place = paths.head(dataset, system(*each))
+        if redo or not (place / "best.safetensors").exists():
+            other = _request(paths, (dataset, feature, text, called, seed), settings.recipe(called), request.training)
+            _ask(asked, paths, settings, place, other, redo, (*above, folder))
+    asked[folder] = request
 
 
 def _recipes(settings: Settings, names: tuple[str, ...], varied: variation.Variation,
