@@ -117,5 +117,6 @@ def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: 
 
 def _values(rows: Sequence[ResultRow], column: NumberColumn, members: Sequence[int]) -> dict[int, Decimal]:
     numbers = {index: rows[index].numbers.get(column.key) for index in members
-               if TRANSDUCTIVE not in rows[index].marks and rows[index].header.section != ZERO_SHOT}
+               if TRANSDUCTIVE not in rows[index].marks and rows[index].header.section != ZERO_SHOT
+               and rows[index].header.competes}
     return {index: number.value for index, number in numbers.items() if number and number.value is not None}

@@ -24,12 +24,14 @@ class RowHeader:
         section: The heading above it, "" for none.
         group: Rows of one section and group stand together and compete for bold.
         identity: What a measured and a published row must share to be compared; None compares with nothing.
+        competes: Whether its numbers may be bold; a bound's may not.
     """
 
     labels: tuple[str, ...]
     section: str = ""
     group: str = ""
     identity: Hashable = None
+    competes: bool = True
 
 
 TRANSDUCTIVE = "‡"

@@ -96,7 +96,7 @@ def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all
         k and the combination, and what is recorded.
 
     Raises:
-        InputError: If nothing was chosen there, or by other systems.
+        InputError: If nothing was chosen there, or by other systems, or in another number of folds.
     """
     import zarr
 
@@ -115,4 +115,7 @@ def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all
     if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
         raise InputError(f"{path}: k and the weight were chosen there for other heads than these, or for these in "
                          "other roles")
+    if (wanted := mine["protocol"]["folds"]) != (there := record["protocol"]["folds"]):
+        raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, and candidates are sought in "
+                         f"{wanted} here; tune on val with --folds {wanted}")
     return record["k"], reranked_store.combination_of(record), said | {"on": path.stem}

@@ -47,6 +47,12 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
     rows = [[*row[:2], row[8]] for row in measured_rows("rerank_table6", metrics, beyond)]
     assert rows == [["on the same", "VSE+2AD (Region, BiGRU)", "60.0"],
                     ["on MS-COCO", "VSE+2AD (Region, BiGRU)", "40.0"]]
+    table = tables.build("rerank_table6", metrics, recorded=beyond)
+    every = [row for panel in table.panels for group in panel.groups for row in group.rows]
+    assert not any(cell.bold for row in every if row.cells[0].text == "on the same" for cell in row.cells)
+    assert any(cell.bold for row in every if row.cells[0].text == "on another" for cell in row.cells)
+    (mine,) = (row for row in every if row.cells[0].text == "on MS-COCO")
+    assert [cell.text for cell in mine.cells if cell.bold] == [cell.text for cell in mine.cells[2:] if cell.text != "–"]
 
 
 def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:

@@ -201,6 +201,7 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
         key: record[key] for key in ("k", "combine", "weight")}
     assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", path("choice"), "--k", "3")
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
+    assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", path("choice"), "--folds", "3")
     score("grid", noise=1.5, content=b"another")
     assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", path("choice"), "--name", "more")
 

@@ -15,6 +15,8 @@ from pipeline.report.table_request import TableRequest
 from pipeline.report.tables.rerank_tables_8_11 import DIRECTIONS
 
 IN_DOMAIN = "In-Domain"
+SAME = "on the same"
+"""What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold."""
 
 
 def build_larger(results: Results, request: TableRequest) -> Table:
@@ -64,13 +66,15 @@ def _measured_larger(system: MeasuredSystem) -> RowHeader | None:
 
 
 def _published_zero_shot(row: PublishedRow) -> RowHeader:
-    trained = "on the same" if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
-    return RowHeader((trained, cooperative.published_label(row).replace(f", {IN_DOMAIN}", "")))
+    trained = SAME if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
+    method = cooperative.published_label(row).replace(f", {IN_DOMAIN}", "")
+    return RowHeader((trained, method), competes=trained != SAME)
 
 
 def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
     other = system.origin.trained_on
-    return RowHeader((f"on {names.DATASETS.get(other, other)}" if other else "on the same", cooperative.label(system)))
+    trained = f"on {names.DATASETS.get(other, other)}" if other else SAME
+    return RowHeader((trained, cooperative.label(system)), competes=bool(other))
 
 
 TABLE5 = RetrievalTable(
@@ -89,6 +93,7 @@ TABLE6 = RetrievalTable(
                  DIRECTIONS, rsum=False),
     _measured_zero_shot, _published_zero_shot, "MS-COCO, Flickr30K and CC",
     note="On another: Flickr30K for MS-COCO and for CC, MS-COCO for Flickr30K. Models such as OSCAR and UNITER are "
-    "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own.",
+    "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own. Those trained on "
+    "the same are a bound, and not bold.",
     zero_shot=True,
 )
