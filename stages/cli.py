@@ -112,6 +112,10 @@ def main() -> None:
     except OSError as error:
         named = f": {error.filename}" if error.filename else ""
         code = _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
+    except RuntimeError as error:
+        if not str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
+            raise
+        code = _say(f"error: {error}: the link leads in a circle; name a file or folder", 2)
     except MemoryError:
         code = _say("error: out of memory; give smaller batches and run again to go on", 1)
     finally:

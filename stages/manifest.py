@@ -22,10 +22,10 @@ if TYPE_CHECKING:
               help="Folder of images.")
 @click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")
 @click.option("--annotations", type=FilePath(), show_default="the data set's card",
-              help="Karpathy's .json; a .csv with columns image,caption[,split][,language], or "
+              help="Karpathy's or COCO's .json; a .csv with columns image,caption[,split][,language], or "
               "video,caption[,split][,start,end]; or a clone of multi30k/dataset.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
-              help="The format of the annotations: karpathy, csv or multi30k.")
+              help="The format of the annotations: coco, karpathy, csv or multi30k.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")

@@ -170,7 +170,7 @@ def test_csv_refuses(folder: Path, text: str, said: str) -> None:
 
 def test_files_that_are_not_there_or_not_text(folder: Path) -> None:
     for name, content, said in (("a.json", b'{"images": "\xff"}', "byte 12 is not UTF-8"),
-                                ("a.json", b"{", "not JSON"), ("a.txt", b"", r"expected a \.json file")):
+                                ("a.json", b"{", "not JSON"), ("a.txt", b"", r"a \.json file in Karpathy")):
         (folder.parent / name).write_bytes(content)
         with pytest.raises(InputError, match=said):
             manifest.build("mine", folder, folder.parent / name)
@@ -222,7 +222,7 @@ def test_a_format_can_be_named_and_an_unknown_one_is_refused(folder: Path) -> No
     file = folder.parent / "captions.txt"
     file.write_text("image,caption\n" + "".join(f"{n}.png,picture {n}\n" for n in range(4)), encoding="utf-8")
     assert len(manifest.build("mine", folder, file, "csv").table) == 4
-    with pytest.raises(InputError, match="--format 'tsv': expected one of karpathy, csv"):
+    with pytest.raises(InputError, match="--format 'tsv': expected one of coco, karpathy, csv"):
         manifest.build("mine", folder, file, "tsv")
 
 

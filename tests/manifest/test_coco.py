@@ -1,0 +1,80 @@
+"""COCO's own annotations as manifests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from pipeline import manifest
+from pipeline.errors import InputError
+from pipeline.manifest import build
+
+IMAGES = [{"license": 1, "file_name": f"{name}.jpg", "id": number} for number, name in ((42, "b"), (9, "a"), (7, "c"))]
+CAPTIONS = [{"image_id": 9, "id": 1, "caption": "A dog. "}, {"image_id": 42, "id": 2, "caption": "A cat."},
+            {"image_id": 9, "id": 3, "caption": "Dogs."}, {"image_id": 7, "id": 5, "caption": "A bird."}]
+OBJECTS = {"annotations": [{"image_id": 42, "id": 1, "category_id": 3}, {"image_id": 42, "id": 2, "category_id": 1},
+                           {"image_id": 42, "id": 4, "category_id": 3}, {"image_id": 9, "id": 3, "category_id": 1}],
+           "categories": [{"id": 1, "name": "dog"}, {"id": 3, "name": "cat"}]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for image in IMAGES:
+        for place in ("val2014", "train2014"):
+            (tmp_path / place).mkdir(exist_ok=True)
+            Image.new("RGB", (8, 8)).save(tmp_path / place / str(image["file_name"]))
+    return tmp_path
+
+
+def write(path: Path, **tree: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"info": {"year": 2014}, "images": IMAGES, **tree}))
+    return path
+
+
+def test_captions_of_a_split(folder: Path) -> None:
+    made = build("coco", folder / "val2014", write(folder / "captions_val2014.json", annotations=CAPTIONS))
+    assert made.images["image_id"].tolist() == [42, 9, 7]
+    assert made.images["file"].tolist() == ["b.jpg", "a.jpg", "c.jpg"]
+    assert made.images["split"].tolist() == ["val"] * 3
+    assert made.table["caption"].tolist() == ["A cat.", "A dog.", "Dogs.", "A bird."]
+    assert made.table["caption_id"].tolist() == [2, 1, 3, 5]
+
+
+def test_a_folder_of_annotations_has_all_splits(folder: Path) -> None:
+    write(folder / "annotations" / "captions_val2014.json", annotations=CAPTIONS)
+    others = [{**image, "id": image["id"] + 100} for image in IMAGES]  # type: ignore[operator]
+    write(folder / "annotations" / "captions_train2014.json", images=others, annotations=[
+        {**each, "image_id": each["image_id"] + 100, "id": each["id"] + 100} for each in CAPTIONS])  # type: ignore[operator]
+    write(folder / "annotations" / "instances_val2014.json", **OBJECTS)
+    made = build("coco", folder, folder / "annotations")
+    assert made.images["file"].tolist()[::3] == ["train2014/b.jpg", "val2014/b.jpg"]
+    assert made.images["split"].tolist() == ["train"] * 3 + ["val"] * 3
+
+
+def test_instances_give_images_whose_captions_name_the_objects(folder: Path) -> None:
+    made = build("coco", folder / "val2014", write(folder / "instances_val2014.json", **OBJECTS))
+    assert made.table["caption"].tolist() == ["cat, dog", "dog", "no object"]
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"annotations": [{"image_id": 1, "id": 1, "caption": "x"}]}, "KeyError: 1"),
+    ({"annotations": [{"image_id": 9, "id": 1, "caption": 5}]}, "expected text, got 5"),
+    ({"annotations": 5}, "not in COCO's layout"), ({"images": [{"id": 1}], "annotations": []}, "file_name"),
+    ({"annotations": [{"image_id": 9, "id": 1, "caption": "\ud800"}]}, "not in COCO's layout"),
+])
+def test_other_layouts_are_refused_in_one_line(folder: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        build("coco", folder / "val2014", write(folder / "captions_val2014.json", **changes))
+    assert "\n" not in str(error.value)
+
+
+def test_karpathys_layout_is_still_karpathys(folder: Path) -> None:
+    file = folder / "dataset_coco.json"
+    file.write_text(json.dumps({"images": [{"filename": "a.jpg", "imgid": 0, "split": "test", "sentences": [
+        {"raw": "x", "sentid": 0}]}], "dataset": "coco"}))
+    assert manifest.build("coco", folder / "val2014", file).images["split"].tolist() == ["test"]
