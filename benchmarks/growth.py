@@ -48,7 +48,7 @@ def job(images: Manifest, store: Path) -> extraction.ExtractionJob:
 
 def files(store: Path) -> dict[str, bytes]:
     """The files of all shards' arrays."""
-    return {file.relative_to(store).as_posix(): file.read_bytes() for file in sorted(store.glob("*/c/*/**/*"))
+    return {file.relative_to(store).as_posix(): file.read_bytes() for file in sorted(store.glob("*/c/**/*"))
             if file.is_file() and "image_ids" not in file.parts}
 
 

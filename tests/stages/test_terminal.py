@@ -168,3 +168,14 @@ def test_examples_are_whole_lines(name: str, capfd: Any, monkeypatch: pytest.Mon
     follow = out.splitlines()
     assert examples
     assert all(not follow[follow.index(line) + 1].strip() for line in examples)
+
+
+def test_a_link_that_leads_in_a_circle_gives_one_line(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path
+                                                      ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("circle").symlink_to("circle")
+    Path("captions.csv").write_text("image,caption\na.jpg,a\n")
+    for arguments in (("init", "mine", "--images", "circle", "--captions", "captions.csv"), ("verify", "circle"),
+                      ("manifest", "mine", "--images", "circle", "--annotations", "captions.csv")):
+        code, out, err = pipeline(monkeypatch, capfd, *arguments)
+        assert (code, out, err.count("\n"), err.startswith("error: ")) == (2, "", 1, True), arguments
