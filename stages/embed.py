@@ -37,8 +37,8 @@ AT_ONCE = 2048  # images embedded before their vectors are written
 @click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
 @click.option("--model", metavar="KIND:PLACE",
-              help="A pretrained dual encoder: clip, siglip or siglip2, and its folder or its name on the Hugging Face "
-              "hub.")
+              help="A pretrained dual encoder: clip, siglip, siglip2 or open_clip, and its folder or its name on the "
+              "Hugging Face hub.")
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
 @click.option("--prompt", default="{}", show_default=True, help="What it reads, {} being the caption: 'a photo of {}'.")

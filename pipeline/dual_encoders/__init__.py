@@ -2,7 +2,8 @@
 
     base.py           what every class of dual encoder offers, and how one is used
     hugging_face.py   what the classes of the library `transformers` share
-    clip.py, siglip.py, siglip2.py   a class each
+    network.py        what all libraries' networks need: damaged files, devices, unit vectors
+    clip.py, siglip.py, siglip2.py, open_clip.py   a class each
     embedding.py      some images and their captions into vectors
     pieces.py         a manifest's images and captions into an embedding store, piece by piece
     record.py         what is recorded of an encoder and of its embeddings
@@ -27,6 +28,7 @@ DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
     "clip": "pipeline.dual_encoders.clip:Clip",
     "siglip": "pipeline.dual_encoders.siglip:Siglip",
     "siglip2": "pipeline.dual_encoders.siglip2:Siglip2",
+    "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
 }, "dual_encoders")
 
 

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from PIL import Image
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from pipeline.dual_encoders.base import Pixels, Usage, read_folder
+from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
 from pipeline.errors import InputError
 from pipeline.files import hub
 from pipeline.files.digest import of_files
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 TEXT_FILES = ("*.json", "*.txt", "*.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 """The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`."""
 NETWORK = {**hub.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
 """Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run."""
-READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
-           pickle.UnpicklingError)
-"""What the library raises on files that it did not write."""
 
 
 class TransformersEncoder:
@@ -54,12 +49,12 @@ class TransformersEncoder:
         self.folder, self.usage = folder, usage
         logging.disable_progress_bar()  # a command has its own
         logging.set_verbosity_error()  # it warns of token ids that SigLIP's own configurations have and never use
-        config = _read(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **hub.LOCAL))
+        config = reading(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **hub.LOCAL))
         if config.model_type not in self.model_types:
             raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
-        self.processor = _read(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
+        self.processor = reading(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
             folder, backend="pil", **hub.LOCAL))
-        self.tokenizer = _read(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **hub.LOCAL))
+        self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **hub.LOCAL))
         self.token_limit = int(config.text_config.max_position_embeddings)
         words = {*self.tokenizer.get_vocab().values()} - {*self.tokenizer.all_special_ids}
         if not words or len(self.tokenizer) > config.text_config.vocab_size:  # without its files it is built empty
@@ -73,7 +68,7 @@ class TransformersEncoder:
         digests = dict(zip(used, of_files(used), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[weights[0]] if len(weights) == 1 else None
-        self.network = _placed(_network(folder, config), usage)
+        self.network = placed(_network(folder, config), usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> TransformersEncoder:
@@ -116,7 +111,7 @@ class TransformersEncoder:
         """
         stacked = {name: torch.stack([each[name] for each in batch]).to(self.usage.device) for name in batch[0]}
         stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
-        return _unit(self.network.get_image_features(**stacked))
+        return unit(self.network.get_image_features(**stacked))
 
     @torch.inference_mode()
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
@@ -131,7 +126,7 @@ class TransformersEncoder:
         tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
                                 truncation=True, max_length=self.token_limit, return_tensors="pt")
         kept = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
-        return _unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
+        return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`.
@@ -150,18 +145,8 @@ class TransformersEncoder:
         return [each.lower() for each in read] if self.lowers else read
 
 
-def _read(folder: Path, what: str, read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except ImportError as error:
-        raise InputError(f"{folder}: its {what} needs a package that is not here ({_line(error)}); pip install "
-                         "'vse-pipeline[encoders]'") from None
-    except READING as error:
-        raise InputError(f"{folder}: no {what} that can be read: {_line(error)}") from None
-
-
 def _network(folder: Path, config: Any) -> Any:
-    network, told = _read(folder, "network", lambda: AutoModel.from_pretrained(
+    network, told = reading(folder, "network", lambda: AutoModel.from_pretrained(
         folder, config=config, output_loading_info=True, **NETWORK))
     # An older file may lack what is computed and not learnt: position_ids.
     lacking = [name for name in told["missing_keys"] if not name.endswith("position_ids")]
@@ -171,27 +156,7 @@ def _network(folder: Path, config: Any) -> Any:
     return network
 
 
-def _placed(network: Any, usage: Usage) -> Any:
-    try:
-        if torch.device(usage.device).type == "meta":
-            raise ValueError
-        return network.to(usage.device, PRECISIONS[usage.precision]).eval()
-    except (RuntimeError, AssertionError, ValueError):
-        raise InputError(f"device {usage.device!r} is not available; use cpu") from None
-
-
-def _unit(output: Any) -> np.ndarray:
-    """Newer versions of the library return the projected vectors in an object, older ones as they are."""
-    vectors = getattr(output, "pooler_output", output)
-    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
-
-
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that JSON can hold."""
     kept = (bool, int, float, str, list, dict, type(None))
     return {name: value for name, value in settings.items() if isinstance(value, kept)}
-
-
-def _line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__

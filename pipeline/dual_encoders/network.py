@@ -1,0 +1,82 @@
+"""What all libraries' networks need: files that may be damaged, a device and a precision, unit vectors."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+
+from pipeline.dual_encoders.base import Usage
+from pipeline.errors import InputError
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
+           pickle.UnpicklingError)
+"""What a library raises on files that it did not write."""
+
+
+def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
+    """Read a part of a model by a library.
+
+    Args:
+        folder: The model's folder, for messages.
+        what: The part, for messages.
+        read: Reads it.
+
+    Returns:
+        What `read` gives.
+
+    Raises:
+        InputError: If the library cannot read it, or needs a package that is not installed.
+    """
+    try:
+        return read()
+    except ImportError as error:
+        raise InputError(f"{folder}: its {what} needs a package that is not here ({_line(error)}); pip install "
+                         "'vse-pipeline[encoders]'") from None
+    except READING as error:
+        raise InputError(f"{folder}: no {what} that can be read: {_line(error)}") from None
+
+
+def placed(network: Any, usage: Usage) -> Any:
+    """Move a network to its device, in its precision.
+
+    Args:
+        network: A torch module.
+        usage: How it is used.
+
+    Returns:
+        The module there, for inference.
+
+    Raises:
+        InputError: If this machine has no such device.
+    """
+    try:
+        if torch.device(usage.device).type == "meta":
+            raise ValueError
+        return network.to(usage.device, PRECISIONS[usage.precision]).eval()
+    except (RuntimeError, AssertionError, ValueError):
+        raise InputError(f"device {usage.device!r} is not available; use cpu") from None
+
+
+def unit(output: Any) -> np.ndarray:
+    """Make unit vectors of what a network gives.
+
+    Args:
+        output: A tensor [B, d], or an object that has it as `pooler_output`, as newer versions of `transformers` do.
+
+    Returns:
+        Float32 [B, d].
+    """
+    vectors = getattr(output, "pooler_output", output)
+    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+
+
+def _line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

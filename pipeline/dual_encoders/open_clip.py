@@ -1,0 +1,116 @@
+"""Models of the library OpenCLIP, also those with an image tower of timm, read from a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from pipeline.dual_encoders.base import Pixels, Usage, read_folder
+from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
+from pipeline.errors import InputError
+from pipeline.files import hub
+from pipeline.files.digest import of_files
+
+CONFIG = "open_clip_config.json"
+TEXT_FILES = ("*.json", "*.txt", "*.model")
+WEIGHTS = "open_clip_model.safetensors"
+TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
+"""What a config may ask of its tokenizer. Others download something, or could run code of the folder."""
+
+
+class OpenClip:
+    """A model in OpenCLIP's format: open_clip_config.json and open_clip_model.safetensors.
+
+    Args:
+        folder: The model's folder.
+        usage: How it is used.
+
+    Raises:
+        InputError: If the folder does not hold such a model, or this machine has no such device.
+    """
+
+    def __init__(self, folder: Path, usage: Usage) -> None:
+        self.folder, self.usage = folder, usage
+        _check(folder)
+        weights = folder / WEIGHTS
+        if not weights.is_file():
+            raise InputError(f"{weights}: is not there; OpenCLIP's weights are read as safetensors alone")
+        squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
+        network, self.transform = reading(folder, "network", lambda: _opened(folder, squash))
+        self.tokenizer = reading(folder, "tokenizer", lambda: _tokenizer(folder))
+        self.token_limit = int(self.tokenizer.context_length)
+        self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
+        used = [*read_folder(folder, TEXT_FILES), weights]
+        self.files: Mapping[str, str] = {file.name: found for file, found in zip(used, of_files(used), strict=True)}
+        self.weights_file = self.files[WEIGHTS]
+        self.network = placed(network, usage)
+
+    @classmethod
+    def load(cls, place: str, usage: Usage) -> OpenClip:
+        """Load a model, see `DualEncoder.load`."""
+        return cls(hub.folder(place, "model", "name the folder", [*TEXT_FILES, WEIGHTS]), usage)
+
+    def prepare(self, image: Image.Image) -> Pixels:
+        """Prepare an image, see `DualEncoder.prepare`."""
+        return {"pixel_values": self.transform(image)}
+
+    @torch.inference_mode()
+    def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
+        """Embed images, see `DualEncoder.embed_images`."""
+        pixels = torch.stack([each["pixel_values"] for each in batch])
+        return unit(self.network.encode_image(pixels.to(self.usage.device, PRECISIONS[self.usage.precision])))
+
+    @torch.inference_mode()
+    def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
+        """Embed captions, see `DualEncoder.embed_captions`."""
+        return unit(self.network.encode_text(self.tokenizer(self.usage.read(captions)).to(self.usage.device)))
+
+    def is_cut(self, captions: Sequence[str]) -> list[bool]:
+        """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
+        return [self._tokens(caption) > self.token_limit for caption in self.usage.read(captions)]
+
+    def _tokens(self, text: str) -> int:
+        """How many tokens there are, with those at the beginning and the end."""
+        own = getattr(self.tokenizer, "tokenizer", None)  # one of `transformers`
+        if own is None:
+            return len(self.tokenizer.encode(text)) + 2
+        return len(own(self.tokenizer.clean_fn(text), truncation=False, verbose=False)["input_ids"])
+
+
+def _check(folder: Path) -> None:
+    """Refuse what would fetch files or run code besides those of the folder."""
+    try:
+        model = json.loads((folder / CONFIG).read_text())["model_cfg"]
+        image, text = model["vision_cfg"], model["text_cfg"]
+        odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS
+        tower = str(image.get("timm_model_name", ""))
+        by_name = text.get("hf_model_name")
+    except FileNotFoundError:
+        raise InputError(f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or siglip:") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{folder / CONFIG}: is not a configuration of OpenCLIP") from None
+    if by_name:
+        raise InputError(f"{folder}: its text tower {str(by_name)!r} would be fetched by name; not read here")
+    if odd or ":" in tower or text.get("tokenizer_mode"):
+        raise InputError(f"{folder / CONFIG}: asks for {', '.join(sorted(odd)) or tower or 'a tokenizer_mode'}, which "
+                         "could fetch or run more than the folder's files; such models are not read")
+
+
+def _opened(folder: Path, preprocessing: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The network in float32, and its preprocessing of an image."""
+    import open_clip
+
+    return open_clip.create_model_from_pretrained(  # type: ignore[no-any-return]
+        f"local-dir:{folder}", precision="fp32", device="cpu", weights_only=True, **preprocessing)
+
+
+def _tokenizer(folder: Path) -> Any:
+    import open_clip
+
+    return open_clip.get_tokenizer(f"local-dir:{folder}")

@@ -1,0 +1,113 @@
+"""Models in OpenCLIP's format against the library's own encoders, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from pipeline import dual_encoders
+from pipeline.dual_encoders.base import Usage
+from pipeline.errors import InputError
+
+CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
+LONG = " ".join(["large yellow triangle"] * 10)
+LIMIT = 12
+TEXT = {"context_length": LIMIT, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
+OWN = {"embed_dim": 8, "vision_cfg": {"image_size": 32, "patch_size": 8, "width": 16, "head_width": 8, "layers": 2},
+       "text_cfg": TEXT}
+TIMM = {"embed_dim": 8, "custom_text": True, "text_cfg": TEXT, "vision_cfg": {
+    "image_size": 32, "timm_model_name": "test_vit", "timm_pool": "avg", "timm_proj": "linear"}}
+
+
+def written(folder: Path, model: dict[str, Any]) -> Path:
+    """Random weights with their configuration."""
+    torch.manual_seed(0)
+    folder.mkdir()
+    (folder / "open_clip_config.json").write_text(json.dumps({
+        "model_cfg": model, "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3, "resize_mode": "shortest"}}))
+    kind = open_clip.CustomTextCLIP if model.get("custom_text") else open_clip.CLIP
+    network = kind(**{key: value for key, value in model.items() if key != "custom_text"})
+    save_file({key: value.contiguous() for key, value in network.state_dict().items()},
+              folder / "open_clip_model.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("models")
+    return {"own": written(place / "own", OWN), "timm": written(place / "timm", TIMM)}
+
+
+def pictures() -> list[Image.Image]:
+    generator = np.random.default_rng(0)
+    return [Image.fromarray(generator.integers(0, 256, (height, width, 3), np.uint8))
+            for height, width in ((40, 70), (64, 32))]
+
+
+@pytest.mark.parametrize("name", ["own", "timm"])
+@torch.inference_mode()
+def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> None:
+    network, transform = open_clip.create_model_from_pretrained(f"local-dir:{folders[name]}")
+    tokens = open_clip.get_tokenizer(f"local-dir:{folders[name]}")(CAPTIONS)
+    encoder = dual_encoders.load(f"open_clip:{folders[name]}", Usage())
+    images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
+    own = network.encode_image(torch.stack([transform(picture) for picture in pictures()]), normalize=True)
+    np.testing.assert_allclose(images, own, atol=1e-6)
+    np.testing.assert_allclose(encoder.embed_captions(CAPTIONS), network.encode_text(tokens, normalize=True), atol=1e-6)
+    assert images.dtype == np.float32
+    assert np.abs(images[0] - images[1]).max() > 1e-3
+    squashed = dual_encoders.load(f"open_clip:{folders[name]}", Usage(preprocessing="squash"))
+    assert squashed.prepare(pictures()[0])["pixel_values"].shape == (3, 32, 32)
+    assert np.abs(squashed.embed_images([squashed.prepare(pictures()[0])]) - images[:1]).max() > 1e-4
+    assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
+
+
+def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path]) -> None:
+    encoder = dual_encoders.load(f"open_clip:{folders['own']}", Usage(precision="bf16"))
+    assert encoder.token_limit == LIMIT
+    assert encoder.is_cut(["green", LONG, " ".join(["red"] * (LIMIT - 2)), " ".join(["red"] * (LIMIT - 1))]) == [
+        False, True, False, True]
+    np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
+
+
+@pytest.mark.parametrize(("text", "image", "message"), [
+    ({"hf_model_name": "someone/model"}, {}, "text tower 'someone/model' would be fetched"),
+    ({"tokenizer_kwargs": {"trust_remote_code": True}}, {}, "asks for trust_remote_code"),
+    ({"tokenizer_kwargs": {"reduction_mask": "syntax"}}, {}, "asks for reduction_mask"),
+    ({}, {"timm_model_name": "hf-hub:someone/model"}, "asks for hf-hub:someone/model"),
+])
+def test_what_would_fetch_or_run_more_is_refused(folders: dict[str, Path], tmp_path: Path, text: dict[str, Any],
+                                                 image: dict[str, Any], message: str) -> None:
+    (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": {
+        "embed_dim": 8, "vision_cfg": {**OWN["vision_cfg"], **image}, "text_cfg": {**TEXT, **text}}}))
+    weights = "open_clip_model.safetensors"
+    (tmp_path / weights).write_bytes((folders["own"] / weights).read_bytes())
+    with pytest.raises(InputError, match=message):
+        dual_encoders.load(f"open_clip:{tmp_path}", Usage())
+
+
+def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_path: Path) -> None:
+    def refused(message: str) -> None:
+        with pytest.raises(InputError, match=message) as caught:
+            dual_encoders.load(f"open_clip:{tmp_path}", Usage())
+        assert "\n" not in str(caught.value)
+
+    refused("has no open_clip_config.json")
+    config = tmp_path / "open_clip_config.json"
+    config.write_text("{}")
+    refused("is not a configuration of OpenCLIP")
+    config.write_bytes((folders["own"] / config.name).read_bytes())
+    refused("is not there; OpenCLIP's weights are read as safetensors alone")
+    weights = tmp_path / "open_clip_model.safetensors"
+    weights.write_bytes((folders["own"] / weights.name).read_bytes()[:-100])
+    refused("no network that can be read")
+    weights.write_bytes((folders["timm"] / weights.name).read_bytes())
+    refused("no network that can be read")
