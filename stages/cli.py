@@ -28,7 +28,7 @@ COMMANDS = {
     "compact": "Leave out of a feature store what is no image's any more.",
     "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
     "import": "Bring features that another code base made into a store.",
-    "export": "Write a split of a feature store for older code bases.",
+    "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
     "train": "Train heads on one feature.",
     "convert": "Turn published weights of VSE∞ into a head.",
     "score": "Write a head's similarity matrix.",

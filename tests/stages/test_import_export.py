@@ -112,3 +112,15 @@ def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreig
 def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[..., str],
                    there: list[foreign.Picture]) -> None:
     assert said in refused(*arguments)
+
+
+def test_export_of_single_images(pipeline: Cli, there: list[foreign.Picture]) -> None:
+    pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
+    for form, place in (("butd-tsv", "out/all.tsv"), ("folder", "out")):
+        for again in ("", ", there already"):
+            code, out, err = pipeline("export", form, "s.zarr", "--manifest", "data/coco.parquet", "--out", "out")
+            assert (code, out) == (0, f"{place}: 8 images of all splits{again}\n"), err
+        Path("out", "all_made_from.json").unlink()
+    for words, said in ((("npz", "s.zarr"), "one of scan, butd-tsv, folder"), (("s.zarr",), "name it with --split")):
+        code, _, err = pipeline("export", *words, "--out", "out", "--manifest", "data/coco.parquet")
+        assert (code, said in err) == (2, True), err
