@@ -191,7 +191,7 @@ def _line(image: Image, columns: tuple[str, ...]) -> bytes:
 
 
 def _text(value: Any) -> bytes:
-    return base64.b64encode(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else str(value).encode()
+    return base64.b64encode(value.tobytes()) if isinstance(value, np.ndarray) else str(value).encode()
 
 
 def _members(image: Image) -> dict[str, np.ndarray]:
