@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem
+from pipeline.report.measured import SEPARATE, MeasuredSystem
 from pipeline.report.published import PublishedRow
 
 CROSS = "cross"
@@ -43,7 +43,7 @@ def part(system: MeasuredSystem) -> str:
     joint, rerank = len(of_heads[0]) == 2, dict(system.origin.rerank)
     if not rerank:
         return "JOIN+EMB" if joint else next(iter(of_heads[0])).upper()
-    if len(of_heads) == 1:
+    if len(of_heads) == 1 and SEPARATE not in rerank:
         return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
     return "SEP+CO"
 

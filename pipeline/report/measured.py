@@ -19,6 +19,9 @@ BENCHMARKS = {
 }
 """(Data set, protocol) -> the papers' test set. No other measurement may stand under a paper's headings."""
 
+SEPARATE = "separate"
+"""In `Origin.rerank`: another network than the retriever's scored the candidates, and it is not among the members."""
+
 
 @dataclass(frozen=True)
 class Origin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.features import FEATURES, letters
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem, Origin
+from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
 from pipeline.report.table_columns import METRICS
 
@@ -107,7 +107,7 @@ def _origin(
             untrained=tuple(sorted(made_from["untrained"])),
             trained_on=_trained_on(made_from),
             steps=tuple(names.step(step) for step in made_from.get("steps", ())),
-            rerank=_rerank(made_from.get("steps", ())),
+            rerank=_rerank(made_from),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
             zero_shot=_zero_shot(made_from),
         )
@@ -141,9 +141,16 @@ def _distractors(found: Mapping[str, Any]) -> tuple[str, ...]:
         raise InputError(f"recorded distractors cannot be read at {error}; run `pipeline evaluate` again") from None
 
 
-def _rerank(steps: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Any], ...]:
+def _rerank(made_from: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    steps = made_from.get("steps", ())
     last = dict(steps[-1]) if steps else {}
-    return tuple((key, value) for key, value in last.items() if key != "name") if last.get("name") == "rerank" else ()
+    if last.pop("name", None) != "rerank":
+        return ()
+    # A stored system that scores is among the members; a head that scores pairs, or a network of pixels, is not.
+    scorer = made_from.get("reranked", {}).get("scorer", {"kind": "system"})
+    own = scorer["kind"] == "system" or scorer.get("checkpoint") in [
+        member["checkpoint"] for member in made_from["members"]]
+    return (*last.items(), *([] if own else [(SEPARATE, True)]))
 
 
 def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:

@@ -70,6 +70,19 @@ def test_embeddings_alone_stand_in_table_9() -> None:
     assert mine == [["T^BHE", "EMB (emb, Region, BERT)"]]
 
 
+@pytest.mark.parametrize(("scorer", "label"), [
+    ({"kind": "cross", "checkpoint": "another"}, "SEP+CO (emb"), ({"kind": "blip"}, "SEP+CO (emb"),
+    ({"kind": "cross"}, "JOIN+CO (emb")])
+def test_a_head_that_scores_pairs_is_told_from_the_retrievers_own(scorer: dict[str, Any], label: str) -> None:
+    found = cross("emb", ["emb"], ["emb"])
+    ((_name, entry),) = found.items()
+    own = entry["made_from"]["members"][0]["checkpoint"]
+    entry["made_from"]["reranked"] = {"scorer": ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer}
+    (panel,) = tables.build("rerank_table1", found).panels
+    (row,) = (row for group in panel.groups for row in group.rows if row.sources)
+    assert row.cells[0].text.startswith(label)
+
+
 def test_the_loss_of_near_negatives_is_named() -> None:
     joint = {"architecture": {"name": "cross"}, "tasks": ["emb", "ce", "ance", "ce"], "objective": {"name": "triplet"}}
     assert loss(joint) == "T^BHE + T^ANCE + E"
