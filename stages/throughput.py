@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.errors import InputError
 from pipeline.paths import Paths
 from stages.options import choose_products, with_settings_or_shipped
 from stages.progress import Progress
@@ -15,20 +16,27 @@ from stages.progress import Progress
 if TYPE_CHECKING:
 
     from pipeline.files.atomic import write_text
+    from pipeline.reranking.base import PairSource
     from pipeline.settings import Settings
-    from pipeline.studies import throughput
+    from pipeline.studies import query, throughput
 
 
 @click.command
+@click.option("--retriever", metavar="SYSTEM", help="Also time one query by this head, which is scored, and")
+@click.option("--with", "scorer", metavar="SCORER", help="with its best throughput.reranked by this scorer of pairs.")
 @with_settings_or_shipped
-def command(paths: Paths, settings: Settings) -> None:
+def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 
     The poolings' #OIPs and the figure of retrieval times come from it. Where other work ran on the machine meanwhile,
     the file, the table and this command say so.
 
     Example: pipeline throughput
+
+    Example: pipeline throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
     """
+    if (retriever is None) != (scorer is None):
+        raise InputError("one query is timed by a retriever and a scorer: give --retriever and --with")
     choose_products(settings)
     with Progress("throughput", "step") as bar:
         def on_step(what: str) -> None:
@@ -37,10 +45,18 @@ def command(paths: Paths, settings: Settings) -> None:
 
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
                                       settings.throughput, on_step)
+        if retriever and scorer:
+            dataset = settings.run.dataset
+            source = PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
+                                settings.throughput.reranked, settings.compute.products)
+            measured["query"] = query.measure(source, retriever, scorer, settings.throughput, on_step)
     write_text(paths.throughput, json.dumps(measured, indent=1))
     click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))
     click.echo(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})")
+    if said := measured.get("query"):
+        click.echo(f"  one query: {1000 * said['retrieve']:.1f} ms by {retriever}, {1000 * said['both']:.1f} ms with "
+                   f"its best {said['k']} reranked by {scorer}: {said['ratio']:.1f} times")
     if measured["busy"]:
         click.echo(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
                    "`pipeline throughput` again on an idle machine", err=True)

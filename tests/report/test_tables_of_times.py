@@ -65,3 +65,10 @@ def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
     (169200.0, "47h"), (72582480.0, "2.3a")])
 def test_times_are_printed_as_in_the_paper(seconds: float, text: str) -> None:
     assert printed(seconds) == text
+
+
+def test_a_query_with_models_of_the_run_is_told() -> None:
+    query = {"retriever": "a", "scorer": "b", "images": 1000, "k": 20, "retrieve": 0.002, "both": 0.05, "ratio": 25.0}
+    (panel,) = tables.build("rerank_table3", {}, TableRequest(rows="measured"), TIMED | {"query": query}).panels
+    assert any("1,000 images takes 2.0ms by a, and 50ms with its best 20 reranked by b: 25.0 times" in note.text
+               for note in panel.notes)

@@ -287,3 +287,18 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     (head / "best.safetensors").write_bytes(b"weights")
     assert key(*by) != missing
     assert "rests on itself" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
+
+
+def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Callable[..., str], project: Path) -> None:
+    small = [part for change in ("batch_size=2", "pools=[5, 9]", "searched=[5, 9]", "pairs=1", "repeats=1",
+                                 "seconds=0.0", "reranked=3") for part in ("-S", f"throughput.{change}")]
+    assert "give --retriever and --with" in refused("throughput", "--retriever", R)
+    code, out, err = pipeline("throughput", *small, "--retriever", R, "--with", R)
+    assert code == 0, err
+    assert "one query: " in out
+    found = json.loads(Path("results/throughput.json").read_text())["query"]
+    assert (found["k"], found["scorer"]) == (3, R)
+    assert found["ratio"] == pytest.approx(found["both"] / found["retrieve"])
+    assert min(found["retrieve"], found["both"]) > 0
+    query = ("--retriever", R, "--with", R)
+    assert "rerank fewer" in refused("throughput", *small[:-1], "throughput.reranked=500", *query)

@@ -36,6 +36,7 @@ class Rates:
         rerank: Seconds that these take.
         how: How it was measured.
         busy: Whether other work ran meanwhile.
+        query: What one query took with a real scorer, in words; "" where none was timed.
     """
 
     machine: str
@@ -46,6 +47,7 @@ class Rates:
     rerank: float
     how: str
     busy: bool
+    query: str = ""
 
     def latency(self, method: str, images: int) -> tuple[float, bool] | None:
         """Seconds of one query.
@@ -117,6 +119,7 @@ def build_latency(results: Results, request: TableRequest) -> Table:
     caption = ("Time of one text query among 50,000 and 1,000,000 images, after Table 3 of Geigle et al.: embeddings "
                "(EMB), their best 20 reranked by a cross-encoder (SEP/JOIN+CO), a cross-encoder alone (CE).")
     notes = [Note("The paper's times are estimates, as it says.")] * bool(printed)
+    notes += [Note(rates.query)] if rates and rates.query else []
     doubts = [Note(f"As printed; in doubt: {doubt.believed}.", mark)
               for mark, doubt in zip("ab", _doubts("rerank_table3"), strict=False)] if printed else []
     scored = "SEP/JOIN+CO: pairs from the time of one layer. CE: that rate of pairs times the images."
@@ -200,6 +203,15 @@ def printed(seconds: float) -> str:
     return f"{number:.1f}{unit}" if number < 9.95 else f"{number:,.0f}{unit}"
 
 
+def _query(throughput: Mapping[str, Any]) -> str:
+    """What one query took with a real scorer."""
+    if not (said := throughput.get("query")):
+        return ""
+    return (f"Measured with models of this run: one query among {int(said['images']):,} images takes "
+            f"{printed(float(said['retrieve']))} by {said['retriever']}, and {printed(float(said['both']))} with its "
+            f"best {int(said['k'])} reranked by {said['scorer']}: {float(said['ratio']):.1f} times.")
+
+
 def _rates(throughput: Mapping[str, Any]) -> Rates | None:
     """None where nothing was timed, or by an earlier version."""
     if "latency" not in throughput:
@@ -209,7 +221,7 @@ def _rates(throughput: Mapping[str, Any]) -> Rates | None:
         rates = Rates(str(throughput["made_with"]["machine"]), 1 / float(said["images_per_second"]),
                       float(said["encode"]), {int(size): float(taken) for size, taken in said["search"].items()},
                       int(said["pairs"]), float(said["rerank"]), str(throughput["methods"]["latency"]),
-                      bool(throughput.get("busy")))
+                      bool(throughput.get("busy")), _query(throughput))
         if not all(0 < value < math.inf for value in (rates.pooled, rates.encode, rates.pairs, rates.rerank,
                                                       *rates.search.values())) or not rates.search:
             raise ValueError("a time that is no number above 0")
