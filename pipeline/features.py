@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.files.gallery_file import Kind
+
 
 @dataclass(frozen=True)
 class Feature:
-    """One visual feature of an image: a set of items.
+    """One visual feature of an image or clip: a set of items.
 
     Attributes:
         letter: How the papers abbreviate it. An ensemble is named by the letters of its features.
         title: As a heading or an axis names it.
         projection: From items to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
+        kind: Of what it is extracted.
         trainable: Whether its network can be trained with the head, from the images. The papers never train a detector.
     """
 
@@ -20,12 +23,14 @@ class Feature:
     title: str
     projection: str
     trainable: bool
+    kind: Kind = "image"
 
 
 FEATURES = {
     "region": Feature("R", "Region", projection="residual", trainable=False),
     "grid": Feature("G", "Grid", projection="linear", trainable=True),
     "patch": Feature("P", "Patch", projection="linear", trainable=True),
+    "frame": Feature("F", "Frame", projection="linear", trainable=False, kind="video"),
 }
 
 

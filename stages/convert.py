@@ -65,6 +65,7 @@ def command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
     manifest = Manifest.load(paths.manifest(dataset or settings.run.dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
+        manifest.require_photographs("a fine-tuned head")
         engine = settings.engine_of(manifest.dataset, released.feature)
         untrained = {**engine.options, "weights": weights.UNTRAINED}
         source = training.Photographs(manifest, images or manifest.images_folder, engine.engine, untrained)

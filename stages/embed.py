@@ -159,6 +159,7 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
                 out: Path | None, files: Path | None, batch_size: int, device: str | None) -> None:
     options.choose_products(settings)
     manifest = Manifest.load(paths.manifest(name))
+    manifest.require_photographs("a dual encoder")
     parts, path = _splits(manifest, splits), out or paths.encoded(name, encoder.name)
     opened = dual_encoders.load(encoder.model, Usage(
         encoder.prompt, encoder.preprocessing, encoder.precision, device or settings.training_of(name).device))

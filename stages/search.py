@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import record as records
     from pipeline.files import images
     from pipeline.files.atomic import write_text
+    from pipeline.files.gallery_file import GalleryFile
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
@@ -75,7 +76,8 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
         queries = _by_head(paths, manifest, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
-    sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)), image)
+    sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)),
+                                    GalleryFile(image) if image else None)
                 for query, *each in zip(asked, *found, strict=True)]
     path = out or paths.root / "results" / "search.html"
     title = f"{find.capitalize()} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, by {name}"
@@ -108,7 +110,7 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(section.query))
     for hit in section.hits:
         told = hit.found if hit.found is not None else next(iter(hit.captions), "")
-        click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.name}  {told}"))
+        click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
 
 
 def _by_encoder(settings: Settings, store: EmbeddingStore, texts: list[str], image: Path | None) -> np.ndarray:
@@ -169,9 +171,10 @@ def _manifest_of(paths: Paths, store: EmbeddingStore) -> Manifest:
 def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.ndarray, products: np.ndarray
           ) -> Iterator[search_page.Hit]:
     """The images that were found, or whose captions were."""
+    ids = manifest.images["image_id"].to_numpy()
     for rank, (place, similarity) in enumerate(zip(places.tolist(), products.tolist(), strict=True), start=1):
         image_id = int(store.image_ids[store.caption_image[place] if captions else place])
         own = manifest.table[manifest.table["image_id"] == image_id]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        yield search_page.Hit(rank, similarity, image_id, manifest.images_folder / str(own["file"].iloc[0]),
-                          own["caption"].tolist(), found)
+        yield search_page.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
+                              own["caption"].tolist(), found)

@@ -177,6 +177,7 @@ def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, 
     """What a head is trained on; a network to train is loaded anew for each."""
     if not from_pixels:
         return training.stored(paths.features(manifest.dataset, feature), manifest, recipe)
+    manifest.require_photographs("fine-tuning")
     engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
 

@@ -14,7 +14,9 @@ DAY = 86400.0
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an engine, measured on one core in batches of 16 images of 640 x 480 pixels.
+    """The cost of an engine.
+
+    It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
 
     Attributes:
         openvino: CPU seconds an image by OpenVINO.
@@ -35,6 +37,8 @@ MEASURED = {
     ("patch", "vit_base_patch16_224.orig_in21k_ft_in1k", 224): Cost(0.19, 0.42, 1.8, 197 * 768),
     ("pyramid", "tf_efficientnet_lite0", 384): Cost(0.02, 0.11, 1.6, 36 * 1280),
     ("grid", "tf_efficientnet_lite0", 512): Cost(0.04, 0.18, 2.1, 64 * 1280),
+    ("frame", "tf_efficientnet_lite0", 224): Cost(0.2, 0.5, 1.5, 20 * 1280),
+    ("frame", "resnet152.tv_in1k", 224): Cost(2.3, 3.0, 2.5, 20 * 2048),
 }
 """Engine, network and image size -> cost."""
 

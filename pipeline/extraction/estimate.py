@@ -104,7 +104,7 @@ def probe(task: Task) -> tuple[int, float | None]:
     for start in range(0, len(task.files), task.batch_size):
         begin = time.perf_counter()
         batch = task.files[start:start + task.batch_size]
-        decoded = [worker.decode(path, size, task.engine) for path, size in batch]
+        decoded = [worker.decode(file, size, task.engine) for file, size in batch]
         good = [image for image in decoded if not isinstance(image, str)]
         if good:
             extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])

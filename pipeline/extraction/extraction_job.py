@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.extractors import Runtime, backend
 from pipeline.files.digest import digest
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.store import Extra, StoreError, StoreLayout, read_header
 from pipeline.store.growth import Plan, Wanted
@@ -73,7 +74,7 @@ class Task:
             store at the same path.
         layout: The store's layout.
         shard: The shard's number.
-        files: Absolute paths and sizes in bytes, in the order of the rows.
+        files: Photographs or clips by absolute paths, and their files' sizes in bytes, in the order of the rows.
         engine: How to build the engine.
         batch_size: Images in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
@@ -83,7 +84,7 @@ class Task:
     made_from: str
     layout: StoreLayout
     shard: int
-    files: list[tuple[Path, int]]
+    files: list[tuple[GalleryFile, int]]
     engine: EngineSpec
     batch_size: int
     on_error: OnError
@@ -137,11 +138,11 @@ class ExtractionJob:
         Returns:
             All images of the manifest, with those to be extracted now.
         """
-        images, folder = self.manifest.images, self.images_folder.absolute()
+        images = self.manifest.images
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
-                      [folder / file for file in images["file"]], chosen, self.fingerprint(engine), self.layout(engine),
-                      self.shard_images, "boxes" not in engine.settings, self.retry_failed)
+                      self.manifest.gallery(self.images_folder.absolute()), chosen, self.fingerprint(engine),
+                      self.layout(engine), self.shard_images, "boxes" not in engine.settings, self.retry_failed)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of the image files.
@@ -202,13 +203,13 @@ class ExtractionJob:
             A task for each shard.
         """
         layout, made_from = todo.layout, digest(self.fingerprint(engine))
-        images, folder, store = self.manifest.images, self.images_folder.absolute(), store.absolute()
-        order = np.argsort(images["image_id"].to_numpy())
-        sorted_ids = images["image_id"].to_numpy()[order]
+        store, ids = store.absolute(), self.manifest.images["image_id"].to_numpy()
+        gallery, sizes = self.manifest.gallery(self.images_folder.absolute()), self.manifest.images["bytes"].to_numpy()
+        order = np.argsort(ids)
         for shard in todo.pending:
             rows = layout.rows(shard)
-            here = images.iloc[order[np.searchsorted(sorted_ids, todo.image_ids[rows.start:rows.stop])]]
-            files = [(folder / file, int(size)) for file, size in zip(here["file"], here["bytes"], strict=True)]
+            here = order[np.searchsorted(ids[order], todo.image_ids[rows.start:rows.stop])]
+            files = [(gallery[row], int(sizes[row])) for row in here.tolist()]
             yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)
 
 

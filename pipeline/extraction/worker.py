@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extractors import Items
 from pipeline.files import images
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, write_shard
 
@@ -195,16 +196,20 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[
 
 def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
     if task.on_error == "fail":
-        raise InputError(f"{task.files[row - task.rows.start][0]}: {reason}; repair or remove the image, or skip it "
+        raise InputError(f"{_named(task.files[row - task.rows.start][0])}: {reason}; repair or remove it, or skip it "
                          "with --on-error skip")
     shard.fail(row, reason)
 
 
-def decode(path: Path, size: int, engine: EngineSpec) -> Decoded:
-    """Read and preprocess an image.
+def _named(file: GalleryFile) -> str:
+    return f"{file.path}" + (f", {file.part}" if file.part else "")
+
+
+def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
+    """Read and preprocess a photograph or a clip.
 
     Args:
-        path: Its file.
+        file: Its file.
         size: The file's size in bytes, by the manifest.
         engine: Whose preprocessing is used.
 
@@ -213,21 +218,37 @@ def decode(path: Path, size: int, engine: EngineSpec) -> Decoded:
         decoded.
 
     Raises:
-        InputError: If the file is missing or has another size.
+        InputError: If the file is missing or has another size, or the engine takes no clips.
     """
+    path = file.path
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if file.kind == "image" else b""
+        there = len(content) or path.stat().st_size
     except OSError as error:
         if not path.parent.is_dir():
-            raise InputError(f"{path.parent}: no such folder, though the manifest names images there; give the folder "
-                             "of images with --images") from None
+            raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
+                             f"folder of {file.kind}s with --images") from None
         return f"cannot be read, though the manifest names it ({error.strerror})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
-    if len(content) != size:
-        raise InputError(f"{path}: has {len(content)} bytes, the manifest says {size}; make the manifest again")
+    if there != size:
+        raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest again")
+    extractor = load_engine(engine)
     try:
+        if file.kind == "video":
+            frames = file.frames(_frames_for(extractor, engine))
+            prepared = extractor.prepare_frames(frames)  # type: ignore[attr-defined]
+            return prepared, frames[0].size, ledger.checksum_of_item(file)
         image = images.decode(path, content)
-        return load_engine(engine).prepare(image), image.size, ledger.checksum_of(content)
+        return extractor.prepare(image), image.size, ledger.checksum_of(content)
     except images.ImageError as error:
         return str(error)
+
+
+def _frames_for(extractor: extractors.Extractor, engine: EngineSpec) -> int:
+    """How many frames of a clip an engine takes at most."""
+    most = getattr(extractor, "frames", None)
+    if most is None:
+        raise InputError(f"the engine {engine.name} reads photographs, and the manifest holds clips; extract the "
+                         "feature frame")
+    return int(most)

@@ -21,6 +21,7 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
     "butd-given": "pipeline.extractors.butd.given:Given",
     "grid": "pipeline.extractors.grid:Grid",
     "patch": "pipeline.extractors.patch:Patch",
+    "frame": "pipeline.extractors.frame:Frame",
 }, "extractors")
 """Engine -> its class. The module of the class has its settings too, as `Options`."""
 

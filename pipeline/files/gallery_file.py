@@ -49,8 +49,8 @@ class GalleryFile:
         """Decode what people are shown of it.
 
         Returns:
-            The photograph; or a strip of a few frames of the clip from left to right, whose `info["frames"]` says how
-            many.
+            The photograph; or a strip of a few frames of the clip, to be read like a page, whose `info["columns"]` says
+            how many stand side by side.
 
         Raises:
             ImageError: If it cannot be decoded.
@@ -98,15 +98,15 @@ def needs_av(error: ModuleNotFoundError) -> InputError:
 
 
 def _strip(frames: list[Image.Image]) -> Image.Image:
-    """Frames side by side, with a narrow white gap."""
+    """Frames in rows of two with a narrow white gap, which fills a square better than one long row."""
     from PIL import Image
 
-    gap = max(2, frames[0].width // 40)
-    width = sum(frame.width for frame in frames) + gap * (len(frames) - 1)
-    strip = Image.new("RGB", (width, frames[0].height), "white")
-    left = 0
-    for frame in frames:
-        strip.paste(frame, (left, 0))
-        left += frame.width + gap
-    strip.info["frames"] = len(frames)
+    if len(frames) == 1:
+        return frames[0]
+    (width, height), gap = frames[0].size, max(2, frames[0].width // 40)
+    rows = -(-len(frames) // 2)
+    strip = Image.new("RGB", (2 * width + gap, rows * height + gap * (rows - 1)), "white")
+    for place, frame in enumerate(frames):
+        strip.paste(frame, (place % 2 * (width + gap), place // 2 * (height + gap)))
+    strip.info["columns"] = 2
     return strip

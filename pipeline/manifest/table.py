@@ -90,20 +90,21 @@ class Manifest:
     def _clip(self) -> list[str]:
         return [column for column in CLIP if column in self.table.columns]
 
-    def gallery(self, folder: Path | None = None) -> list[GalleryFile]:
-        """List the files of all images or clips.
+    def gallery(self, folder: Path | None = None, rows: Sequence[int] | None = None) -> list[GalleryFile]:
+        """List the files of images or clips.
 
         Args:
             folder: Where they lie; None for the manifest's folder.
+            rows: Rows of `images`; None for all.
 
         Returns:
-            A file for each row of `images`.
+            A file for each row.
         """
-        place = folder or self.images_folder
+        place, images = folder or self.images_folder, self.images if rows is None else self.images.iloc[list(rows)]
         if not self._clip:
-            return [GalleryFile(place / file) for file in self.images["file"]]
+            return [GalleryFile(place / file) for file in images["file"]]
         return [GalleryFile(place / file, kind, _seconds(start), _seconds(end)) for file, kind, start, end
-                in self.images[["file", *CLIP]].itertuples(index=False, name=None)]
+                in images[["file", *CLIP]].itertuples(index=False, name=None)]
 
     def require_photographs(self, what: str) -> None:
         """Check that gallery items are photographs.

@@ -15,8 +15,9 @@ import yaml
 from pipeline import manifest
 from pipeline.errors import InputError
 from pipeline.extraction import needs
-from pipeline.features import of_ensemble
+from pipeline.features import FEATURES, of_ensemble
 from pipeline.files import weights
+from pipeline.files.gallery_file import Kind
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.project import templates
@@ -55,14 +56,15 @@ class OwnData:
         return {split: int(counts.get(split, 0)) for split in SPLITS}
 
 
-def choose(name: str, images: Path, captions: Path, form: str | None = None) -> OwnData:
-    """Look at a user's images and captions, and choose settings.
+def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image") -> OwnData:
+    """Look at a user's images or clips and captions, and choose settings.
 
     Args:
         name: What the data set is called.
-        images: The folder of images.
+        images: The folder of images or clips.
         captions: The captions, in a format of `pipeline.manifest.build.READERS`.
         form: That format's name; None for the one that recognises the captions.
+        kind: What the folder holds.
 
     Returns:
         The data set with settings.
@@ -83,13 +85,13 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None) -> 
         drawn.update(_draw_splits(files))
         return drawn
 
-    table = manifest.build(name, images, captions, form, draw)
+    table = manifest.build(name, images, captions, form, draw, kind)
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
         raise InputError(f"{captions}: training needs at least " + ", ".join(
             f"{fewest} images in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
             f"{counts.get(few[0], 0)}")
-    features, left_out = _features(shipped, name)
+    features, left_out = _features(shipped, name, kind)
     training = shipped.training_of(name).model_dump()
     train = table.table[table.table["split"] == "train"]
     return OwnData(table, bool(drawn), features, left_out, training | scaled(int(counts["train"]), len(train)))
@@ -127,9 +129,11 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
     name = data.table.dataset
     folder = f"data/{name}"
     own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"
+    kind = {} if data.table.kind == "image" else {"kind": data.table.kind}
     card = {"title": name, "description": "your own data", "licence": "yours",
             "source": f"images {images.absolute()}, captions {captions.absolute()}", "images": f"{folder}/images",
-            "annotations": own_captions, "protocols": ["all"]} | ({"format": form} if form and not data.drawn else {})
+            "annotations": own_captions, "protocols": ["all"]} | kind | (
+                {"format": form} if form and not data.drawn else {})
     texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
              f"manifests/{name}.yaml": yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=118)}
     links = {f"{folder}/images": images}
@@ -180,7 +184,7 @@ def stages_file() -> str:
 
 
 def captions_file(data: OwnData) -> str:
-    """Write captions as CSV with the splits that were drawn, and the languages where there are any.
+    """Write captions as CSV with the splits that were drawn, and the languages and parts of files where there are any.
 
     Args:
         data: The data set.
@@ -191,9 +195,10 @@ def captions_file(data: OwnData) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     table = data.table.table
-    columns = ["file", "caption", "split", *[LANGUAGE] * (LANGUAGE in table.columns)]
-    writer.writerow(["image", *columns[1:]])
-    writer.writerows(table[columns].itertuples(index=False))
+    columns = [column for column in ("file", "caption", "split", LANGUAGE, "start", "end") if column in table.columns]
+    writer.writerow([data.table.kind, *columns[1:]])
+    writer.writerows(["" if value != value else value for value in row]  # NaN: no start or end
+                     for row in table[columns].itertuples(index=False))
     return out.getvalue()
 
 
@@ -208,10 +213,12 @@ def _draw_splits(files: list[str]) -> dict[str, str]:
     return split_of
 
 
-def _features(settings: Settings, name: str) -> tuple[list[str], dict[str, str]]:
-    """The features that a trained network is here for, and why the others are left out."""
+def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dict[str, str]]:
+    """The features of images or clips that a trained network is here for, and why the others are left out."""
     chosen, left_out = [], {}
     for feature, engine in settings.features[settings.preset_of(name)].items():
+        if FEATURES[feature].kind != kind:
+            continue
         if engine.options.get("weights") == weights.UNTRAINED:
             left_out[feature] = "its network is untrained in the preset `light`"
         elif lacking := needs.lacks(engine.engine, engine.options):

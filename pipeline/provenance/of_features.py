@@ -12,6 +12,7 @@ import numpy as np
 from pipeline import training
 from pipeline.errors import InputError
 from pipeline.files.digest import digest, sha256
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.provenance.step import Step
 from pipeline.store import FeatureStore, contents, ledger
@@ -107,8 +108,9 @@ def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
                    ledger.checksum(file) if file.exists() else None)
 
 
-def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Path, str]) -> Iterator[Step]:
-    """Compare photographs with the checksums that a store holds: of one image, or of all in one step.
+def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]
+                ) -> Iterator[Step]:
+    """Compare photographs or clips with the checksums that a store holds: of one image, or of all in one step.
 
     Imported features were made elsewhere; nothing is known of their photographs, and there is no step.
 
@@ -131,15 +133,16 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Pat
     by_row = {each: checksum for entry in entries for each, checksum in entry.photographs.items()}
     recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}
     rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
-    files = {each: manifest.images_folder / str(manifest.images["file"].iloc[each]) for each in rows}
-    unread = [file for file in files.values() if file not in known and file.is_file()]
+    gallery = manifest.gallery()
+    files = {each: gallery[each] for each in rows}
+    unread = [file for file in files.values() if file not in known and file.path.is_file()]
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        known.update(zip(unread, threads.map(ledger.checksum, unread), strict=True))
+        known.update(zip(unread, threads.map(ledger.checksum_of_item, unread), strict=True))
     whose = f", by {path.name}"
     wrong = [each for each in rows if recorded.get(each) is None or known.get(files[each]) != recorded[each]]
     for each in wrong[:1] if row is None else rows:
         what = f"BLAKE2b of image {manifest.images['image_id'].iloc[each]}{whose}"
-        yield Step(files[each], what, recorded.get(each), known.get(files[each]))
+        yield Step(files[each].path, what, recorded.get(each), known.get(files[each]))
     if row is None and not wrong:
         told = digest([recorded[each] for each in rows])
         yield Step(manifest.images_folder, f"BLAKE2b of {len(rows)} images{whose}", told, told)

@@ -12,7 +12,6 @@ import numpy as np
 from PIL import Image
 
 from pipeline.errors import InputError
-from pipeline.files.images import decode
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
@@ -38,8 +37,9 @@ class Gallery:
         scores: Similarities [I images, C captions].
         caption_image: Int64 [C], the row of each caption's image.
         captions: C texts.
-        files: I file names.
-        open: From a row to the decoded image; raises ImageError if the file cannot be read.
+        files: I file names, of a part of a file with the part.
+        open: From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be
+            read.
         made_from: The store's record: recipe, text encoder, seed and members.
         image_ids: Int64 [I], the manifest's; None for the rows themselves.
         caption_ids: Int64 [C], the manifest's; None for the columns themselves.
@@ -73,11 +73,13 @@ class Gallery:
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
-        files_of = dict(zip(manifest.images["image_id"].tolist(), manifest.images["file"].tolist(), strict=True))
-        files = [files_of[image] for image in store.image_ids.tolist()]
+        file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
+        files = [file_of[image] for image in store.image_ids.tolist()]
         return cls(store.path.stem, store.scores, store.caption_image,
-                   [texts[caption] for caption in store.caption_ids.tolist()], files,
-                   lambda row: decode(images_folder / files[row]), store.made_from, store.image_ids, store.caption_ids)
+                   [texts[caption] for caption in store.caption_ids.tolist()],
+                   [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
+                    for file in files],
+                   lambda row: files[row].picture(), store.made_from, store.image_ids, store.caption_ids)
 
     @property
     def title(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from pipeline.files import images
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.report import thumbnail
 
 SIDE = 320  # pixels, the longer side of a thumbnail
@@ -38,7 +38,7 @@ class Hit:
         rank: Its rank, from 1.
         similarity: Its similarity to the query.
         image_id: The image's id in the manifest.
-        file: The image file.
+        file: The photograph or clip.
         captions: The image's captions.
         found: The caption that was found, None in a search for images.
     """
@@ -46,7 +46,7 @@ class Hit:
     rank: int
     similarity: float
     image_id: int
-    file: Path
+    file: GalleryFile
     captions: Sequence[str]
     found: str | None = None
 
@@ -57,7 +57,7 @@ class Section:
 
     query: str
     hits: Sequence[Hit]
-    image: Path | None = None
+    image: GalleryFile | None = None
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
@@ -85,8 +85,9 @@ def page(title: str, sections: Sequence[Section]) -> str:
 
 
 def _results(section: Section) -> str:
-    shown = f'<figure class="query">{_picture(section.image, "The image that was searched with")}</figure>\n' \
-        if section.image else ""
+    shown = ""
+    if section.image:
+        shown = f'<figure class="query">{_picture(section.image, "The image that was searched with")}</figure>\n'
     items = "\n".join(_item(hit) for hit in section.hits)
     return f'{shown}<ol class="hits">\n{items}\n</ol>'
 
@@ -96,16 +97,16 @@ def _item(hit: Hit) -> str:
     found = f"<p><strong>{escape(hit.found)}</strong></p>" if hit.found is not None else ""
     described = hit.found or next(iter(hit.captions), "") or f"Image {hit.image_id}"
     return (f"<li>{_picture(hit.file, described)}<div><small>{hit.rank}. similarity {hit.similarity:.3f}, image "
-            f"{hit.image_id}, {escape(hit.file.name)}</small>{found}"
+            f"{hit.image_id}, {escape(hit.file.title)}</small>{found}"
             + (f"<details{'' if found else ' open'}><summary>Captions</summary>{others}</details>" if others else "")
             + "</div></li>")
 
 
-def _picture(file: Path, described: str) -> str:
+def _picture(file: GalleryFile, described: str) -> str:
     """The thumbnail, or the reason why there is none."""
     try:
-        image = images.decode(file)
+        image = file.picture()
     except images.ImageError as error:
-        reason = escape(f"{file.name}: {error}")
+        reason = escape(f"{file.title}: {error}")
         return f'<div class="missing" role="img" aria-label="{escape(described)}">{reason}</div>'
     return f'<img src="{thumbnail.data_uri(image, SIDE)}" alt="{escape(described)}">'

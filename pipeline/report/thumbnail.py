@@ -15,12 +15,14 @@ def data_uri(image: Image.Image, side: int) -> str:
 
     Args:
         image: The photograph; it is not changed.
-        side: The longer side of the thumbnail, in pixels. Smaller photographs are not enlarged.
+        side: The longer side of the thumbnail, in pixels; of a strip of frames, of one frame. Smaller photographs are
+            not enlarged.
 
     Returns:
         A `data:` address of a WebP image.
     """
     small, file = image.copy(), io.BytesIO()
-    small.thumbnail((side, side), Image.Resampling.LANCZOS)
+    columns = image.info.get("columns", 1)
+    small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
     small.save(file, "WEBP", quality=QUALITY)
     return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")

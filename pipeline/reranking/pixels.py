@@ -60,6 +60,7 @@ class PixelScorer(ABC):
         self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
         self.images, self.captions = (Manifest.load(source.paths.manifest(each))
                                       for each in (source.images, source.captions))
+        self.images.require_photographs(f"the scorer {self.kind}")
 
     @property
     def made_from(self) -> dict[str, Any]:

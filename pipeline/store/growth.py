@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.files import code
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import contents, ledger, places
 from pipeline.store.layout import UNUSED, StoreError, StoreLayout, create, read_header
@@ -44,7 +45,7 @@ class Wanted:
 
     ids: np.ndarray
     sizes: np.ndarray
-    files: list[Path]
+    files: list[GalleryFile]
     chosen: np.ndarray
     fingerprint: Mapping[str, Any]
     layout: StoreLayout
@@ -249,13 +250,14 @@ def _checksums(rows: np.ndarray, recorded: Mapping[int, str], newest: Mapping[in
     found = []
     for image, row in enumerate(rows.tolist()):
         try:
-            changed = wanted.files[image].stat().st_ctime_ns
+            changed = wanted.files[image].path.stat().st_ctime_ns
         except OSError:  # lost since; the features are right
             continue
         if not same_images or (row in recorded and changed > written[newest[row]]):
             found.append(image)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        return dict(zip(found, threads.map(ledger.checksum, [wanted.files[image] for image in found]), strict=True))
+        checksums = threads.map(ledger.checksum_of_item, [wanted.files[image] for image in found])
+        return dict(zip(found, checksums, strict=True))
 
 
 def _find_by_content(right: np.ndarray, compared: Mapping[int, str], recorded: Mapping[int, str]) -> None:

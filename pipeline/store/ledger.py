@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pipeline.files.atomic import write_text
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.store.layout import StoreError, StoreLayout
 
 
@@ -156,6 +157,19 @@ def checksum(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def checksum_of_item(file: GalleryFile) -> str:
+    """Compute the checksum of a photograph or clip.
+
+    Args:
+        file: Its file.
+
+    Returns:
+        BLAKE2b-128 of the file's bytes; for a part of a file, of that digest and the part.
+    """
+    whole = checksum(file.path)
+    return checksum_of(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 
 
 def checksum_of(content: bytes) -> str:

@@ -103,6 +103,7 @@ def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytes
 def test_what_was_measured_are_the_shipped_presets() -> None:
     chosen = settings.load(PARAMS)
     known = {(engine.engine, engine.options.get("network"), engine.options.get("image_size"))
-             for dataset in ("coco", "flickr8k") for engine in chosen.features[chosen.preset_of(dataset)].values()
+             for dataset in ("coco", "flickr8k", "msrvtt")
+             for engine in chosen.features[chosen.preset_of(dataset)].values()
              if engine.options["weights"] != weights.UNTRAINED}
     assert known == set(costs.MEASURED)

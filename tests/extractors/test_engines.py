@@ -27,6 +27,8 @@ ENGINES: list[tuple[str, dict[str, Any], int, int, str]] = [
     ("patch", VIT, 101, 64, "patch-test_vit"),
     ("patch", {**VIT, "cls": False}, 100, 64, "patch-test_vit-nocls"),
     ("patch", {**VIT, "network": "test_vit2", "cls": False}, 100, 64, "patch-test_vit2-nocls"),  # a register alone
+    ("frame", {**CNN, "frames": 1}, 1, 256, "frame1-test_efficientnet"),
+    ("frame", {**VIT, "frames": 1}, 1, 64, "frame1-test_vit"),
 ]
 
 
@@ -52,6 +54,24 @@ def test_engine(name: str, options: dict[str, Any], items: int, dimension: int, 
         np.testing.assert_allclose(alone.features, both[place].features, atol=1e-4)
         assert set(alone.extras) == set(engine.extras)
     assert np.abs(both[0].features - both[1].features).max() > 1e-3
+
+
+def test_frames_are_averages_of_the_map_in_order() -> None:
+    engine: Any = extractors.build("frame", {**CNN, "frames": 50}, Runtime())
+    grid = extractors.build("grid", {**CNN, "grid": 4}, Runtime())
+    shots = [Image.fromarray(each) for each in np.random.default_rng(0).integers(0, 255, (40, 50, 70, 3), np.uint8)]
+    clips = [engine.prepare_frames(shots[:37]), engine.prepare_frames(shots[37:])]  # more than go at once
+    found = engine.extract(clips, [(70, 50)] * 2)
+    assert [items.features.shape for items in found] == [(37, 256), (3, 256)]
+    for row, shot in enumerate(shots):
+        cells = grid.extract([grid.prepare(shot)], [shot.size])[0].features
+        got = found[row >= 37].features[row - 37 * (row >= 37)]
+        np.testing.assert_allclose(got, cells.mean(0), atol=1e-4)
+
+
+def test_a_transformer_of_another_size_is_refused() -> None:
+    with pytest.raises(InputError, match="frame: vit_tiny_patch16_224 takes no images of 96 pixels"):
+        extractors.build("frame", {**VIT, "network": "vit_tiny_patch16_224", "image_size": 96}, Runtime())
 
 
 def test_windows_are_36_and_cover_the_image() -> None:

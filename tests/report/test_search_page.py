@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.report.search_page import SIDE, Hit, Section, page
 
 NASTY = '<script>alert("1")</script> & \'"'
@@ -31,10 +32,10 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def photograph(path: Path, size: tuple[int, int]) -> Path:
+def photograph(path: Path, size: tuple[int, int]) -> GalleryFile:
     pixels = np.random.default_rng(0).integers(0, 255, (*size[::-1], 3), np.uint8)
     Image.fromarray(pixels).save(path)
-    return path
+    return GalleryFile(path)
 
 
 def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
@@ -64,13 +65,13 @@ def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    read = Reader(page("title", [Section("", [Hit(1, 1.0, 1, tmp_path / "gone.jpg", ["a house"])])]))
+    read = Reader(page("title", [Section("", [Hit(1, 1.0, 1, GalleryFile(tmp_path / "gone.jpg"), ["a house"])])]))
     assert "gone.jpg: no such file" in read.text
     assert ("div", {"class": "missing", "role": "img", "aria-label": "a house"}) in read.tags
 
 
 def test_several_queries_have_a_section_each_and_a_list_of_all(tmp_path: Path) -> None:
-    hits = [Hit(1, 0.5, 42, tmp_path / "gone.jpg", ["a house"])]
+    hits = [Hit(1, 0.5, 42, GalleryFile(tmp_path / "gone.jpg"), ["a house"])]
     read = Reader(page("3 texts", [Section(query, hits) for query in ("first", NASTY, "third")]))
     tags = [tag for tag, _ in read.tags]
     assert (tags.count("section"), tags.count("h2"), tags.count("nav"), tags.count("h1")) == (3, 3, 1, 1)
