@@ -15,6 +15,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.store import Extra, StoreError, StoreLayout, read_header
 from pipeline.store.growth import Plan, Wanted
+from pipeline.store.survey import differs
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -162,8 +163,9 @@ class ExtractionJob:
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
         """Replace the backend `auto` by a name.
 
-        An existing store keeps its backend if it differs in nothing else, so that installing OpenVINO later does not
-        invalidate stores. Otherwise the backend is the one that the engine was loaded with.
+        An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so that
+        installing OpenVINO later does not invalidate stores. Otherwise the backend is the one that the engine was
+        loaded with.
 
         Args:
             engine: The loaded engine.
@@ -171,10 +173,12 @@ class ExtractionJob:
         Returns:
             The job and the description with that backend.
         """
-        runtime = self.engine.runtime
+        runtime, made_from = self.engine.runtime, _made_from(self.store)
+        kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
-            kept = replace(engine, backend=_made_from(self.store).get("backend", backend.TORCH))
-            engine = kept if self.fingerprint(kept) == _made_from(self.store) else engine
+            kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
+        if made_from and not differs(made_from, self.fingerprint(kept), "images"):
+            engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
 

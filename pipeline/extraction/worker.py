@@ -18,6 +18,7 @@ from pipeline import extractors
 from pipeline.compute import half, products
 from pipeline.errors import InputError
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
+from pipeline.extraction.naming import feature_name
 from pipeline.extractors import Items
 from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
@@ -61,10 +62,12 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
         engine: How to build it.
 
     Returns:
-        Its attributes.
+        Its attributes, with the feature's whole name.
     """
     extractor = load_engine(engine)
-    return EngineDescription(**{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)})
+    found = EngineDescription(**{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)})
+    return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
+                                                   engine.runtime.precision, found.weights))
 
 
 def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,

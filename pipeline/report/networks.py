@@ -1,7 +1,8 @@
 """Which networks made a system's features and read its captions, by the papers' names, and which are stand-ins.
 
-A stand-in is any network that is not the papers' by architecture and weights. A network is identified by the exact
-names of its architecture and of its weights in manifests/weights.yaml. Three things are trusted: that weights without a
+A stand-in is any network that is not the papers' by architecture, weights and the feature's name, which says what is
+made otherwise: fewer cells, smaller images. A network is identified by the exact names of its architecture and of its
+weights in manifests/weights.yaml. Three things are trusted: that weights without a
 SHA-256 there are what their name says; that features imported under a name in `IMPORTED` are what that name says; that
 a published head with all names and shapes of the released code has that code's network. Weights that the user gives by
 path are a stand-in, whatever the file is called.
@@ -45,7 +46,9 @@ IMPORTED = {
     **{("grid", f"grid16-{network}"): name for (network, _), name in GRIDS.items()},
     ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k"): "ViT-B/16",
 }
-"""(Feature, name given with `pipeline import --recipe`) -> the papers' network."""
+"""(Feature, name given with `pipeline import --as`) -> the papers' network. Extraction gives these names too."""
+GIVEN = "butd-given"
+FINETUNED = "-finetuned"
 
 BERT = checkpoints()["bert-base-uncased"]
 BERT_SIZES = (12, 768, 30522)
@@ -79,6 +82,9 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     engine = image.get("engine", "")
     if engine.startswith("import-"):
         return IMPORTED.get((feature, recipe), OTHER)
+    name = recipe.removesuffix(FINETUNED)
+    if (feature, name) not in IMPORTED and name != GIVEN:
+        return OTHER
     return PAPERS.get((feature, engine, image.get("network", ""), image.get("weights", "")), OTHER)
 
 
@@ -139,13 +145,14 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     how = "network not recorded" if not image else ""
     if image.get("engine", "").startswith("import-"):
         how = "imported"
-    elif image.get("weights") == UNTRAINED:
+    elif image.get("weights") == UNTRAINED and not recipe.endswith(f"-{UNTRAINED}"):
         how = UNTRAINED
     elif "file" in image:
         how = f"weights of {image['file']}"
     card = checkpoints().get(str(image.get("weights"))) if image.get("engine") == "patch" else None
     called = card.title if card else recipe  # DINOv2's tokens and the like have names of their own
-    return f"{feature} ({', '.join(filter(None, (called, how)))})"
+    besides = recipe.removeprefix(f"patch-{image.get('network')}").strip("-") if card else ""
+    return f"{feature} ({', '.join(filter(None, (called, '' if besides == recipe else besides, how)))})"
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:

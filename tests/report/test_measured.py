@@ -150,7 +150,24 @@ def test_networks_go_by_the_papers_names() -> None:
     ("region", {}, "other"),
 ])
 def test_a_network_is_known_by_all_its_names(feature: str, image: dict[str, Any], name: str) -> None:
-    assert network(feature, "vit_base_patch16_224, butd, wsl, resnet152", image) == name
+    usual = {"region": "butd-36-proposals", "grid": f"grid16-{image.get('network')}",
+             "patch": f"patch-{VIT['network']}"}
+    assert network(feature, usual[feature], image) == name
+    assert network(feature, "vit_base_patch16_224, butd, wsl, resnet152", image) == "other"
+
+
+@pytest.mark.parametrize(("feature", "image", "names"), [
+    ("region", BUTD, ["butd-36-proposals-200px-333px", "butd-36-proposals-rpn45", "butd-5-proposals",
+                      "butd-36-proposals-bf16"]),
+    ("grid", {"engine": "grid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"},
+     ["grid2-resnet152.tv_in1k", "grid16-resnet152.tv_in1k-256px"]),
+    ("patch", VIT, [f"patch-{VIT['network']}-384px", f"patch-{VIT['network']}-nocls"]),
+])
+def test_a_feature_of_other_settings_is_a_stand_in_by_its_name(feature: str, image: dict[str, Any], names: list[str]
+                                                               ) -> None:
+    for name in names:
+        assert network(feature, name, image) == "other"
+        assert name.rpartition("-")[2] in image_stand_in(feature, name, image)
 
 
 @pytest.mark.parametrize(("feature", "recipe", "name"), [

@@ -11,6 +11,17 @@
     detected.py    the engines butd-36 and butd-10-100
     given.py       the engine butd-given: features of given boxes
 
+What differs from the original (Caffe's `tools/generate_tsv.py`):
+
+- Order: items stand by confidence, the best first. The original writes 10 to 100 boxes in the order of the proposals,
+  and by confidence only where it has to add or drop some, as with 36. No head here depends on the order.
+- An image without a proposal of 16 px has itself as the only one.
+- The growth of a box is limited as in the port, where Caffe may overflow.
+- Equal scores: the proposal that comes first is first, where the original leaves it to an unstable sort.
+- Pixels: photographs are decoded by Pillow, turned upright by EXIF, transparent ones put on white; the original reads
+  them by OpenCV, whose decoder may differ by a level.
+- The resized image: see pixels.py.
+
 In these files, "Caffe" is the original network with its code, github.com/peteanderson80/bottom-up-attention,
 and "the port" is its conversion to detectron2, github.com/airsplay/py-bottom-up-attention.
 """
