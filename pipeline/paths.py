@@ -133,6 +133,11 @@ class Paths:
         return self.root / "results" / "throughput.json"
 
     @property
+    def claims(self) -> Path:
+        """Which of the papers' claims hold, by `pipeline study`; beside it the same as Markdown."""
+        return self.root / "results" / "claims.json"
+
+    @property
     def synthetic(self) -> Path:
         """Errors of learned pooling patterns."""
         return self.root / "results" / "synthetic.json"

@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": "Test two systems against each other on the same queries.",
     "synthetic": "Learn known pooling patterns with GPO's generators.",
     "throughput": "Time poolings and retrieval on this machine.",
+    "study": "Test on your data which of the papers' claims hold.",
     "trace": "Follow a figure back to the features that it rests on.",
     "audit": "Find images and captions that data sets or splits share.",
     "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",

@@ -95,6 +95,8 @@ def difference(first: Runs, second: Runs, most: Floats, confidence: float) -> tu
     shared = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
     parts = [np.maximum(shared - first.by_image_alone() - second.by_image_alone(), 0),
              first.variance(), second.variance()]
+    # Seeds whose totals are equal though their images differ would leave no variance at all.
+    parts[0] = np.where(np.sum(parts, axis=0) > 0, parts[0], shared)
     freedoms = [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1]
     whole = np.sum(parts, axis=0)
     freedom = whole**2 / sum(part**2 / each for part, each in zip(parts, freedoms, strict=True))

@@ -95,6 +95,19 @@ def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
     assert copied.p == pytest.approx(single.p, abs=0.05)
 
 
+def test_seeds_of_equal_recalls_on_other_images_are_not_certain() -> None:
+    """Their means do not vary over seeds, and all that varies over images seems to be the seeds'."""
+    def run(right: list[int]) -> Metrics:
+        scores = np.zeros((8, 8))
+        scores[np.arange(8), np.arange(8)] = np.isin(np.arange(8), right) * 2 - 1
+        return evaluate(scores, np.arange(8))
+
+    found = compare([run([0, 1, 2, 3]), run([4, 5, 6, 7])], [run([0, 1, 4, 5]), run([2, 3, 6, 7])])
+    for each in found.values():
+        assert each.difference.low <= 0 <= each.difference.high
+        assert each.p == 1
+
+
 def test_one_run_of_a_side_leaves_seeds_out() -> None:
     runs = [system(1.5, seed) for seed in range(2)]
     assert not compare(runs, system(1.4, 5), samples=50)["rsum"].over_seeds

@@ -1,0 +1,175 @@
+"""The papers' claims about two systems, tested on one's own data: the difference of their RSUM with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import ValidationError
+
+from pipeline.errors import InputError
+from pipeline.features import of_ensemble
+from pipeline.report import published
+from pipeline.settings import Section, first_fault
+
+
+class SystemOfClaim(Section):
+    """One side of a claim.
+
+    recipe: A recipe of the settings.
+    features: Letters of features; R alone is the run's first feature, whichever that is.
+    """
+
+    recipe: str
+    features: str = "R"
+
+
+class PublishedPair(Section):
+    """Two rows of a published table.
+
+    table: Its file in manifests/published.
+    rows: Cells that both rows have.
+    better, worse: Further cells that one of them has.
+    """
+
+    table: str
+    rows: dict[str, str]
+    better: dict[str, str]
+    worse: dict[str, str]
+
+
+class Claim(Section):
+    """One entry of manifests/claims.yaml.
+
+    claim: What is claimed.
+    where: The paper, its table and the data.
+    better: The system that is said to be better.
+    worse: The other.
+    published: The rows that say so.
+    """
+
+    claim: str
+    where: str
+    better: SystemOfClaim
+    worse: SystemOfClaim
+    published: PublishedPair
+
+
+class Tested(NamedTuple):
+    """A claim with what was measured.
+
+    Attributes:
+        claim: The claim.
+        published: RSUM of `better` less that of `worse`, as printed.
+        contrast: What `statistics.contrast` gives for `worse` and `better`; None where a system is not of the run.
+    """
+
+    claim: Claim
+    published: float
+    contrast: dict[str, Any] | None
+
+
+def load() -> list[Claim]:
+    """Read manifests/claims.yaml.
+
+    Returns:
+        The claims.
+
+    Raises:
+        InputError: If an entry is not as `Claim` has it.
+    """
+    entries = yaml.safe_load((resources.files("manifests") / "claims.yaml").read_text(encoding="utf-8"))
+    try:
+        return [Claim.model_validate(entry) for entry in entries]
+    except ValidationError as error:
+        raise InputError(f"manifests/claims.yaml: {first_fault(error)}") from None
+
+
+def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
+    """Look up whether a run has the features of a claim's systems.
+
+    Args:
+        claim: The claim.
+        features: The run's features.
+
+    Returns:
+        Whether it has.
+    """
+    wanted = [of_ensemble(side.features) for side in (claim.better, claim.worse) if side.features != "R"]
+    return all(each and set(each) <= set(features) for each in wanted)
+
+
+def published_difference(pair: PublishedPair) -> float:
+    """Subtract the RSUMs of two published rows.
+
+    Args:
+        pair: The rows.
+
+    Returns:
+        That of `better` less that of `worse`, in percentage points.
+
+    Raises:
+        InputError: If not one row, or a row without an RSUM, has these cells.
+    """
+    return round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
+
+
+def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
+    wanted = {**pair.rows, **own}
+    found = [row for row in published.load(pair.table)
+             if all(row.cells.get(column) == cell for column, cell in wanted.items())]
+    value = found[0].value("rsum") if len(found) == 1 else None
+    if value is None:
+        raise InputError(f"{pair.table}.csv: {len(found)} rows with {wanted}; expected one, with an RSUM")
+    return float(value)
+
+
+def verdict(contrast: Mapping[str, Any] | None) -> str:
+    """Say whether a claim holds here.
+
+    Args:
+        contrast: See `Tested`.
+
+    Returns:
+        "holds" if the whole interval of the RSUM's difference is above 0, "does not" if it is below, "cannot tell" if 0
+        is in it, "not tested" without a measurement.
+    """
+    if contrast is None:
+        return "not tested"
+    low, high = contrast["rsum"]["interval"]
+    return "holds" if low > 0 else "does not" if high < 0 else "cannot tell"
+
+
+def to_markdown(tested: Sequence[Tested], said: str) -> str:
+    """Write the table of claims.
+
+    Args:
+        tested: The claims.
+        said: A sentence on the run: data, split, schedule.
+
+    Returns:
+        The table and notes on how to read it.
+    """
+    lines = ["| claim | where | published | here: worse | better | difference of RSUM | p | Holm | |",
+             "|:--|:--|--:|--:|--:|:--|--:|--:|:--|"]
+    for each in tested:
+        cells = ["–"] * 5 if each.contrast is None else _measured(each.contrast["rsum"])
+        lines.append(f"| {each.claim.claim} | {each.claim.where} | {each.published:+.1f} | {' | '.join(cells)} | "
+                     f"{verdict(each.contrast)} |")
+    over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
+    notes = [said, f"Brackets: 95 % intervals over {' or over '.join(sorted(over)) or 'nothing'}; ±: standard "
+             "deviation over seeds; Holm: p corrected for all claims of the table. A claim holds here if its whole "
+             "interval is above 0."]
+    if "images" in over:
+        notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
+                     "difference may be another.")
+    return "\n".join([*lines, "", *notes])
+
+
+def _measured(rsum: Mapping[str, Any]) -> list[str]:
+    sides = [f"{rsum[side]:.1f}" + (f" ± {rsum['spread'][side]:.1f}" if rsum["spread"][side] is not None else "")
+             for side in "ab"]
+    low, high = rsum["interval"]
+    return [*sides, f"{rsum['difference']:+.1f} [{low:+.1f}, {high:+.1f}]", f"{rsum['p']:.2g}", f"{rsum['holm']:.2g}"]

@@ -1,0 +1,124 @@
+"""Train and measure what the papers' claims are about, and say which of them hold here."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.errors import InputError
+from pipeline.features import of_ensemble
+from pipeline.paths import Paths, system
+from stages import options
+
+if TYPE_CHECKING:
+    from pipeline import manifest, retrieval
+    from pipeline.files.atomic import write_text
+    from pipeline.retrieval import Metrics
+    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.settings import Settings
+    from pipeline.statistics import contrast
+    from pipeline.studies import claims
+    from pipeline.studies.claims import Claim, SystemOfClaim, Tested
+
+
+@click.command
+@click.option("--split", type=click.Choice(["val", "test"]), default="val", show_default=True,
+              help="Where systems are measured. Look at val as often as you like; test is read once, at the end.")
+@click.option("--no-training", is_flag=True, help="Test the claims whose heads are there, and train nothing.")
+@options.with_settings
+def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
+    """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
+
+    Heads that are missing are trained, on the first feature of run.features; those of ensembles on theirs. A run that
+    was interrupted goes on. Claims about features that the run does not have are not tested. The schedule is that of
+    training.DATASET; the papers have 25 epochs.
+
+    Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
+    """
+    known = claims.load()
+    wanted = [claim for claim in known if claims.can_be_tested(claim, settings.run.features)]
+    sides = {(side.recipe, side.features): side for claim in wanted for side in (claim.better, claim.worse)}
+    for side in sides.values():
+        settings.recipe(side.recipe)  # a recipe that is not there is refused before the first is trained
+    if not no_training:
+        for side in sides.values():
+            _run("train", *_heads(settings, side), per_feature=_features(settings, side))
+    there = [side for side in sides.values() if all(
+        (paths.head(settings.run.dataset, name) / "best.safetensors").exists()
+        for feature in _features(settings, side) for name in _names(settings, side.recipe, feature))]
+    for side in there:
+        _run("score", *_heads(settings, side), "-S", f"score.split={split}", per_feature=_features(settings, side))
+        if side.features != "R":
+            for seed in settings.run.seeds:
+                _run("ensemble", side.features, "--recipe", side.recipe, "--seed", str(seed), "--text",
+                     settings.run.texts[0])
+    runs = {(side.recipe, side.features): _measure(paths, settings, side, split) for side in there}
+    tested = [_test(claim, runs, settings) for claim in known]
+    contrast.correct([each.contrast for each in tested if each.contrast])
+    _write(paths, settings, tested, split)
+
+
+def _test(claim: Claim, runs: dict[tuple[str, str], list[Metrics]], settings: Settings) -> Tested:
+    worse, better = (runs.get((side.recipe, side.features)) for side in (claim.worse, claim.better))
+    found = (contrast.of(worse, better, settings.evaluate.resamples, settings.evaluate.seed)
+             if worse is not None and better is not None else None)
+    return claims.Tested(claim, claims.published_difference(claim.published), found)
+
+
+def _features(settings: Settings, side: SystemOfClaim) -> tuple[str, ...]:
+    return (settings.run.features[0],) if side.features == "R" else of_ensemble(side.features)
+
+
+def _names(settings: Settings, recipe: str, feature: str) -> list[str]:
+    return [system(recipe, feature, settings.run.texts[0], seed) for seed in settings.run.seeds]
+
+
+def _heads(settings: Settings, side: SystemOfClaim) -> list[str]:
+    seeds = [word for seed in settings.run.seeds for word in ("--seed", str(seed))]
+    return ["--recipe", side.recipe, "--text", settings.run.texts[0], *seeds]
+
+
+def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
+    """Run another command with this one's settings, once for each feature where there are such."""
+    asked = click.get_current_context().params
+    same = ["--root", str(asked["root"]), *(["--params", str(asked["params"])] if asked["params"] else []),
+            *(word for change in asked["changes"] for word in ("-S", change))]
+    for feature in per_feature or (None,):
+        of = ["--feature", feature] if feature else []
+        import_module(f"stages.{name}").command.main([*arguments, *of, *same], f"pipeline {name}",
+                                                     standalone_mode=False)
+
+
+def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, split: str) -> list[Metrics]:
+    """A system's metrics, one for each seed."""
+    run = settings.run
+    part = settings.run.features[0] if side.features == "R" else side.features
+    rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
+    found = []
+    for name in _names(settings, side.recipe, part):
+        store = SimilarityStore.open(paths.similarity(run.dataset, name)).check()
+        if store.made_from.get("split") != split:
+            raise InputError(f"{store.path}: is of the split {store.made_from.get('split')}, expected {split}")
+        found.append(retrieval.evaluate(store.scores, store.caption_image, rules,
+                                        block_megabytes=settings.evaluate.block_megabytes))
+    return found
+
+
+def _write(paths: Paths, settings: Settings, tested: list[Tested], split: str) -> None:
+    how = settings.training_of(settings.run.dataset)
+    said = (f"{settings.run.dataset}, {split}; {settings.run.features[0]} features (R), {settings.run.texts[0]}, "
+            f"d = {how.dimension}, batch {how.batch_size}, {how.epochs} epochs, rate × 0.1 from epoch "
+            f"{how.decay_epoch}, {how.precision}; seeds {', '.join(map(str, settings.run.seeds))}.")
+    table = claims.to_markdown(tested, said)
+    write_text(paths.claims.with_suffix(".md"), f"{table}\n")
+    write_text(paths.claims, json.dumps([_as_json(each) for each in tested], indent=1))
+    click.echo(table)
+    click.echo(f"{paths.claims}")
+
+
+def _as_json(tested: Tested) -> dict[str, Any]:
+    return {**tested.claim.model_dump(), "published_difference": tested.published, "measured": tested.contrast,
+            "verdict": claims.verdict(tested.contrast)}

@@ -1,0 +1,60 @@
+"""`pipeline study`: trains what claims need, goes on where it was, and says which hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.studies import claims
+
+pytestmark = pytest.mark.slow
+TINY = [word for change in ("training.sample.dimension=16", "training.sample.word_dimension=8",
+                            "training.sample.batch_size=16", "training.sample.epochs=1",
+                            "training.sample.decay_epoch=1", "run.features=[region]", "evaluate.resamples=100")
+        for word in ("-S", change)]
+
+
+@pytest.fixture(autouse=True)
+def _two_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = {claim.claim: claim for claim in claims.load()}
+    kept = [every["AdPool is better than mean pooling"], every["Grids add to regions"]]
+    monkeypatch.setattr(claims, "load", lambda: kept)
+
+
+def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline: Any) -> None:
+    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]")
+    assert code == 0, err
+    assert "heads/sample/vse2ad-region-bigru-s0: nothing to do" in out
+    found = json.loads((project / "results" / "claims.json").read_text())
+    assert [each["verdict"] == "not tested" for each in found] == [False, True]
+    measured = found[0]["measured"]
+    assert measured["over"] == ["images", "seeds"]
+    assert measured["images"] == 4
+    assert found[0]["published_difference"] == 7.8
+    assert (project / "results" / "claims.md").read_text().rstrip() in out
+    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--split", "test")
+    assert code == 0, err
+    assert out.count("nothing to do") == 4
+    assert "sample, test; region features (R), bigru, d = 16" in out
+    compared = json.loads(pipeline("compare", "vse2ad-noadpool-region-bigru", "vse2ad-region-bigru", "--json", "-S",
+                                   "evaluate.resamples=100")[1])["contrasts"]["all"]
+    again = json.loads((project / "results" / "claims.json").read_text())[0]["measured"]
+    assert again["rsum"] == compared["rsum"]
+
+
+def test_without_training_only_heads_that_are_there_are_measured(project: Path, pipeline: Any) -> None:
+    code, _, err = pipeline("study", *TINY, "--no-training")
+    assert code == 0, err
+    assert {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())} == {"not tested"}
+    assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
+
+
+def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = claims.load()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
+    monkeypatch.setattr(claims, "load", lambda: [odd])
+    assert "none" in refused("study", *TINY)

@@ -1,0 +1,64 @@
+"""The papers' claims: every entry of the file can be tested, and what is printed of it is the papers'."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import settings
+from pipeline.errors import InputError
+from pipeline.studies import claims
+
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
+
+
+def contrast(low: float, high: float, over: list[str], spread: float | None = None) -> dict[str, Any]:
+    return {"over": over, "rsum": {"a": 200.0, "b": 210.0, "difference": 10.0, "interval": [low, high], "p": 0.0123,
+                                   "holm": 0.0456, "spread": {"a": spread, "b": spread}}}
+
+
+def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> None:
+    differences = {}
+    for claim in claims.load():
+        assert {claim.better.recipe, claim.worse.recipe} <= set(SETTINGS.recipes)
+        differences[claim.claim] = claims.published_difference(claim.published)
+    assert differences["AdPool is better than mean pooling"] == 7.8
+    assert differences["AdOpt is better than the hard triplet loss"] == 9.0
+    assert differences["VSE+2AD is better than VSE∞"] == 5.6
+    assert differences["Patches add to regions and grids"] == 4.2
+    assert min(differences.values()) > 0
+
+
+def test_claims_of_features_that_a_run_lacks_are_not_tested() -> None:
+    by_name = {claim.claim: claim for claim in claims.load()}
+    assert claims.can_be_tested(by_name["AdPool is better than mean pooling"], ["grid"])
+    assert not claims.can_be_tested(by_name["Grids add to regions"], ["region"])
+    assert claims.can_be_tested(by_name["Grids add to regions"], ["region", "grid"])
+    assert not claims.can_be_tested(by_name["Patches add to regions and grids"], ["region", "grid"])
+
+
+def test_published_rows_must_be_one_each() -> None:
+    pair = claims.load()[0].published
+    with pytest.raises(InputError, match=r"vse2ad_table1\.csv: 0 rows with"):
+        claims.published_difference(pair.model_copy(update={"better": {"method": "none"}}))
+    with pytest.raises(InputError, match=r"rows with .*; expected one"):
+        claims.published_difference(pair.model_copy(update={"better": {}}))
+
+
+@pytest.mark.parametrize(("low", "high", "said"), [(1, 9, "holds"), (-9, -1, "does not"), (-1, 9, "cannot tell")])
+def test_a_claim_holds_if_its_whole_interval_is_above_zero(low: float, high: float, said: str) -> None:
+    assert claims.verdict(contrast(low, high, ["images"])) == said
+
+
+def test_the_table_says_what_was_measured_and_over_what() -> None:
+    first, second, *_ = claims.load()
+    table = claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images", "seeds"], 2.0)),
+                                claims.Tested(second, 55.8, None)], "flickr8k, val.")
+    assert "| +5.6 | 200.0 ± 2.0 | 210.0 ± 2.0 | +10.0 [+1.0, +19.0] | 0.012 | 0.046 | holds |" in table
+    assert "| +55.8 | – | – | – | – | – | not tested |" in table
+    assert "flickr8k, val." in table
+    assert "over images and seeds" in table
+    assert "single seed" not in table
+    assert "single seed" in claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images"]))], "")
