@@ -61,6 +61,8 @@ class _K(click.ParamType):
 @click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
               help="Seek candidates also among the images and captions of another store of the retriever's head (see "
               "pipeline embed). May be given several times.")
+@click.option("--trained-on", metavar="DATASET", show_default="--dataset",
+              help="What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="score.batch_size",
@@ -85,6 +87,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
     dataset = dataset or settings.run.dataset
     if retriever is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
+                       "trained_on",
                        why="goes with --retriever; without it every entry of run.rerank is made")
         for made, (source, other, step) in reranked(settings.run).items():
             asked = {**given, "k": step.k, "combine": step.combine, "weight": step.weight, "rules": step.protocol}
@@ -109,7 +112,8 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and candidates "
                          "are sought in one pool; score a manifest of one language")
     _check_manifest(paths.manifest(dataset), store)
-    source = PairSource(paths, dataset, dataset, dataset, given["device"] or settings.training_of(dataset).device,
+    source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
+                        given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products)
     if given["tuned_on"]:
         options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which says it")

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 @click.option("--head", "folder", type=options.FilePath(),
               help="A head's folder, for one that was trained with --out. The matrix gets its name.")
 @click.option("--embeddings", type=options.FilePath(), metavar="STORE",
-              help="A dual encoder's embeddings, made by pipeline embed --model. The matrix gets its name.")
+              help="Embeddings by pipeline embed, of a dual encoder or of a head that was trained on other data. The "
+              "matrix gets their name.")
 @click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
@@ -119,7 +120,7 @@ def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, f
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
-    """Multiply a dual encoder's vectors of score.split, unless that is done."""
+    """Multiply stored vectors of score.split, unless that is done."""
     embedded = EmbeddingStore.open(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
     target, request = paths.similarity(dataset, path.stem), {"made_from": embedded.made_from, "split": split}

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.dual_encoders import record
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest, Split
+from pipeline.scores import contents
 from pipeline.scores.embedding_store import EmbeddingStore
 
 
@@ -32,7 +33,7 @@ def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVe
     """Take one split's vectors from a store of several.
 
     Args:
-        embedded: A dual encoder's embeddings.
+        embedded: Embeddings of a dual encoder, or of a head that was trained on another data set.
         manifest: The images and captions.
         name: The split.
 
@@ -43,18 +44,19 @@ def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVe
         InputError: If the store is of a head or of another manifest, or lacks the split.
     """
     made = embedded.made_from
-    if not record.is_encoder(made):
+    if not record.is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
         raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
                          "--head`")
     if made["manifest"] != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
-    if name not in made["members"][0]["splits"]:
+    if name not in made["members"][0].get("splits", [made["split"]]):
         raise InputError(f"{embedded.path}: holds {made['split']}, and not the split {name}; run `pipeline embed` "
                          f"with --split {name}")
     split = manifest.split(name)
     return SplitVectors(split, _rows(embedded, "image", split.image_ids), _rows(embedded, "caption", split.caption_ids),
-                        record.of_split(made, name))
+                        record.of_split(made, name) if record.is_encoder(made) else
+                        {key: value for key, value in made.items() if key != contents.KEY})
 
 
 def _rows(embedded: EmbeddingStore, side: Any, wanted: np.ndarray) -> np.ndarray:

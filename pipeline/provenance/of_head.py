@@ -42,7 +42,8 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
         said = training.read_description(folder)
     except InputError:  # the step above says that it is not there, or another one
         return
-    for what, known in (("manifest", made_from["manifest"]), ("store", member["store"])):
+    here = made_from.get("trained_on", made_from["dataset"]) == made_from["dataset"]
+    for what, known in (("manifest", made_from["manifest"]), ("store", member["store"])) if here else ():
         yield Step(folder / "head.json", f"the {what} it was trained on", known, said.get(what))
     settings = member.get("settings")
     found = (said.get("recipe_settings") or {}) | (said.get("training") or {})
@@ -77,7 +78,7 @@ def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
 
 
 def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
-                   batch_size: int) -> Step:
+                   batch_size: int, trained_on: tuple[Manifest, Path] | None = None) -> Step:
     """Embed some images again, with all their captions, and compare the vectors with the stored ones.
 
     Args:
@@ -88,6 +89,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
         drawn: How many images, drawn anew each time so that nobody can know which ones are compared.
         image: The id of one more; None for none.
         batch_size: Images or captions at once.
+        trained_on: Manifest and feature store of the data set that the head was trained on; None for the same.
 
     Returns:
         The comparison.
@@ -96,7 +98,9 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
     try:
         scores = SimilarityStore.open(store)
         source = training.source_of(training.read_description(folder), manifest, features)
-        head = training.load_head(folder, manifest, source)
+        own = trained_on[0] if trained_on else manifest
+        read = training.source_of(training.read_description(folder), *trained_on) if trained_on else source
+        head = training.load_head(folder, own, read)
         whole = training.usable(source, manifest.split(scores.made_from["split"]))
         ids = np.intersect1d(whole.image_ids, scores.image_ids)
         chosen = np.random.default_rng().permutation(ids)[:drawn]

@@ -51,7 +51,8 @@ def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
         pool, found, told, said = None, {}, "candidates", str(error)
     yield Step(store.path, f"candidates again, by {record['retriever']['system']}", told, said)
     try:
-        scorer = reranking.build(record["scorer"]["kind"], name, PairSource(paths, dataset, dataset, dataset))
+        own = record["scorer"].get("trained_on", dataset) if record["scorer"]["kind"] != "system" else dataset
+        scorer = reranking.build(record["scorer"]["kind"], name, PairSource(paths, own, dataset, dataset))
         made: str | None = digest(scorer.made_from)
     except InputError as error:
         made = str(error)

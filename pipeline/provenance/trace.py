@@ -72,17 +72,24 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
         if ENCODER in member:
             yield from of_encoder.steps(member, made_from, paths, manifest, effort.embed, image, effort.batch_size)
             continue
-        folder = paths.head(made_from["dataset"], member["head"])
+        dataset = made_from["dataset"]
+        trained_on = made_from.get("trained_on", dataset)
+        folder = paths.head(trained_on, member["head"])
         yield from of_head.steps(folder, member, made_from)
         head = training.read_description(folder) if (folder / "head.json").exists() else {}
-        path = paths.features(made_from["dataset"], _feature(member, head, made_from))
+        feature = _feature(member, head, made_from)
+        path = paths.features(dataset, feature)
         if effort.embed:
-            yield of_head.embedded_again(folder, paths.similarity(made_from["dataset"], member["head"]), manifest,
-                                         path, effort.embed, image, effort.batch_size)
+            other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on)),
+                                                        paths.features(trained_on, feature))
+            scored = member["head"] if other is None else f"{trained_on}-{member['head']}"
+            yield of_head.embedded_again(folder, paths.similarity(dataset, scored), manifest, path, effort.embed,
+                                         image, effort.batch_size, other)
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)
         else:
-            yield from of_features.steps(path, member, head, manifest, made_from["split"], effort.network, row)
+            own = head if trained_on == dataset else {}  # it was trained on other bytes than these
+            yield from of_features.steps(path, member, own, manifest, made_from["split"], effort.network, row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
     read: dict[Any, str] = {}

@@ -106,9 +106,15 @@ def require_one_split(retriever: SimilarityStore, scorer: PairScorer, name: str)
         name: Its name.
 
     Raises:
-        InputError: If they differ.
+        InputError: If they differ, or were trained on different data sets.
     """
     for key in ("manifest", "split"):
         if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
             raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.path.stem} "
                              f"{retriever.made_from[key]!r}; score both anew")
+    own = retriever.made_from["dataset"]
+    if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a network of pixels, as it comes, was trained on neither
+        here, there = (made.get("trained_on", own) for made in (retriever.made_from, scorer.made_from))
+        if here != there:
+            raise InputError(f"{name}: was trained on {there}, the retriever {retriever.path.stem} on {here}; give two "
+                             "that were trained on the same, see --trained-on")

@@ -45,8 +45,9 @@ class StoredSystem:
         """The system's seal, and what it has in common with other systems."""
         said, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained")
         fusion = {key: said["fusion"][key] for key in ("method", "weights")} if said.get("fusion") else None
+        elsewhere = {"trained_on": said["trained_on"]} if "trained_on" in said else {}
         return {"seal": self.store.seal, "steps": said.get("steps", []), "fusion": fusion} | {
-            key: said[key] for key in kept}
+            key: said[key] for key in kept} | elsewhere
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Read pairs from the matrix, see `PairScorer.score`.

@@ -74,7 +74,13 @@ class TrainedScorer:
         return {"name": said["recipe"], "recipe": said["recipe"], "feature": said["feature"], "seed": said["seed"],
                 "checkpoint": self.head.checkpoint, "store": self.store.identity,
                 "content": self.store.content(np.flatnonzero(self.store.done)), "images": self.images.digest,
-                "captions": self.captions.digest}
+                "captions": self.captions.digest, **self._elsewhere}
+
+    @property
+    def _elsewhere(self) -> dict[str, str]:
+        """The data set that the head was trained on, where neither images nor captions are of it."""
+        own = str(self.head.description["dataset"])
+        return {} if own in (self.images.dataset, self.captions.dataset) else {"trained_on": own}
 
     def rows(self, image_ids: Ids) -> Ids:
         """Find images in the store.

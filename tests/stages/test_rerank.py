@@ -13,6 +13,7 @@ import pytest
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.files.lock import exclusive
+from pipeline.manifest import Manifest
 from pipeline.reranking import shards
 from pipeline.reranking.system import StoredSystem
 from pipeline.scores import contents, similarity_store
@@ -302,3 +303,36 @@ def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Cal
     assert min(found["retrieve"], found["both"]) > 0
     query = ("--retriever", R, "--with", R)
     assert "rerank fewer" in refused("throughput", *small[:-1], "throughput.reranked=500", *query)
+
+
+def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callable[..., str], project: Path,
+                                                 scenes: Manifest) -> None:
+    """The same images under another name: the numbers must be those on the data set that the heads were trained on."""
+    late, zero = "late-region-bigru-s0", f"sample-{R}"
+    small = [part for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+             for part in ("-S", f"training.sample.{change}")]
+    assert pipeline("train", "--feature", "region", "--recipe", "late", *small)[0] == 0
+    assert pipeline("rerank", "--retriever", R, "--with", late, "--k", "3", "--name", "same")[0] == 0
+    Manifest(scenes.table, "other", scenes.images_folder).save(Path("data/other.parquet"))
+    shutil.copytree("features/sample/region.zarr", "features/other/region.zarr")
+    for command in (("embed", "other", "--head", R, "--split", "test"),
+                    ("score", "--embeddings", f"embeddings/other/{zero}.zarr")):
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+    rerank = ("rerank", "--dataset", "other", "--retriever", zero, "--protocol", "all", "--k", "3", "--name", "zero")
+    assert "no scorer" in refused(*rerank, "--with", late)
+    code, _, err = pipeline(*rerank, "--with", late, "--trained-on", "sample")
+    assert code == 0, err
+    there = Path("similarities/other/zero.zarr")
+    found = SimilarityStore.open(there)
+    assert (found.made_from["trained_on"], found.made_from["dataset"]) == ("sample", "other")
+    found_there = json.loads(pipeline("evaluate", "--similarity", there, "--json", "--record")[1])
+    assert found_there["rsum"] == pytest.approx(measured(pipeline, "same")["rsum"])
+    steps, same = ({(step["what"].replace(zero, R), step["verdict"]) for step in json.loads(
+        pipeline("trace", store, "--json")[1])} for store in (there, path("same")))
+    assert ("pairs scored again", "matches") in steps
+    assert ("embedded again", "matches") in steps
+    assert not {step for step in steps if step[1] != "matches"} - same  # there are no photographs here
+    other = [word.replace(".sample.", ".light.") for word in small]
+    assert pipeline("train", "--dataset", "other", "--feature", "region", "--recipe", "late", *other)[0] == 0
+    assert "give two that were trained on the same" in refused(*rerank[:-2], "--name", "mixed", "--with", late)
