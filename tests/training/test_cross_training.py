@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from pipeline.settings.recipe import Ance, Pairs
 from pipeline.store import FeatureStore
 from pipeline.training import hard_negatives, tasks
 from pipeline.training.ance_step import AnceBatch, AnceStep, near_triplet
+from pipeline.training.late_step import LateStep
 from pipeline.training.pair_step import PairStep
 from pipeline.training.source import stored
 from pipeline.training.step import TrainingStep
@@ -201,3 +203,17 @@ def test_ance_goes_with_embeddings(make: Make) -> None:
         settings.load(Path(__file__).parents[2] / "params.yaml", ("recipes.ce.tasks=[ance, ce]",)).recipe("ce")
     with pytest.raises(InputError, match="for the architecture cross"):
         training.train(make("vse_pp", tasks=["emb", "ance"]))
+
+
+@pytest.mark.parametrize("recipe", ["ce", "emb", "late"])
+def test_the_features_network_is_not_trained(make: Make, recipe: str) -> None:
+    job = make(recipe)
+    text = texts.kind("bert").learn([], job.training)
+    with pytest.raises(InputError, match="reads stored features; leave out finetune"):
+        heads.build(job.recipe, job.feature, job.source.width, text, job.training, torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("pieces", "processes"), [(2, 1), (1, 2)])
+def test_late_interaction_compares_whole_batches(pieces: int, processes: int) -> None:
+    with pytest.raises(InputError, match=r"set training\.NAME\.pieces and processes to 1"):
+        LateStep(*[None] * 4, SimpleNamespace(count=processes), pieces, False, 1.0)  # type: ignore[arg-type]
