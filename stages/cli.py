@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": "Check a feature store and say what is wrong and where.",
     "compact": "Leave out of a feature store what is no image's any more.",
     "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
+    "copy": "Copy a feature store or a manifest to S3, or from there.",
     "import": "Bring features that another code base made into a store.",
     "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
     "train": "Train heads on one feature.",

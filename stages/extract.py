@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from pipeline import extraction
     from pipeline.extraction import costs, needs, selection
     from pipeline.extractors import Runtime
-    from pipeline.files import asked
+    from pipeline.files import asked, remote
     from pipeline.manifest import Manifest
     from pipeline.settings import Extract, Settings
+    from pipeline.store import remote_store
 
 
 @click.command
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
 @click.option("--out", type=options.FilePath(), show_default="features/DATASET/FEATURE.zarr",
-              help="The store.")
+              help="The store; s3://bucket/NAME.zarr is written shard by shard.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie.")
 @click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
@@ -67,11 +69,14 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if scheduler is not None and changes["workers"]:
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
     dataset = dataset or settings.run.dataset
-    store = out or paths.features(dataset, feature)
+    place_of_store = out or paths.features(dataset, feature)
+    uploaded_to = place_of_store if remote.address(place_of_store) else None
+    store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
+    named = remote.address(place_of_store) or store
     request = _request(paths, settings, dataset, store, feature, changes)
     if split is not None or only is not None:
         request = replace(request, only=selection.chosen(Manifest.load(request.manifest), split, only))
-    if not dry_run and request.is_done():
+    if not dry_run and uploaded_to is None and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
     if scheduler is None:  # a cluster's machines have packages and files of their own
@@ -80,6 +85,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)
     job, workers = _job(settings, manifest, images, request, changes)
+    job = replace(job, uploaded_to=uploaded_to)
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md", err=True)
@@ -88,14 +94,16 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         where = extraction.cluster.running(scheduler) if scheduler is not None else extraction.cluster.local(workers)
     with where as place:
         if dry_run:
-            click.echo(_forecast(store, extraction.estimate(job, place), 1 if scheduler else workers))
+            click.echo(_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers))
             return
         with Progress(f"extract {feature}", "image") as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
-    if asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
+    if uploaded_to is not None:
+        shutil.rmtree(store)  # all of it is up there
+    elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         asked.write(store, asked_for, ["zarr.json"], job.images_folder)
-    click.echo(f"{store}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
-               + (f", {len(outcome.failed)} failed, see {store}/failures.csv" if outcome.failed else ""))
+    click.echo(f"{named}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
+               + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
 
 
 def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
@@ -144,7 +152,7 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, request: e
     return job, extract.workers
 
 
-def _forecast(store: Path, estimate: extraction.Estimate, workers: int) -> str:
+def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> str:
     """An estimate as text."""
     engine = estimate.engine
     lines = [f"{store}: {engine.reported_as}, at most {engine.items} items of {engine.dimension} an image"

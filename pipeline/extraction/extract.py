@@ -13,7 +13,7 @@ from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
 from pipeline.files import code
 from pipeline.files.atomic import put_back
-from pipeline.store import StoreError, exclusive, growth, places, write_failures
+from pipeline.store import StoreError, exclusive, growth, places, remote_store, write_failures
 from pipeline.store.writer import refuse, replacing_store
 
 Result = TypeVar("Result")
@@ -104,19 +104,27 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     with exclusive(job.store):
         put_back(job.store.resolve())
+        if job.uploaded_to is not None:
+            remote_store.take_up(job.uploaded_to, job.store)
         wanted = job.wanted(engine)
         todo = growth.plan(job.store, wanted)
         _check_code(job, todo)
         if todo.changed:
-            refuse(job.store, todo.changed, job.if_changed)
+            refuse(job.store, todo.changed, "refuse" if job.uploaded_to else job.if_changed)
+        if job.uploaded_to is not None and todo.new:
+            remote_store.fetch_shards(job.uploaded_to, job.store, todo.layout, todo.kept)
         with replacing_store(job.store, todo.new and job.store.exists()) as store:
             todo = growth.carry_out(job.store, store, wanted, todo)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
                 code.write(store, made_by(job.engine.name))
+            if job.uploaded_to is not None and not todo.kept:
+                remote_store.push_description(job.uploaded_to, store)
             on_start(todo.images)
             executor.run(job.tasks(engine, todo, store), on_images)
             rows = places.find(todo.layout, todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
+        if job.uploaded_to is not None:
+            remote_store.push_description(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(f"{job.store}: {len(failed)} images failed in an earlier run, the first "

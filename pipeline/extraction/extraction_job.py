@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.extractors import Runtime, backend
+from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
@@ -79,6 +80,7 @@ class Task:
         engine: How to build the engine.
         batch_size: Images in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
+        uploaded_to: Where the shard goes when it is whole, see `store.remote_store`; None for nowhere else.
     """
 
     store: Path
@@ -89,6 +91,7 @@ class Task:
     engine: EngineSpec
     batch_size: int
     on_error: OnError
+    uploaded_to: Path | None = None
 
     @property
     def rows(self) -> range:
@@ -114,6 +117,7 @@ class ExtractionJob:
         retry_failed: Whether images that failed before are tried again.
         same_features: Whether the user vouches that code which changed since makes the same features.
         only: Ids of the images to extract now; None for all.
+        uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
     """
 
     manifest: Manifest
@@ -129,6 +133,7 @@ class ExtractionJob:
     retry_failed: bool = False
     same_features: bool = False
     only: frozenset[int] | None = None
+    uploaded_to: Path | None = None
 
     def wanted(self, engine: EngineDescription) -> Wanted:
         """Collect what the store shall hold.
@@ -142,7 +147,7 @@ class ExtractionJob:
         images = self.manifest.images
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
-                      self.manifest.gallery(self.images_folder.absolute()), chosen, self.fingerprint(engine),
+                      self.manifest.gallery(remote.absolute(self.images_folder)), chosen, self.fingerprint(engine),
                       self.layout(engine), self.shard_images, "boxes" not in engine.settings, self.retry_failed)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
@@ -208,13 +213,15 @@ class ExtractionJob:
         """
         layout, made_from = todo.layout, digest(self.fingerprint(engine))
         store, ids = store.absolute(), self.manifest.images["image_id"].to_numpy()
-        gallery, sizes = self.manifest.gallery(self.images_folder.absolute()), self.manifest.images["bytes"].to_numpy()
+        gallery = self.manifest.gallery(remote.absolute(self.images_folder))
+        sizes = self.manifest.images["bytes"].to_numpy()
         order = np.argsort(ids)
         for shard in todo.pending:
             rows = layout.rows(shard)
             here = order[np.searchsorted(ids[order], todo.image_ids[rows.start:rows.stop])]
             files = [(gallery[row], int(sizes[row])) for row in here.tolist()]
-            yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error)
+            yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error,
+                       self.uploaded_to)
 
 
 def _made_from(store: Path) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,10 +19,10 @@ from pipeline.errors import InputError
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extraction.naming import feature_name
 from pipeline.extractors import Items
-from pipeline.files import images
+from pipeline.files import containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
-from pipeline.store import Shard, ledger, write_shard
+from pipeline.store import Shard, ledger, remote_store, write_shard
 
 DECODERS = 2  # threads, beside those of a network on the CPU
 LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
@@ -92,10 +91,17 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
         for shard in _shards(_while(wanted, extracted)):
             if writing is not None:  # one shard at most waits to be written
                 entries.append(_written(writing, on_images))
-            writing = writer.submit(write_shard, *shard)
+            writing = writer.submit(_write, *shard)
         if writing is not None:
             entries.append(_written(writing, on_images))
     return entries
+
+
+def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
+    entry = write_shard(task.store, task.layout, shard, task.made_from)
+    if task.uploaded_to is not None:
+        remote_store.push_shard(task.uploaded_to, task.store, task.layout, shard.number)
+    return entry
 
 
 def _written(writing: Future[ledger.LedgerEntry], on_images: OnImages) -> ledger.LedgerEntry:
@@ -178,8 +184,8 @@ def _while(wanted: Callable[[], bool], batches: Iterable[tuple[Batch, list[Extra
         yield batch
 
 
-def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Path, Any, Shard, str]]:
-    """Gather each shard's images; yields what `write_shard` takes."""
+def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Task, Shard]]:
+    """Gather each shard's images."""
     shard = None
     for (task, rows), batch in batches:
         if shard is None:
@@ -193,7 +199,7 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[
         if rows.stop == task.rows.stop:
             for row, reason in shard.failed.items():
                 _fail(task, shard, row, reason)
-            yield task.store, task.layout, shard, task.made_from
+            yield task, shard
             shard = None
 
 
@@ -225,13 +231,13 @@ def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     """
     path = file.path
     try:
-        content = path.read_bytes() if file.kind == "image" else b""
+        content = file.content() if file.kind == "image" else b""
         there = len(content) or path.stat().st_size
     except OSError as error:
-        if not path.parent.is_dir():
+        if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
             raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
                              f"folder of {file.kind}s with --images") from None
-        return f"cannot be read, though the manifest names it ({error.strerror})"
+        return f"cannot be read, though the manifest names it ({error.strerror or error})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if there != size:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import InputError
+from pipeline.files import containers, remote
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -45,6 +46,51 @@ class GalleryFile:
         """Its name for people."""
         return f"{self.path.name}, {self.part}" if self.part else self.path.name
 
+    def content(self) -> bytes:
+        """Read the file's bytes, also from a tar, from Parquet or from an object store.
+
+        Returns:
+            The bytes.
+
+        Raises:
+            OSError: If that is not possible.
+        """
+        within = containers.inside(self.path)
+        if within is not None:
+            return containers.opened(within[0]).read(within[1])
+        return remote.read_bytes(self.path) if remote.address(self.path) else self.path.read_bytes()
+
+    def changed_at(self) -> int | None:
+        """Look up when the file system says that the file changed; of an image in a tar or Parquet, when that did.
+
+        Returns:
+            Nanoseconds; None for an object store, whose files are compared where the manifest changed.
+
+        Raises:
+            OSError: If there is no such file.
+        """
+        within = containers.inside(self.path)
+        place = self.path if within is None else within[0]
+        return None if remote.address(place) else place.stat().st_ctime_ns
+
+    def decoded(self) -> Image.Image:
+        """Decode a photograph.
+
+        Returns:
+            RGB.
+
+        Raises:
+            ImageError: If it cannot be decoded.
+        """
+        from pipeline.files import images
+
+        if self.path.is_file():
+            return images.decode(self.path)
+        try:
+            return images.decode(self.path, self.content())
+        except OSError:
+            raise images.ImageError(images.MISSING) from None
+
     def picture(self) -> Image.Image:
         """Decode what people are shown of it.
 
@@ -55,10 +101,8 @@ class GalleryFile:
         Raises:
             ImageError: If it cannot be decoded.
         """
-        from pipeline.files import images
-
         if self.kind == "image":
-            return images.decode(self.path)
+            return self.decoded()
         return _strip(self.frames(STRIP))
 
     def frames(self, most: int) -> list[Image.Image]:
@@ -73,10 +117,8 @@ class GalleryFile:
         Raises:
             ImageError: If it cannot be decoded.
         """
-        from pipeline.files import images
-
         if self.kind == "image":
-            return [images.decode(self.path)]
+            return [self.decoded()]
         try:
             from pipeline.files import videos
         except ModuleNotFoundError as error:

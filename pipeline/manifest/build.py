@@ -15,6 +15,7 @@ from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline import lazy
 from pipeline.errors import InputError, InputWarning
+from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest, columns_of
@@ -26,6 +27,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "karpathy": "pipeline.manifest.karpathy:READER",
     "csv": "pipeline.manifest.captions_csv:READER",
     "multi30k": "pipeline.manifest.multi30k:READER",
+    "webdataset": "pipeline.manifest.webdataset:READER",
 }, "readers")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
@@ -65,7 +67,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
             expected, or images where clips are.
     """
     reader = _reader(annotations, form)
-    if images is not None and not images.is_dir():
+    if images is not None and not (images.is_dir() or remote.address(images)):
         noun = f"{kind or 'image'}s"
         raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}")
     table = reader.read(annotations)
@@ -80,7 +82,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     for file in files:
         _check_path(file, annotations)
     sizes = _sizes(images, files, annotations, kind) if images is not None else dict.fromkeys(files, NO_FILE)
-    if images is not None and reader.names_every_image:
+    if images is not None and reader.names_every_image and not remote.address(images):
         _check_all_named(images, set(files), annotations, kind)
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
@@ -174,7 +176,11 @@ def _check_path(file: str, source: Path) -> None:
 
 
 def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str, int]:
-    sizes = {file: _size(folder, file, source) for file in files}
+    try:
+        sizes = containers.sizes(folder, files)
+    except OSError as error:
+        raise InputError(str(error)) from None
+    sizes |= {file: _size(folder, file, source) for file in files if file not in sizes}
     if absent := [file for file in files if sizes[file] < 0]:
         raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
                          f"{len(files)} {kind}s that it names are not in the folder")

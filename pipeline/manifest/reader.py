@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.files import remote
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def text_of(path: Path) -> str:
         InputError: For a file that is missing, a folder, or not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return (remote.read_bytes(path) if remote.address(path) else path.read_bytes()).decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: no such annotation file") from None
     except IsADirectoryError:

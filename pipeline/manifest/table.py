@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipeline.errors import InputError
+from pipeline.files import remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile, Kind
 
@@ -169,11 +171,21 @@ class Manifest:
             path: The file.
         """
         table = self.table.copy()
-        seen = self.images_folder if self.images_folder.is_absolute() else Path(os.path.relpath(self.images_folder,
-                                                                                               path.parent))
-        table.attrs = {"dataset": self.dataset, "images": seen.as_posix()}
+        table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent)}
+        if remote.address(path):
+            with TemporaryDirectory() as folder:
+                table.to_parquet(Path(folder, path.name), index=False)
+                remote.write(path, Path(folder, path.name))
+            return
         with replacing(path) as partial:
             table.to_parquet(partial, index=False)
+
+    def _seen_from(self, folder: Path) -> str:
+        """The images' folder as the manifest's file names it."""
+        if remote.address(folder):
+            return remote.absolute(self.images_folder).as_posix()
+        fixed = self.images_folder.is_absolute() or remote.address(self.images_folder)
+        return (self.images_folder if fixed else Path(os.path.relpath(self.images_folder, folder))).as_posix()
 
     @classmethod
     def load(cls, path: Path, remembered: Remembered | None = None) -> Manifest:
@@ -189,18 +201,34 @@ class Manifest:
         Raises:
             InputError: For a missing file or one that is not a manifest.
         """
-        import pandas as pd
-
+        if remote.address(path):
+            return cls._of_file(_brought(path), path, _compute)
         if not path.is_file():
             raise _missing(path)
         remember = remembered.of(path) if remembered else _compute
+        return cls._of_file(path, path, remember)
+
+    @classmethod
+    def _of_file(cls, file: Path, path: Path, remember: Remember) -> Manifest:
+        """Read a file that is at `path`, or was brought from there."""
+        import pandas as pd
+
         try:
-            table = pd.read_parquet(path)
+            table = pd.read_parquet(file)
             # An older manifest says `images_folder`, as seen from where it was made.
-            seen = table.attrs.get("images_folder") or os.path.normpath(path.parent / table.attrs["images"])
+            seen = table.attrs.get("images_folder") or table.attrs["images"]
+            if "images_folder" not in table.attrs and not remote.address(seen):
+                seen = os.path.normpath(path.parent / seen)
             return cls(table, table.attrs["dataset"], Path(seen), remember)
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
+
+
+def _brought(path: Path) -> Path:
+    try:
+        return remote.copy(path)
+    except OSError as error:
+        raise InputError(f"{remote.address(path)}: no manifest can be read there ({error})") from None
 
 
 def _missing(path: Path) -> InputError:

@@ -135,9 +135,10 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
     gallery = manifest.gallery()
     files = {each: gallery[each] for each in rows}
-    unread = [file for file in files.values() if file not in known and file.path.is_file()]
+    unread = [file for file in files.values() if file not in known]
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        known.update(zip(unread, threads.map(ledger.checksum_of_item, unread), strict=True))
+        there = zip(unread, threads.map(ledger.checksum_if_there, unread), strict=True)
+        known.update({file: checksum for file, checksum in there if checksum})
     whose = f", by {path.name}"
     wrong = [each for each in rows if recorded.get(each) is None or known.get(files[each]) != recorded[each]]
     for each in wrong[:1] if row is None else rows:

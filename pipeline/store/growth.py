@@ -250,14 +250,14 @@ def _checksums(rows: np.ndarray, recorded: Mapping[int, str], newest: Mapping[in
     found = []
     for image, row in enumerate(rows.tolist()):
         try:
-            changed = wanted.files[image].path.stat().st_ctime_ns
+            changed = wanted.files[image].changed_at() or 0
         except OSError:  # lost since; the features are right
             continue
         if not same_images or (row in recorded and changed > written[newest[row]]):
             found.append(image)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        checksums = threads.map(ledger.checksum_of_item, [wanted.files[image] for image in found])
-        return dict(zip(found, checksums, strict=True))
+        checksums = threads.map(ledger.checksum_if_there, [wanted.files[image] for image in found])
+        return {image: checksum for image, checksum in zip(found, checksums, strict=True) if checksum}
 
 
 def _find_by_content(right: np.ndarray, compared: Mapping[int, str], recorded: Mapping[int, str]) -> None:

@@ -94,6 +94,21 @@ def _by_row(tree: Mapping[str, str]) -> dict[int, str]:
     return {int(row): str(text) for row, text in tree.items()}
 
 
+def checksum_if_there(file: GalleryFile) -> str | None:
+    """Compute the checksum of a photograph or clip.
+
+    Args:
+        file: Its file.
+
+    Returns:
+        As `checksum_of_item`; None if it cannot be read.
+    """
+    try:
+        return checksum_of_item(file)
+    except OSError:
+        return None
+
+
 def erase(store: Path, shard: int) -> None:
     """Remove a shard's entry; the shard then counts as not extracted.
 
@@ -167,8 +182,11 @@ def checksum_of_item(file: GalleryFile) -> str:
 
     Returns:
         BLAKE2b-128 of the file's bytes; for a part of a file, of that digest and the part.
+
+    Raises:
+        OSError: If it cannot be read.
     """
-    whole = checksum(file.path)
+    whole = checksum(file.path) if file.path.is_file() else checksum_of(file.content())
     return checksum_of(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 
 

@@ -135,9 +135,8 @@ def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder:
         raise StoreError(f"{path}: its image ids are lost, and the manifest is another one; put that manifest back "
                          "with which it was made, or extract again")
     found = np.full(layout.images, UNUSED)
-    for name, file in zip(manifest.images["image_id"], manifest.images["file"], strict=True):
-        there = rows.get(ledger.checksum(folder / file), []) if (folder / file).is_file() else []
-        if there:
+    for name, file in zip(manifest.images["image_id"], manifest.gallery(folder), strict=True):
+        if there := rows.get(ledger.checksum_if_there(file) or "", []):
             found[there.pop()] = name
     return found
 
@@ -176,12 +175,10 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
                                                                                   sizes[image])]
     if other or list(impossible(layout, rows, there.arrays, failed)):
         return None
-    files = {row: photographs / str(manifest.images["file"][image]) for row, image in done.items()} \
-        if photographs else {}
-    checksums = {row: ledger.checksum(file) for row, file in files.items()
-                 if file.is_file() and file.stat().st_size == there_sizes[row - rows.start]}
+    gallery = manifest.gallery(photographs, list(done.values())) if photographs else []
+    checksums = {row: ledger.checksum_if_there(file) for row, file in zip(done, gallery, strict=False)}
     return ledger.LedgerEntry(shard, rows.start, len(rows), _reasons(path, failed, image_of), there.checksums,
-                              dict(sorted(checksums.items())), there.values)
+                              {row: checksum for row, checksum in sorted(checksums.items()) if checksum}, there.values)
 
 
 def _reasons(path: Path, failed: list[int], image_of: dict[int, int]) -> dict[int, str]:

@@ -1,0 +1,210 @@
+"""Files in object stores, read and written through fsspec: s3://, gs://.
+
+A path to one is a `Path`, in which pathlib has folded the two slashes to one: `s3:/bucket/key`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+
+ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
+INSTALL = {"s3": "pip install 'vse-pipeline[s3]'", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
+           "az": "pip install adlfs", "abfs": "pip install adlfs"}
+COPIES = 4  # of whole files that this machine keeps for a while
+
+
+def address(path: Path | str) -> str | None:
+    """Recognise a path in an object store.
+
+    Args:
+        path: Any path.
+
+    Returns:
+        Its address, such as s3://bucket/key; None for a path of this machine.
+    """
+    text = path if isinstance(path, str) else path.as_posix()
+    found = ADDRESS.match(text)
+    return f"{found[1]}://{text[found.end():]}" if found else None
+
+
+def absolute(path: Path) -> Path:
+    """Make a path absolute, unless it is in an object store.
+
+    Args:
+        path: Any path.
+
+    Returns:
+        The path.
+    """
+    return path if address(path) else path.absolute()
+
+
+def system(path: Path | str) -> tuple[Any, str]:
+    """Connect to the object store of a path.
+
+    Args:
+        path: A path in an object store.
+
+    Returns:
+        fsspec's file system, and the path in it.
+
+    Raises:
+        InputError: If its package is not installed.
+    """
+    import fsspec
+
+    where = address(path)
+    assert where is not None
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
+    except ImportError as error:
+        raise InputError(f"{where}: {error}; {INSTALL[where.partition(':')[0]]}") from None
+    return found
+
+
+@contextmanager
+def one_line(path: Path | str) -> Iterator[None]:
+    """Turn the errors of an object store into an `OSError` of one line.
+
+    Args:
+        path: What is read or written.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        OSError: In the place of other errors.
+    """
+    try:
+        yield
+    except (OSError, InputError):
+        raise
+    except Exception as error:  # clients of object stores raise errors of their own: no credentials, no such bucket
+        raise OSError(f"{address(path)}: {type(error).__name__}: {error}".splitlines()[0]) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file.
+
+    Args:
+        path: A path in an object store.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    with one_line(path):
+        files, name = system(path)
+        content: bytes = files.cat_file(name)
+        return content
+
+
+def write(path: Path, file: Path) -> None:
+    """Copy a file of this machine into an object store, whole or not at all.
+
+    Args:
+        path: A path in an object store.
+        file: The file.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    with one_line(path):
+        files, name = system(path)
+        files.put_file(str(file), name)
+
+
+def listed(folder: Path) -> dict[str, int]:
+    """List all files below a folder.
+
+    Args:
+        folder: A path in an object store.
+
+    Returns:
+        Name relative to the folder -> size in bytes, sorted; {} where nothing is.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    with one_line(folder):
+        files, name = system(folder)
+        try:
+            found = files.find(name, detail=True)
+        except FileNotFoundError:
+            return {}
+        return {key.removeprefix(name).lstrip("/"): int(each["size"]) for key, each in sorted(found.items())}
+
+
+def size(path: Path) -> int:
+    """Look up the size of a file.
+
+    Args:
+        path: A path in an object store.
+
+    Returns:
+        Bytes; -1 if there is no such file.
+    """
+    with one_line(path):
+        files, name = system(path)
+        try:
+            return int(files.info(name)["size"])
+        except FileNotFoundError:
+            return -1
+
+
+def copy(path: Path) -> Path:
+    """Bring a file to this machine, where the last few are kept for all processes of the user.
+
+    Args:
+        path: A path in an object store.
+
+    Returns:
+        The copy. It may be deleted when others are fetched, so open it at once.
+
+    Raises:
+        OSError: If that is not possible.
+    """
+    with one_line(path):
+        files, name = system(path)
+        told = files.info(name)
+        version = str(told.get("ETag") or told.get("etag") or told.get("mtime"))
+        place = _folder() / f"{digest([address(path), told['size'], version])[:32]}{path.suffix}"
+        if place.exists():
+            os.utime(place)
+            return place
+        partial = Path(tempfile.mkstemp(dir=place.parent, suffix=".partial")[1])
+        try:
+            files.get_file(name, str(partial))
+            partial.replace(place)
+        finally:
+            partial.unlink(missing_ok=True)
+        _keep_few(place.parent)
+        return place
+
+
+def _folder() -> Path:
+    """A folder for this user alone: what lies there is trusted."""
+    folder = Path(tempfile.gettempdir(), f"pipeline-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    told = folder.lstat()
+    if told.st_uid != os.getuid() or told.st_mode & 0o077 or folder.is_symlink():
+        raise InputError(f"{folder}: is not for you alone; remove it, or name another folder in TMPDIR")
+    return folder
+
+
+def _keep_few(folder: Path) -> None:
+    copies = sorted((file for file in folder.iterdir() if file.suffix != ".partial"),
+                    key=lambda file: file.stat().st_mtime_ns)
+    for file in copies[:-COPIES]:
+        file.unlink(missing_ok=True)

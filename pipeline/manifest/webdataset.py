@@ -1,0 +1,125 @@
+"""Images and captions in WebDataset's tars or in Parquet, as img2dataset writes them: a folder of such files, or one.
+
+An image's captions are the lines of its .txt, or else `caption` or `captions` of its .json; in Parquet the column
+`caption`, `captions` or `text`. Nothing is fetched from the network: rows that hold an address and no image are
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.files import containers, remote
+from pipeline.manifest.reader import Reader
+
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
+CAPTIONS = ("captions", "caption", "text")
+KEY = "key"  # img2dataset's number of an image
+Found = tuple[str, str | None, str | None, list[str]]  # file, key, split, captions
+
+
+def recognises(path: Path) -> bool:
+    """Tell a tar or Parquet file, or a folder that holds such files.
+
+    Args:
+        path: A file or folder.
+
+    Returns:
+        Whether it is one.
+    """
+    return bool(_files(path))
+
+
+def _files(path: Path) -> list[str]:
+    """Names below the folder; "" for the file itself."""
+    if path.suffix.lower() in containers.SUFFIXES:
+        return [""] if remote.address(path) or path.is_file() else []
+    if remote.address(path):
+        names = [name for name in remote.listed(path) if "/" not in name]
+    else:
+        names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
+    return [name for name in names if name.lower().endswith(containers.SUFFIXES)]
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read tars or Parquet.
+
+    Args:
+        path: A folder of them, which is the image folder too; or one, which lies in the image folder.
+
+    Returns:
+        A row a caption: image_id (img2dataset's key where all images have one, else a running number), file,
+        caption_id, caption, and split where every image says one.
+
+    Raises:
+        InputError: For a file that cannot be read, or images without captions.
+    """
+    found: list[Found] = []
+    for name in _files(path):
+        place = path / name if name else path
+        try:
+            container = containers.opened(place)
+            found += (_of_parquet if isinstance(container, containers.Parquet) else _of_tar)(container, place)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{place}: {error}") from None
+    silent = [file for file, _, _, captions in found if not captions]
+    if silent:
+        raise InputError(f"{path}: {len(silent)} of {len(found)} images have no caption, the first {silent[0]}")
+    keys = [key for _, key, _, _ in found if key is not None and key.isdecimal() and len(key) < 19]
+    numbers = list(map(int, keys)) if len({*map(int, keys)}) == len(found) else list(range(len(found)))
+    rows = [(number, file, split, caption) for number, (file, _, split, captions) in zip(numbers, found, strict=True)
+            for caption in captions]
+    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
+    table.insert(2, "caption_id", range(len(table)))
+    return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
+
+
+def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
+    members: dict[str, dict[str, str]] = {}
+    for name in container.sizes():
+        path = PurePosixPath(name)
+        members.setdefault(path.with_suffix("").as_posix(), {})[path.suffix.lower()] = name
+    for stem, parts in members.items():
+        image = next((parts[suffix] for suffix in parts if suffix in IMAGE_SUFFIXES), None)
+        if image is None:
+            continue
+        told = json.loads(container.read(parts[".json"])) if ".json" in parts else {}
+        told = told if isinstance(told, dict) else {}
+        captions = _captions(container.read(parts[".txt"]).decode("utf-8") if ".txt" in parts
+                             else next((told[name] for name in CAPTIONS if told.get(name)), None))
+        yield f"{place.name}/{image}", PurePosixPath(stem).name, _split(told), captions
+
+
+def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]:
+    assert isinstance(container, containers.Parquet)
+    if container.column is None:
+        holds = "addresses and no images; fetch them with img2dataset, whose tars and Parquet are read here" \
+            if {"url", "URL", "image_url"} & set(container.columns) else f"columns {', '.join(container.columns)}"
+        raise InputError(f"{place}: expected images' bytes in a column {', '.join(containers.IMAGE_COLUMNS)}; it holds "
+                         f"{holds}")
+    there = [name for name in (KEY, "split", *CAPTIONS) if name in container.columns]
+    told = container.texts(there)
+    for name in container.sizes():  # rows without an image are left out: img2dataset could not fetch it
+        row = {column: values[int(name)] for column, values in told.items()}
+        captions = _captions(next((row[column] for column in CAPTIONS if row.get(column)), None))
+        yield f"{place.name}/{name}", None if row.get(KEY) is None else str(row[KEY]), _split(row), captions
+
+
+def _captions(value: Any) -> list[str]:
+    lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else []
+    return [line.strip() for line in lines if isinstance(line, str) and line.strip()]
+
+
+def _split(told: dict[str, Any]) -> str | None:
+    value = told.get("split")
+    return value if isinstance(value, str) else None
+
+
+READER = Reader("a folder of .tar or .parquet files with images and captions", recognises, read,
+                names_every_image=False)

@@ -1,0 +1,67 @@
+"""Images in tars and Parquet are those of the files that were put there."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from pipeline.files import containers
+from pipeline.files.gallery_file import GalleryFile
+
+CONTENT = {f"{number:03}.jpg": bytes([number]) * (number + 1) for number in range(5)}
+
+
+@pytest.fixture(params=["tar", "parquet", "struct"])
+def container(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "tar":
+        path = tmp_path / "0.tar"
+        with tarfile.open(path, "w") as members:
+            for name, content in CONTENT.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                members.addfile(info, io.BytesIO(content))
+            link = tarfile.TarInfo("link.jpg")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            members.addfile(link)
+        return path
+    path, values = tmp_path / "0.parquet", list(CONTENT.values())
+    images = [{"bytes": value, "path": None} for value in values] if request.param == "struct" else values
+    parquet.write_table(pa.table({"key": list(CONTENT), "image": images}), path, row_group_size=2)
+    return path
+
+
+def names(container: Path) -> list[str]:
+    return list(CONTENT) if container.suffix == ".tar" else [str(row) for row in range(5)]
+
+
+def test_every_image_is_read_in_any_order(container: Path) -> None:
+    for name, content in reversed(list(zip(names(container), CONTENT.values(), strict=True))):
+        file = GalleryFile(container / name)
+        assert file.content() == content
+        assert file.changed_at() == container.stat().st_ctime_ns
+    assert containers.opened(container).sizes() == dict(zip(names(container), map(len, CONTENT.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", ["link.jpg", "9", "-1", "../000.jpg", "000.jpg/x"])
+def test_what_is_not_there_is_not_read(container: Path, name: str) -> None:
+    with pytest.raises(OSError, match=r"No such file"):
+        GalleryFile(container / name).content()
+
+
+@pytest.mark.parametrize("suffix", ["tar", "parquet"])
+def test_a_damaged_file_is_an_error_of_one_line(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"0.{suffix}").write_bytes(b"nothing of the kind" * 100)
+    with pytest.raises(OSError, match="not readable as") as error:
+        GalleryFile(tmp_path / f"0.{suffix}" / "0").content()
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_called_like_one_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "photos.tar").mkdir()
+    (tmp_path / "photos.tar" / "a.jpg").write_bytes(b"a")
+    assert GalleryFile(tmp_path / "photos.tar" / "a.jpg").content() == b"a"

@@ -1,0 +1,36 @@
+"""An S3 server of this machine, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import boto3
+import fsspec
+import pytest
+from moto.server import ThreadedMotoServer
+
+BUCKET = "photographs"
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Start the server with an empty bucket; the environment says where it is, as for real ones.
+
+    Yields:
+        The bucket's address.
+    """
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as changed:
+        for name, value in (("AWS_ENDPOINT_URL", f"http://{host}:{port}"), ("AWS_ACCESS_KEY_ID", "test"),
+                            ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):
+            changed.setenv(name, value)
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        try:
+            yield f"s3://{BUCKET}"
+        finally:
+            fsspec.get_filesystem_class("s3").clear_instance_cache()
+            server.stop()
