@@ -21,7 +21,7 @@ from stages import progress
 COMMANDS = {
     "init": "Write the settings and stages of a new project.",
     "plan": "Write what each step of the run depends on besides files.",
-    "sample": "Render the built-in sample corpus.",
+    "sample": "Render the built-in sample of photographs, or of clips.",
     "manifest": "Turn annotations and a folder of images into one checked table.",
     "extract": "Extract region, grid or patch features into a store.",
     "verify": "Check a feature store and say what is wrong and where.",

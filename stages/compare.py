@@ -56,8 +56,9 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(stores, columns)
-    every = [rules] if rules else truth.protocols(
-        _own(groups) or _card(dataset, [pool for group in groups for pool in group]))
+    own = _own(groups) or _card(dataset, [pool for group in groups for pool in group])
+    truth = truth.or_of([rules] if rules else own)
+    every = [rules] if rules else truth.protocols(own)
     known = groups[0][0].manifest(columns, paths.manifest, needed=truth.same_text)
     groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]

@@ -171,11 +171,11 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     found: dict[str, Any] = {}
     tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-    truth = Truth.of(settings.evaluate)
     for name, store in stores.items():
         store.check()
         benchmark = store.made_from["split"] == "test"
         protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
+        truth = Truth.of(settings.evaluate).or_of(protocols)
         pool = Pool.of_store(store)
         _warn_of_leak(paths, pool)
         known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)

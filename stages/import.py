@@ -37,6 +37,8 @@ if TYPE_CHECKING:
               help="How they are stored.")
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether a missing or damaged image ends the run.")
+@click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
+              help="The most frames of a clip, taken evenly; of photographs all items are kept.")
 @options.if_changed
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
@@ -47,7 +49,8 @@ def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ..
     \b
     scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
     butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
-    folder    folders with one .npy, .npz or .pth an image, named after it
+    folder    folders with one .npy, .npz or .pth an image or clip, named after it
+    hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
 
     Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
     """
@@ -59,7 +62,7 @@ def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ..
     store = out or paths.features(manifest.dataset, feature or "")
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
     job = ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
-                    extract.dtype, extract.on_error, changes["if_changed"])
+                    extract.dtype, extract.on_error, changes["if_changed"], changes["frames"])
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = import_features(job, looking.update, bar.reset, bar.update)
     told = [f"{store}: " + (f"{done.images:,} images imported" if done.images else "nothing to do")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")
 @click.option("--annotations", type=FilePath(), show_default="the data set's card",
               help="Karpathy's or COCO's .json; a .csv with columns image,caption[,split][,language], or "
-              "video,caption[,split][,start,end]; or a clone of multi30k/dataset.")
+              "video,caption[,split][,start,end]; or the files of Multi30K, MSR-VTT, VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
-              help="The format of the annotations: coco, karpathy, csv or multi30k.")
+              help="The format of the annotations: coco, karpathy, csv, multi30k, msrvtt, vatex or hgr.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
@@ -34,7 +34,8 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
             annotations: Path | None, form: str | None, without_images: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
-    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, sample) or your own; default: run.dataset.
+    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, vatex, sample) or your own; default:
+    run.dataset.
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """

@@ -45,7 +45,7 @@ def encode(path: Path, pictures: Sequence[Image.Image], times: Sequence[int] | N
         if rotation:
             stream.set_display_rotation(rotation)
         for time, shown in zip(times or range(0, step * len(pictures), step), pictures, strict=True):
-            frame = av.VideoFrame.from_image(shown)
+            frame = av.VideoFrame.from_image(shown).reformat(format=pix_fmt, threads=1)
             frame.pts, frame.time_base = time, unit
             film.mux(stream.encode(frame))
         film.mux(stream.encode())

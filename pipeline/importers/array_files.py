@@ -1,6 +1,6 @@
 """Files that hold one image's features. Nothing is unpickled except tensors.
 
-    .npy  [n, D]
+    .npy  [n, D], or [1, n, D] as VATEX's organisers write I3D features
     .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN), bbox, num_bbox,
           image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where they are members. Its member `info`
           is a pickle and is not read.
@@ -40,7 +40,7 @@ def npy_shape(path: Path) -> Shape:
     Returns:
         [n, D].
     """
-    return np.load(path, mmap_mode="r", allow_pickle=False).shape
+    return _single(np.load(path, mmap_mode="r", allow_pickle=False)).shape
 
 
 def npy(path: Path) -> SourceItems:
@@ -52,7 +52,11 @@ def npy(path: Path) -> SourceItems:
     Returns:
         Its features, in the file's dtype.
     """
-    return SourceItems(np.load(path, allow_pickle=False))
+    return SourceItems(_single(np.load(path, allow_pickle=False)))
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    return array[0] if array.ndim == 3 and len(array) == 1 else array
 
 
 def npz_shape(path: Path) -> Shape:

@@ -14,5 +14,6 @@ FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
     "scan": "pipeline.importers.scan:index",
     "butd-tsv": "pipeline.importers.butd_tsv:index",
     "folder": "pipeline.importers.folder:index",
+    "hgr": "pipeline.importers.hgr:index",
 }, "importers")
 """Format -> what makes a `FeatureSource` of (paths, manifest, on_found)."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.errors import InputError
+from pipeline.importers.at_most import AtMost
 from pipeline.importers.base import FeatureSource, OnFound
 from pipeline.importers.formats import FORMATS
 from pipeline.importers.sampling import sampled
 from pipeline.manifest import Manifest
 from pipeline.store import StoreLayout
 
+FRAMES = 20  # of a clip, as HGR and VSE∞ take them
 VERSION = 1  # goes up by one when a change to the importers changes what a source becomes
 
 
@@ -31,6 +33,7 @@ class ImportJob:
         dtype: How features are stored.
         on_error: Whether an image that is missing or damaged ends the import.
         if_changed: Whether a store with other content is refused or replaced.
+        frames: The most frames that a clip keeps; of photographs all items are kept.
 
     Raises:
         InputError: If `reported_as` is not a name in one line.
@@ -46,6 +49,7 @@ class ImportJob:
     dtype: str = "float16"
     on_error: Literal["fail", "skip"] = "fail"
     if_changed: Literal["refuse", "redo"] = "refuse"
+    frames: int = FRAMES
 
     def __post_init__(self) -> None:
         if self.reported_as is not None and not (self.reported_as.strip() and self.reported_as.isprintable()):
@@ -65,7 +69,8 @@ class ImportJob:
         """
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
-        return FORMATS[self.format](self.paths, self.manifest, on_found)
+        source = FORMATS[self.format](self.paths, self.manifest, on_found)
+        return AtMost(source, self.frames) if self.manifest.kind == "video" else source
 
     def name(self, source: FeatureSource) -> str:
         """Name the features.
@@ -91,7 +96,8 @@ class ImportJob:
         Returns:
             JSON values.
         """
-        return {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
+        clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
+        return clips | {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
                 "engine": f"import-{self.format}", "version": VERSION, "recipe": self.name(source),
                 "source": sampled(source.files), "weights": "unknown", "trained": True}
 

@@ -24,6 +24,9 @@ from pipeline.settings.recipe import LANGUAGE_TAG
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "coco": "pipeline.manifest.coco:READER",
+    "msrvtt": "pipeline.manifest.msrvtt:READER",
+    "vatex": "pipeline.manifest.vatex:READER",
+    "hgr": "pipeline.manifest.hgr:READER",
     "karpathy": "pipeline.manifest.karpathy:READER",
     "csv": "pipeline.manifest.captions_csv:READER",
     "multi30k": "pipeline.manifest.multi30k:READER",

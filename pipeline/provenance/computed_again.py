@@ -141,7 +141,8 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
-    beyond, truth = extend(pool, extended, settings) if extended else {}, Truth.of(settings)
+    beyond, truth = extend(pool, extended, settings) if extended else {}, Truth.of(settings).or_of(
+        list(results.protocols(entry)))
     try:
         pool = judge(pool, truth, known)
         beyond |= told(pool, truth)
@@ -149,7 +150,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
         yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
         return
     for protocol, recorded in results.protocols(entry).items():
-        rules = protocol if truth == Truth() else truth.protocols([])[0]
+        rules = truth.protocols([protocol])[0]
         again = measure(pool, rules, recorded["ties"], settings) | beyond | by_language.measure(
             pool, rules, recorded["ties"], settings)
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}

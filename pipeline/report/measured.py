@@ -16,6 +16,8 @@ BENCHMARKS = {
     ("coco", "cxc"): "coco_5k_cxc",
     ("flickr30k", "flickr30k_1k"): "f30k_1k",
     ("multi30k", "multi30k_2016"): "multi30k",
+    ("msrvtt", "msrvtt_full"): "msrvtt",
+    ("vatex", "vatex_1500"): "vatex",
 }
 """(Data set, protocol) -> the papers' test set. No other measurement may stand under a paper's headings."""
 

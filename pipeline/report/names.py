@@ -12,6 +12,8 @@ FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
 
 METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
+VIDEO = "-video"
+"""Ending of recipes for clips, which the papers call as those for photographs."""
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
 DATASETS = {
     "coco": "MS-COCO",
@@ -19,6 +21,10 @@ DATASETS = {
     "flickr8k": "Flickr8K",
     "multi30k": "Multi30K",
     "sample": "the sample of rendered scenes",
+    "msrvtt": "MSR-VTT",
+    "msrvtt_1ka": "MSR-VTT 1k-A",
+    "vatex": "VATEX",
+    "sample_video": "the sample of moving shots",
 }
 VARIANTS = {
     "en": "trained on English",
@@ -53,7 +59,7 @@ def method(recipe: str, visual: str = "") -> str:
         "VSE+2AD" for vse2ad, "VSE+2AD, fine-tuned" for vse2ad_finetuned, "VSE∞, max–max pooling" for vse_infty-max_max;
         the recipe's own name if no paper has it.
     """
-    base, _, ending = recipe.partition("-")
+    base, _, ending = recipe.replace(VIDEO, "", 1).partition("-")
     if base in METHODS and ending:
         return f"{METHODS[base]}, {_variant(ending)}"
     plain = published_method(recipe)
@@ -124,7 +130,7 @@ def published_method(recipe: str) -> str:
     Returns:
         For example "VSE+2AD" for vse2ad and for vse2ad_finetuned.
     """
-    return METHODS.get(recipe.removesuffix(FINETUNED), recipe)
+    return METHODS.get(recipe.removesuffix(FINETUNED).removesuffix(VIDEO), recipe)
 
 
 def encoder(text: str) -> str:

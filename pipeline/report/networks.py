@@ -35,6 +35,7 @@ PAPERS = {
     },
     **{("grid", "grid", *pair): name for pair, name in GRIDS.items()},
     **{("grid", "grid", network, RELEASED): name for (network, _), name in GRIDS.items()},
+    ("frame", "frame", "resnet152.tv_in1k", "resnet152-in1k"): "IN-R152",
     ("patch", "patch", "vit_base_patch16_224.orig_in21k_ft_in1k", "vit-base-patch16-224"): "ViT-B/16",
 }
 """(Feature, engine, its network or "", weights) -> the papers' network. VSE+2AD section 4.2, VSE∞ section 5.1.1 and
@@ -44,6 +45,8 @@ BUTD_BOXES = ("butd-36", "butd-36-scan", "butd-36-lxmert", "butd-36-proposals", 
 IMPORTED = {
     **{("region", recipe): "BUTD" for recipe in BUTD_BOXES},
     **{("grid", f"grid16-{network}"): name for (network, _), name in GRIDS.items()},
+    ("frame", "resnet152"): "IN-R152",
+    ("frame", "i3d"): "I3D",
     ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k"): "ViT-B/16",
 }
 """(Feature, name given with `pipeline import --as`) -> the papers' network. Extraction gives these names too."""

@@ -18,6 +18,8 @@ from pipeline.errors import InputError
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")
+OF_CLIPS = {column.replace("i2t", "v2t").replace("t2i", "t2v"): column for column in RECALLS}
+"""Columns of the tables of clips -> what they are called here."""
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 TOLERANCE = Decimal("0.15")
 """Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points."""
@@ -160,7 +162,8 @@ def _read(name: str) -> list[dict[str, str]]:
         raise InputError(
             f"there is no published table {name}; manifests/published/README.md lists those there are"
         )
-    return list(csv.DictReader(io.StringIO(source.read_text(encoding="utf-8"))))
+    lines = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8")))
+    return [{OF_CLIPS.get(column, column): cell for column, cell in line.items()} for line in lines]
 
 
 def _check(row: PublishedRow, where: str) -> None:

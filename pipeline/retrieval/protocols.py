@@ -22,6 +22,8 @@ class Protocol:
             columns, are ranked; None for all.
         folds: The images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
             the numbers are averaged.
+        same_text: Captions with the same text are one query, for which all their images are right; the caller sees to
+            it (`pipeline.scores.judged`).
         captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 
@@ -30,6 +32,7 @@ class Protocol:
     captions_per_image: int | None = None
     folds: int = 1
     captions_by_language: Mapping[str, int] = field(default_factory=dict)
+    same_text: bool = False
 
     def of_language(self, name: str) -> Protocol:
         """Find the rules for the captions of one language.
@@ -97,6 +100,8 @@ class Protocol:
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
 # Multi30K's four languages and its test split of 2016 as Geigle et al. (TACL 2022, section 4) use them.
+# MSR-VTT and VATEX as HGR (Chen et al., CVPR 2020) and VSE∞'s Table 4 rank them: captions are a set of texts, and a
+# text that several clips have is one query with several right clips. 1k-A: Yu et al., ECCV 2018.
 # "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
 PROTOCOLS = {
     each.name: each
@@ -107,6 +112,9 @@ PROTOCOLS = {
         Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
         Protocol("multi30k_2016", images=1000, captions_per_image=12,
                  captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
+        Protocol("msrvtt_full", images=2990, same_text=True),
+        Protocol("msrvtt_1ka", images=1000, captions_per_image=1),
+        Protocol("vatex_1500", images=1500, same_text=True),
     )
 }
 

@@ -1,4 +1,4 @@
-"""The built-in sample corpus: rendered scenes with five captions each, so that nothing need be downloaded."""
+"""The built-in samples: rendered scenes with five captions each, and moving shots of them, without any download."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,8 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.sample.corpus import render
+    from pipeline.sample.shots import render as render_shots
 
-__all__ = ["render"]
+__all__ = ["render", "render_shots"]
 
 lazy.offer(__name__)

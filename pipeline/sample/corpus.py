@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pipeline.sample.wording import tokens, write_captions
 
 CAPTIONS = 5
 SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six scenes that follow each other
+Made = TypeVar("Made")
 MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
 
 
@@ -59,7 +60,7 @@ def render(
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)  # a folder without it is unfinished
         entries = []
-        for entry in _each(partial(_make, folder, size, seed), images, processes):
+        for entry in in_order(partial(_make, folder, size, seed), images, processes):
             entries.append(entry)
             if progress is not None:
                 progress(len(entries))
@@ -72,8 +73,17 @@ def render(
     return listing
 
 
-def _each(make: Callable[[int], dict[str, Any]], images: int, processes: int) -> Iterator[dict[str, Any]]:
-    """make(0), make(1), ... in order."""
+def in_order(make: Callable[[int], Made], images: int, processes: int) -> Iterator[Made]:
+    """Make something for each number, in several processes.
+
+    Args:
+        make: From a number to what is made of it; it can be pickled.
+        images: How many.
+        processes: Processes of this machine.
+
+    Yields:
+        make(0), make(1), ... in order.
+    """
     if processes == 1:
         yield from map(make, range(images))
         return

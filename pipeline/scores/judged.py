@@ -45,6 +45,30 @@ class Truth:
         """
         return cls(Path(settings.qrels) if settings.qrels else None, settings.same_text is not None)
 
+    @classmethod
+    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> Truth:
+        """Look up what protocols count as right.
+
+        Args:
+            protocols: Those of a data set's card, say.
+
+        Returns:
+            Equal texts, where one of them says so; else each caption's own image.
+        """
+        known = [retrieval.PROTOCOLS.get(each) if isinstance(each, str) else each for each in protocols]
+        return cls(same_text=any(each is not None and each.same_text for each in known))
+
+    def or_of(self, protocols: Sequence[str | Protocol]) -> Truth:
+        """Fall back on what protocols count as right.
+
+        Args:
+            protocols: Those that are measured.
+
+        Returns:
+            This choice, where it is one; else theirs.
+        """
+        return Truth.of_protocols(protocols) if self == Truth() else self
+
     def chosen(self, settings: Evaluate) -> Evaluate:
         """Put this choice in place of that of the settings, where it is one.
 
@@ -68,7 +92,7 @@ class Truth:
         Returns:
             These; with another relevance one that is named after it, so that no table takes it for a benchmark.
         """
-        if self == Truth():
+        if self in (Truth(), Truth.of_protocols(of_card)):
             return list(of_card)
         return [Protocol("qrels" if self.qrels else "same_text")]
 

@@ -15,6 +15,7 @@ from pipeline.settings.steps import (
     Extract,
     Report,
     Sample,
+    SampleVideo,
     Score,
     Synthetic,
     Throughput,
@@ -29,6 +30,7 @@ class Settings(Section):
 
     run: Run
     sample: Sample
+    sample_video: SampleVideo = SampleVideo()
     compute: Compute = Compute()
     presets: dict[Name, Name]
     features: dict[Name, dict[Feature, EngineSettings]]

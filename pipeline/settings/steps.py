@@ -18,6 +18,14 @@ class Sample(Section):
     seed: Annotated[int, Field(ge=0)]
 
 
+class SampleVideo(Section):
+    """The size and seed of the built-in corpus of clips."""
+
+    clips: Annotated[int, Field(ge=12)] = 600
+    size: Annotated[int, Field(ge=32, multiple_of=2)] = 160
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
 class EngineSettings(BaseModel):
     """The engine that makes a feature. The other keys are the engine's own and checked by it."""
 

@@ -16,7 +16,8 @@ def embeddings(images: int, captions: int, seed: int = 0) -> Embeddings:
 
 
 def test_the_names_that_results_carry() -> None:
-    assert list(PROTOCOLS) == ["all", "flickr30k_1k", "coco_5k", "coco_1k_5fold", "multi30k_2016"]
+    assert list(PROTOCOLS) == ["all", "flickr30k_1k", "coco_5k", "coco_1k_5fold", "multi30k_2016", "msrvtt_full",
+                               "msrvtt_1ka", "vatex_1500"]
     metrics = evaluate(embeddings(1000, 5000), consecutive_captions((1000, 5000)), "flickr30k_1k")
     assert metrics.as_dict()["protocol"] == "flickr30k_1k"
     with pytest.raises(InputError, match="unknown protocol 'coco'"):

@@ -33,6 +33,8 @@ TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.Lookup
     "vse_infty_table1": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE1.build",
     "vse_infty_table2": "pipeline.report.tables.vse_infty_tables_2_9_10:TABLE2.build",
     "vse_infty_table3": "pipeline.report.tables.vse_infty_table3:TABLE.build",
+    "vse_infty_table4a": "pipeline.report.tables.vse_infty_tables_4a_4b:TABLE4A.build",
+    "vse_infty_table4b": "pipeline.report.tables.vse_infty_tables_4a_4b:TABLE4B.build",
     "vse_infty_table5": "pipeline.report.tables.vse_infty_table5:TABLE.build",
     "vse_infty_table6": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE6.build",
     "vse_infty_table7": "pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13:TABLE7.build",

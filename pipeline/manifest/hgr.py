@@ -1,0 +1,48 @@
+"""HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: annotation/RET/ref_captions.json.
+
+The root holds the folders `annotation/RET` and `public_split`. Captions are as HGR reads them: words between blanks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.manifest.json_file import json_of
+from pipeline.manifest.names_file import FOLDER, splits_of
+from pipeline.manifest.reader import Reader
+
+CAPTIONS = Path("annotation", "RET", "ref_captions.json")
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read clips and captions.
+
+    Args:
+        path: The root.
+
+    Returns:
+        A row a caption, clips in the order of the splits' lists; a clip's file is its name with .mp4.
+
+    Raises:
+        InputError: For a file that is missing or in another layout, or a clip without captions.
+    """
+    captions, splits = json_of(path / CAPTIONS), splits_of(path / FOLDER)
+    if not splits:
+        raise InputError(f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy")
+    if not isinstance(captions, dict):
+        raise InputError(f"{path / CAPTIONS}: expected a list of captions for each name")
+    rows = []
+    for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
+        own = captions.get(name)
+        if not isinstance(own, list) or not own or not all(isinstance(caption, str) for caption in own):
+            raise InputError(f"{path / CAPTIONS}: {name!a} of the split {split} has no list of captions")
+        rows += [(number, f"{name}.mp4", split, caption) for caption in own]
+    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
+    return table.assign(caption_id=range(len(table)), kind="video")
+
+
+READER = Reader(f"a folder with HGR's {CAPTIONS}", lambda path: (path / CAPTIONS).is_file(), read,
+                names_every_image=False)

@@ -1,0 +1,123 @@
+"""Write the video sample: scenes as moving shots of two seconds in H.264, and a CSV of their captions."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import av
+import numpy as np
+from PIL import Image
+
+from pipeline.errors import InputError
+from pipeline.files.atomic import replacing, write_text
+from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order
+from pipeline.sample.movement import MOVEMENTS, choose, tell
+from pipeline.sample.paint import paint
+from pipeline.sample.scenes import compose
+from pipeline.sample.wording import write_captions
+
+SECONDS, RATE = 2, 15
+OF_SCENE, OF_MOVEMENT = 3, 2
+"""Captions of the scene alone, and of the movement too."""
+
+
+def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
+           progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
+    """Write `out/videos/shot_*.mp4`, then `out/captions.csv`, with the columns video, caption and split.
+
+    Scene, movement, captions and split of clip i depend on `seed` and i alone. The bytes of a clip are those of one
+    version of its encoder. A sample that was in `out` before is replaced.
+
+    Args:
+        out: A folder; it need not exist.
+        clips: How many, from 12 on.
+        size: Pixels a side, an even number.
+        seed: At least 0.
+        progress: Called with the number of clips finished so far.
+        processes: Processes of this machine that share the work.
+
+    Returns:
+        The CSV.
+
+    Raises:
+        InputError: If an argument is out of range or `out` cannot be written.
+    """
+    if not (MIN_IMAGES <= clips <= MAX_IMAGES and MIN_SIZE <= size <= MAX_SIZE and size % 2 == 0 and seed >= 0):
+        raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} clips of {MIN_SIZE} to {MAX_SIZE} pixels, an even "
+                         f"number, and a seed from 0 on; got {clips}, {size} and {seed}")
+    folder, listing = out / "videos", out / "captions.csv"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        listing.unlink(missing_ok=True)  # a folder without it is unfinished
+        rows: list[tuple[str, str, str]] = []
+        for done, made in enumerate(in_order(partial(_make, folder, size, seed), clips, processes), start=1):
+            rows += made
+            if progress is not None:
+                progress(done)
+        for path in set(folder.glob("shot_*.mp4*")) - {folder / name for name, _, _ in rows}:
+            path.unlink()
+        write_text(listing, _csv(rows), durable=False)
+    except OSError as error:
+        raise InputError(f"cannot write the sample to {out}: {error}; choose another folder or free some space"
+                         ) from error
+    return listing
+
+
+def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str, str]]:
+    """Write one clip; returns its lines of the CSV."""
+    scene, name = compose(seed, index), f"shot_{index:06d}.mp4"
+    movement, rng = choose(seed, index), np.random.default_rng([seed, index, 4])
+    whole = paint(scene, 2 * size, np.random.default_rng([seed, index, 2]))
+    with replacing(folder / name, durable=False) as partial_file:
+        encode(partial_file, shot(whole, movement, size))
+    captions = [*write_captions(scene, OF_SCENE, rng), *tell(scene, movement, OF_MOVEMENT, rng)]
+    return [(name, caption, SPLITS[index % len(SPLITS)]) for caption in captions]
+
+
+def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
+    """Move over a scene.
+
+    Args:
+        whole: The scene, square.
+        movement: A key of `MOVEMENTS`.
+        size: Pixels a side of a frame.
+
+    Returns:
+        The frames of two seconds.
+    """
+    count = SECONDS * RATE
+    windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
+    boxes = (tuple(edge * whole.width for edge in window) for window in windows)
+    return [whole.resize((size, size), Image.Resampling.BILINEAR, box=box) for box in boxes]  # type: ignore[arg-type]
+
+
+def encode(path: Path, frames: list[Image.Image]) -> None:
+    """Write frames as H.264 in an MP4, 15 a second.
+
+    Args:
+        path: The file.
+        frames: RGB of one size.
+    """
+    with av.open(str(path), "w", format="mp4") as film:
+        stream = film.add_stream("libx264", rate=RATE, options={"preset": "veryfast", "crf": "20"})
+        stream.width, stream.height = frames[0].size
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.thread_count = 1  # several clips are encoded at once
+        for number, shown in enumerate(frames):
+            # Converted here: the encoder's own conversion gives other bytes now and then.
+            frame = av.VideoFrame.from_image(shown).reformat(format="yuv420p", threads=1)
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            film.mux(stream.encode(frame))
+        film.mux(stream.encode())
+
+
+def _csv(rows: list[tuple[str, str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([("video", "caption", "split"), *rows])
+    return text.getvalue()

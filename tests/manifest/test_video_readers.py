@@ -1,0 +1,107 @@
+"""The annotations of MSR-VTT, VATEX and HGR in small, as their files are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline import manifest
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest
+
+
+def dump(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def build(annotations: Path) -> Manifest:
+    return manifest.build("clips", None, annotations)
+
+
+def videos(*numbers: int, split: str = "train") -> list[dict[str, Any]]:
+    return [{"video_id": f"video{number}", "split": split, "url": "…", "start time": 1.0, "end time": 9.0,
+             "category": 3, "id": number} for number in numbers]
+
+
+def sentences(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
+    return [{"sen_id": place, "video_id": f"video{number}", "caption": caption}
+            for place, (number, caption) in enumerate(pairs)]
+
+
+def test_msrvtt(tmp_path: Path) -> None:
+    dump(tmp_path / "train_val_videodatainfo.json", {
+        "info": {}, "videos": videos(10, 2) + videos(4, split="validate"),
+        "sentences": sentences((2, "a man runs"), (10, "a dog"), (2, "a man is running"), (4, "a cat"))})
+    dump(tmp_path / "test_videodatainfo.json",
+         {"videos": videos(7, split="test"), "sentences": sentences((7, "a car"))})
+    table = build(tmp_path)
+    assert table.kind == "video"
+    assert table.images["file"].tolist() == ["video2.mp4", "video4.mp4", "video7.mp4", "video10.mp4"]
+    assert table.images["split"].tolist() == ["train", "val", "test", "train"]
+    assert table.split("train").captions == ["a man runs", "a man is running", "a dog"]
+    alone = build(dump(tmp_path / "one.json", {"videos": videos(1), "sentences": sentences((1, "x"))}))
+    assert alone.images["file"].tolist() == ["video1.mp4"]
+
+
+def test_msrvtt_1ka(tmp_path: Path) -> None:
+    dump(tmp_path / "MSRVTT_data.json", {
+        "videos": videos(0) + videos(1, split="validate") + videos(7010, 7020, split="test"),
+        "sentences": sentences((0, "a"), (1, "b"), (7010, "c"), (7020, "d"), (7010, "e"))})
+    (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text(
+        "key,vid_key,video_id,sentence\nret0,msr7010,video7010,\"e, too\"\n")
+    table = build(tmp_path)
+    assert dict(zip(table.images["file"], table.images["split"], strict=True)) == {
+        "video0.mp4": "train", "video1.mp4": "val", "video7010.mp4": "test", "video7020.mp4": "train"}
+    assert table.split("test").captions == ["e, too"]
+
+
+def test_vatex(tmp_path: Path) -> None:
+    clip = {"chCap": ["一"], "videoID": "Ptf_2VRj-V0_000122_000132", "enCap": ["One.", "Two."]}
+    held_out = [{"videoID": f"v{number}", "enCap": [f"caption {number}"]} for number in range(4)]
+    dump(tmp_path / "vatex_training_v1.0.json", [clip])
+    dump(tmp_path / "vatex_validation_v1.0.json", held_out)
+    table = build(tmp_path)
+    assert table.images["split"].tolist() == ["train", "val", "val", "test", "test"]
+    assert table.split("train").captions == ["One.", "Two."]
+    (tmp_path / "public_split").mkdir()
+    np.save(tmp_path / "public_split" / "val_names.npy", ["v3", "v0"])
+    np.save(tmp_path / "public_split" / "tst_names.npy", ["v2", "v1"])
+    assert build(tmp_path).images["file"].tolist()[1:] == ["v3.mp4", "v0.mp4", "v2.mp4", "v1.mp4"]
+
+
+def hgr(root: Path) -> Path:
+    dump(root / "annotation" / "RET" / "ref_captions.json",
+         {"a/1": ["a man runs"], "b": ["a man runs", "a dog"], "c": ["a cat"], "unused": []})
+    (root / "public_split").mkdir()
+    for short, names in (("trn", ["b", "a/1"]), ("tst", ["c"])):
+        np.save(root / "public_split" / f"{short}_names.npy", names)
+    return root
+
+
+def test_hgr(tmp_path: Path) -> None:
+    table = build(hgr(tmp_path))
+    assert table.images["file"].tolist() == ["b.mp4", "a/1.mp4", "c.mp4"]
+    assert table.split("train").captions == ["a man runs", "a dog", "a man runs"]
+
+
+def test_pickled_names_are_not_read(tmp_path: Path) -> None:
+    np.save(hgr(tmp_path) / "public_split" / "val_names.npy", np.array(["b"], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="an array of text without pickled objects"):
+        build(tmp_path)
+
+
+@pytest.mark.parametrize(("content", "reason"), [
+    ({"videos": videos(1), "sentences": [{"video_id": "video1"}]}, "not MSR-VTT's layout"),
+    ({"videos": videos(1), "sentences": sentences((2, "x"))}, "captions of 'video2'"),
+    ({"videos": [{"video_id": "../x", "split": "test"}], "sentences": []}, "clips called video0"),
+    ({"videos": [{"video_id": "video1", "split": "dev"}], "sentences": []}, "not MSR-VTT's layout"),
+])
+def test_other_layouts_are_refused(tmp_path: Path, content: Any, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        manifest.build("clips", None, dump(tmp_path / "a.json", content), "msrvtt")
