@@ -91,4 +91,4 @@ def _cards(root: Path) -> dict[str, Traversable]:
     built_in = list(resources.files("manifests").iterdir())
     own = list((root / "manifests").glob("*.yaml"))
     return {file.name.removesuffix(".yaml"): file for file in [*built_in, *own]
-            if file.name.endswith(".yaml") and file.name != "weights.yaml"}
+            if file.name.endswith(".yaml") and file.name not in ("weights.yaml", "claims.yaml")}

@@ -12,8 +12,6 @@ FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
 
 METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
-VIDEO = "-video"
-"""Ending of recipes for clips, which the papers call as those for photographs."""
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
 DATASETS = {
     "coco": "MS-COCO",
@@ -27,6 +25,7 @@ DATASETS = {
     "sample_video": "the sample of moving shots",
 }
 VARIANTS = {
+    "video": "for clips", "video_seq2seq": "for clips, Seq2Seq pooling of frames",
     "en": "trained on English",
     "notok": "without token-level AdPool", "noemb": "without embedding-level AdPool", "noadpool": "mean pooling",
     "noadopt": "hard triplet loss", "triplet_warm": "hard triplet loss after an epoch of all negatives",
@@ -59,7 +58,7 @@ def method(recipe: str, visual: str = "") -> str:
         "VSE+2AD" for vse2ad, "VSE+2AD, fine-tuned" for vse2ad_finetuned, "VSE∞, max–max pooling" for vse_infty-max_max;
         the recipe's own name if no paper has it.
     """
-    base, _, ending = recipe.replace(VIDEO, "", 1).partition("-")
+    base, _, ending = recipe.partition("-")
     if base in METHODS and ending:
         return f"{METHODS[base]}, {_variant(ending)}"
     plain = published_method(recipe)
@@ -130,7 +129,7 @@ def published_method(recipe: str) -> str:
     Returns:
         For example "VSE+2AD" for vse2ad and for vse2ad_finetuned.
     """
-    return METHODS.get(recipe.removesuffix(FINETUNED).removesuffix(VIDEO), recipe)
+    return METHODS.get(recipe.removesuffix(FINETUNED), recipe)
 
 
 def encoder(text: str) -> str:

@@ -12,6 +12,8 @@ from pipeline.report.table_columns import TableColumns
 
 CAPTION = "Video–text retrieval on {data} in percent, after Table"
 DIRECTIONS = (("i2t", "VIDEO → TEXT"), ("t2i", "TEXT → VIDEO"))
+VIDEO = "-video"
+"""Ending of the recipes of this table; behind it `_` and what is varied."""
 NETWORKS = {"IN-R152": "ResNet-152 on ImageNet", "I3D": "I3D on Kinetics", networks.OTHER: "Other networks"}
 
 
@@ -25,9 +27,11 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
-    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system)
-    if names.VIDEO not in origin.recipe:
-        method += ", trained as on photographs"
+    network, (base, _, varied) = networks.backbone(system), origin.recipe.partition(VIDEO)
+    if VIDEO not in origin.recipe:
+        method = f"{names.method(base, origin.visual)}, trained as on photographs"
+    else:
+        method = names.method(f"{base}-{varied.removeprefix('_')}" if varied else base, origin.visual)
     return RowHeader((method,), NETWORKS.get(network, network), identity=(method, network))
 
 
