@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,7 +21,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
 
     from pipeline import extraction
-    from pipeline.extraction import costs, needs, selection
+    from pipeline.extraction import costs, devices, needs, selection
     from pipeline.extractors import Runtime
     from pipeline.files import asked, remote
     from pipeline.manifest import Manifest
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
               help="The store; s3://bucket/NAME.zarr is written shard by shard.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie.")
-@click.option("--device", metavar="DEVICE", show_default="extract.device", help="A torch device: cpu, cuda:0.")
+@click.option("--device", metavar="DEVICE", show_default="extract.device",
+              help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
               help="The library that runs the network: openvino is several times as fast on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision",
@@ -84,13 +85,19 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     options.choose_products(settings)
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)
+    several = devices.listed(request.runtime.device) if scheduler is None else [request.runtime.device]
+    if len(several) > 1 and changes["workers"]:
+        raise InputError("several devices have a worker each; leave --workers out")
+    request = replace(request, runtime=replace(request.runtime, device=several[0]))
     job, workers = _job(settings, manifest, images, request, changes)
     job = replace(job, uploaded_to=uploaded_to)
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md", err=True)
     where: Any = nullcontext()
-    if scheduler is not None or workers > 1:
+    if len(several) > 1:
+        workers, where = len(several), extraction.cluster.local(len(several), devices=several)
+    elif scheduler is not None or workers > 1:
         where = extraction.cluster.running(scheduler) if scheduler is not None else extraction.cluster.local(workers)
     with where as place:
         if dry_run:
@@ -148,8 +155,14 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, request: e
     job = extraction.ExtractionJob(manifest, images or manifest.images_folder, request.store, engine,
                                    extract.batch_size, extract.shard_images, extract.compressor, extract.dtype,
                                    extract.on_error, changes["if_changed"], changes["retry_failed"],
-                                   changes["same_features"], request.only)
+                                   changes["same_features"], request.only,
+                                   threads=extraction.Threads(_number(extract.decoders), _number(extract.writers),
+                                                              extract.ahead))
     return job, extract.workers
+
+
+def _number(asked: int | Literal["auto"]) -> int | None:
+    return None if asked == "auto" else asked
 
 
 def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> str:

@@ -16,7 +16,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
 
     from pipeline import extraction
-    from pipeline.extraction import worker
+    from pipeline.extraction import devices, worker
     from pipeline.extractors import Runtime
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
@@ -106,7 +106,7 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
     manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, wherever the settings would have torch compute.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
-        else Runtime(settings.extract.device, precision, products=settings.compute.products)
+        else Runtime(devices.listed(settings.extract.device)[0], precision, products=settings.compute.products)
     engine = extraction.EngineSpec.of(name, options, runtime)
     return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
                                     settings.extract.batch_size, sizes.shard_images, sizes.compressor, sizes.dtype,

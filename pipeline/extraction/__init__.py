@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.extraction import cluster
     from pipeline.extraction.estimate import Estimate, estimate
     from pipeline.extraction.extract import Executor, ExtractionOutcome, InProcess, extract
-    from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task
+    from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
     from pipeline.extraction.request import ExtractionRequest, made_by
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "InProcess",
     "OnImages",
     "Task",
+    "Threads",
     "cluster",
     "estimate",
     "extract",

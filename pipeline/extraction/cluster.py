@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -130,12 +130,13 @@ def run(task: Task, wanted: Wanted) -> list[ledger.LedgerEntry]:
 
 
 @contextmanager
-def local(workers: int, threads: int | None = None) -> Iterator[DaskExecutor]:
+def local(workers: int, threads: int | None = None, devices: Sequence[str] = ()) -> Iterator[DaskExecutor]:
     """Start worker processes on this machine.
 
     Args:
         workers: How many.
         threads: Threads of each; by default the cores are divided among them.
+        devices: The device of each; none for the one that its tasks name.
 
     Yields:
         What runs tasks on them.
@@ -143,13 +144,15 @@ def local(workers: int, threads: int | None = None) -> Iterator[DaskExecutor]:
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 
-    each = threads or max(1, torch.get_num_threads() // workers)
+    each, take_device = threads or max(1, torch.get_num_threads() // workers), worker.take_device
 
     class Threads(WorkerPlugin):  # type: ignore[misc]
         """Also for the process that comes in the place of one that died."""
 
         def setup(self, worker: Any) -> None:
             torch.set_num_threads(each)
+            if devices:
+                take_device(devices[int(worker.name)])
             with suppress(ValueError):  # not in a main thread
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
 

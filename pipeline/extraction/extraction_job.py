@@ -67,6 +67,21 @@ class EngineDescription:
 
 
 @dataclass(frozen=True)
+class Threads:
+    """The threads of a worker. None of them changes a feature.
+
+    Attributes:
+        decoders: Threads that decode and resize images; None for what suits the machine.
+        writers: Threads that write finished shards, each of which is held in memory; None as above.
+        ahead: Batches that are decoded beyond those that the network has.
+    """
+
+    decoders: int | None = None
+    writers: int | None = None
+    ahead: int = 2
+
+
+@dataclass(frozen=True)
 class Task:
     """One shard to extract.
 
@@ -81,6 +96,7 @@ class Task:
         batch_size: Images in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
         uploaded_to: Where the shard goes when it is whole, see `store.remote_store`; None for nowhere else.
+        threads: Of the worker that runs it.
     """
 
     store: Path
@@ -92,6 +108,7 @@ class Task:
     batch_size: int
     on_error: OnError
     uploaded_to: Path | None = None
+    threads: Threads = Threads()
 
     @property
     def rows(self) -> range:
@@ -118,6 +135,7 @@ class ExtractionJob:
         same_features: Whether the user vouches that code which changed since makes the same features.
         only: Ids of the images to extract now; None for all.
         uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
+        threads: Of each worker.
     """
 
     manifest: Manifest
@@ -134,6 +152,7 @@ class ExtractionJob:
     same_features: bool = False
     only: frozenset[int] | None = None
     uploaded_to: Path | None = None
+    threads: Threads = Threads()
 
     def wanted(self, engine: EngineDescription) -> Wanted:
         """Collect what the store shall hold.
@@ -221,7 +240,7 @@ class ExtractionJob:
             here = order[np.searchsorted(ids[order], todo.image_ids[rows.start:rows.stop])]
             files = [(gallery[row], int(sizes[row])) for row in here.tolist()]
             yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error,
-                       self.uploaded_to)
+                       self.uploaded_to, self.threads)
 
 
 def _made_from(store: Path) -> dict[str, Any]:

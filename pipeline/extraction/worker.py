@@ -25,11 +25,26 @@ from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, remote_store, write_shard
 
 DECODERS = 2  # threads, beside those of a network on the CPU
+WRITERS = 4  # threads at most, of a GPU's worker
 LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
-AHEAD = 2  # batches decoded beyond those that the network has
 
+_own_device: list[str] = []  # of this process, where several have a device each
 _loading = threading.Lock()
 _loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
+
+
+def take_device(device: str) -> None:
+    """Let this process compute on a device, whatever its tasks name.
+
+    Args:
+        device: A torch device.
+    """
+    _own_device[:] = [device]
+
+
+def _here(engine: EngineSpec) -> EngineSpec:
+    """The engine on the device of this process."""
+    return replace(engine, runtime=replace(engine.runtime, device=_own_device[0])) if _own_device else engine
 
 
 def load_engine(engine: EngineSpec) -> extractors.Extractor:
@@ -41,6 +56,7 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
     Returns:
         The engine.
     """
+    engine = _here(engine)
     with _loading:
         if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
@@ -85,15 +101,19 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
         InputError: For an image that cannot be decoded, unless such are skipped, for one that is missing or not the
             manifest's, and if the shards are no longer wanted.
     """
+    waiting = (replace(task, engine=_here(task.engine)) for task in tasks)
+    first = next(waiting, None)
+    if first is None:
+        return []
     entries: list[ledger.LedgerEntry] = []
-    with ThreadPoolExecutor(1) as writer, closing(_extracted(tasks)) as extracted:
-        writing: Future[ledger.LedgerEntry] | None = None
+    writing: deque[Future[ledger.LedgerEntry]] = deque()
+    count = _writers(first)
+    with ThreadPoolExecutor(count) as writers, closing(_extracted(chain([first], waiting))) as extracted:
         for shard in _shards(_while(wanted, extracted)):
-            if writing is not None:  # one shard at most waits to be written
-                entries.append(_written(writing, on_images))
-            writing = writer.submit(_write, *shard)
-        if writing is not None:
-            entries.append(_written(writing, on_images))
+            if len(writing) == count:  # no more shards than that wait to be written
+                entries.append(_written(writing.popleft(), on_images))
+            writing.append(writers.submit(_write, *shard))
+        entries += [_written(each, on_images) for each in writing]
     return entries
 
 
@@ -129,7 +149,7 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
         return
     engine = first[0].engine
     load_engine(engine)
-    decoding, computing = _threads(engine.runtime.device)
+    decoding, computing = _threads(first[0])
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
     with (ThreadPoolExecutor(decoding) as decoders,
           ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
@@ -137,7 +157,7 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
             for task, rows in chain([first], batches):
                 decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
                 running.append(((task, rows), lanes.submit(_features, engine, decoded)))
-                if len(running) >= AHEAD + computing:
+                if len(running) >= first[0].threads.ahead + computing:
                     batch, features = running.popleft()
                     yield batch, features.result()
             for batch, features in running:
@@ -147,11 +167,19 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
             decoders.shutdown(wait=False, cancel_futures=True)
 
 
-def _threads(device: str) -> tuple[int, int]:
+def _threads(task: Task) -> tuple[int, int]:
     """How many threads decode images, and how many have a batch on the device."""
-    if torch.device(device).type == "cpu":
-        return DECODERS, 1
-    return max(DECODERS, torch.get_num_threads()), LANES  # torch's threads, a worker's share of the cores, are idle
+    if torch.device(task.engine.runtime.device).type == "cpu":
+        return task.threads.decoders or DECODERS, 1
+    # Torch's threads, a worker's share of the cores, are idle.
+    return task.threads.decoders or max(DECODERS, torch.get_num_threads()), LANES
+
+
+def _writers(task: Task) -> int:
+    """How many threads write: beside a network on the CPU one; for a GPU a quarter of the cores."""
+    if torch.device(task.engine.runtime.device).type == "cpu":
+        return task.threads.writers or 1
+    return task.threads.writers or max(1, min(WRITERS, torch.get_num_threads() // 4))
 
 
 def _own_stream(device: str) -> None:

@@ -45,7 +45,7 @@ class Compute(Section):
 
 
 class Extract(Section):
-    """How features are extracted and stored."""
+    """How features are extracted and stored. The threads of a worker change no feature."""
 
     device: str
     backend: Literal["auto", "torch", "openvino"]
@@ -56,6 +56,9 @@ class Extract(Section):
     shard_images: Count
     compressor: Literal["none", "zstd"]
     dtype: Literal["float16", "float32"]
+    decoders: Literal["auto"] | Count = "auto"
+    writers: Literal["auto"] | Count = "auto"
+    ahead: Count = 2
 
 
 class Score(Section):

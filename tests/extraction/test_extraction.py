@@ -191,3 +191,11 @@ def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(
     entries = ledger.entries(job.store, FeatureStore(job.store).require(job.manifest).layout)
     assert [len(entry.photographs) for entry in entries] == [0, 0, 5, 5, 4]
     assert not [fault for _, found in verify.verify(job.store) for fault in found]
+
+
+def test_threads_change_no_byte(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    job = replace(job, shard_images=5)
+    extraction.extract(job)
+    many = replace(job, store=tmp_path / "many.zarr", threads=extraction.Threads(decoders=5, writers=3, ahead=4))
+    assert extraction.extract(many).extracted == len(job.manifest.images)
+    assert tree(many.store) == tree(job.store)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from pipeline.extractors.butd.pixels import enlarge, network_input, scale_of
+from pipeline.extractors.butd.pixels import MEANS, enlarge, network_input, scale_of, square_input
 
 
 @pytest.mark.parametrize(("size", "scale"), [
@@ -51,3 +52,27 @@ def test_shrinking_does_not_smooth_first() -> None:
 def test_sizes_are_rounded(width: int, height: int, expected: tuple[int, int]) -> None:
     prepared = network_input(Image.new("RGB", (width, height)), scale_of(width, height))
     assert (prepared.shape[2], prepared.shape[1]) == expected
+
+
+def plainly(image: Image.Image, across: float, down: float) -> torch.Tensor:
+    """As the first version computed it, plane by plane: stores were made by these bits."""
+    pixels = np.asarray(image, np.float32)[:, :, ::-1] - np.array(MEANS, np.float32)
+    planes = torch.from_numpy(pixels.transpose(2, 0, 1))
+
+    def along_last(pixels: torch.Tensor, scale: float) -> torch.Tensor:
+        size = pixels.shape[-1]
+        places = (torch.arange(max(1, round(size * scale)), dtype=torch.float64) + 0.5) / scale - 0.5
+        places = places.clamp(0, size - 1)
+        left = places.floor().long()
+        share = (places - left).to(pixels.dtype)
+        return pixels[..., left] * (1 - share) + pixels[..., (left + 1).clamp(max=size - 1)] * share
+    return along_last(along_last(planes, across).mT, down).mT.contiguous()
+
+
+@pytest.mark.parametrize("size", [(640, 480), (333, 500), (97, 203), (1, 1), (3, 700), (1024, 768)])
+def test_every_bit_is_as_it_was(size: tuple[int, int]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    image, scale = Image.fromarray(pixels), scale_of(*size)
+    assert torch.equal(network_input(image, scale), plainly(image, scale, scale))
+    assert torch.equal(square_input(image, 512), plainly(image, 512 / size[0], 512 / size[1]))
+    assert network_input(image, scale).is_contiguous()
