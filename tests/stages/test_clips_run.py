@@ -1,0 +1,96 @@
+"""Clips all the way: sample, stores, heads, results, Table 4, strips of frames, search and trace."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tampering
+from PIL import Image
+
+from stages import cli
+
+PARAMS = str(Path(__file__).parents[2] / "params.yaml")
+ENGINE = {"engine": "frame", "network": "test_efficientnet", "weights": "untrained", "image_size": 64, "frames": 4}
+CHANGES = ("run.dataset=sample_video", "run.features=[frame]", "run.ensembles=[F]", "run.recipes=[vse_infty-video]",
+           "run.ablations=[]", "sample_video.clips=24", "sample_video.size=64", "extract.backend=torch",
+           f"features.light.frame={json.dumps(ENGINE)}", "report.queries=4", "figures=[retrieved_images]",
+           "tables=[vse_infty_table4a, vse_infty_table4b]",
+           *(f"training.sample_video.{change}" for change in ("dimension=16", "word_dimension=8", "batch_size=16",
+                                                              "epochs=2", "decay_epoch=1", "minimum_count=1")))
+SETTINGS = [word for change in CHANGES for word in ("-S", change)]
+SYSTEM = "vse_infty-video-F-bigru-s0"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("clips")
+    with contextlib.chdir(root):
+        for command in (("sample", "--video"), ("manifest",), ("extract", "--feature", "frame"),
+                        ("train", "--feature", "frame", "--recipe", "vse_infty-video"), ("score",), ("ensemble",),
+                        ("evaluate",), ("tables",), ("figures",), ("report",)):
+            cli.cli.main([*command, "--params", PARAMS, *SETTINGS], standalone_mode=False)
+    return root
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_table_4_has_published_and_measured_rows(whole: Path) -> None:
+    table = (whole / "results" / "tables" / "vse_infty_table4a.md").read_text(encoding="utf-8")
+    assert "HGR∞" in table
+    assert "| VSE∞ | 16.0 | 38.6 | 50.2 | 8.7 | 25.3 | 35.9 | 174.7 |" in re.sub(r"\*\*", "", table)
+    own = table[table.index("moving shots"):]
+    rsum = json.loads((whole / "results" / "metrics.json").read_text())[SYSTEM]["all"]["rsum"]
+    assert re.search(rf"VSE∞[^|]*\|.*{rsum:.1f}", re.sub(r"\*\*", "", own))
+
+
+def test_report_and_figure_show_strips_of_frames(whole: Path) -> None:
+    page = (whole / "results" / "report.html").read_text(encoding="utf-8")
+    pictures = re.findall(r"data:image/webp;base64,([A-Za-z0-9+/=]+)", page)
+    assert pictures
+    sizes = {Image.open(io.BytesIO(base64.b64decode(each))).size for each in pictures}
+    assert all(width == height > 64 for width, height in sizes)  # two rows of two frames of 64 pixels
+    assert (whole / "results" / "figures" / "retrieved_images.pdf").stat().st_size > 10_000
+
+
+def test_search_shows_them_too(run: Path, pipeline: Any) -> None:
+    code, out, err = pipeline("search", "the camera moves from left to right", "--top", "3", *SETTINGS)
+    assert code == 0, err
+    assert len(re.findall(r"shot_\d{6}\.mp4", out)) == 3
+    assert (run / "results" / "search.html").read_text(encoding="utf-8").count("data:image/webp") == 3
+
+
+def test_trace_follows_a_number_to_the_clips_and_names_one_that_changed(run: Path, pipeline: Any) -> None:
+    trace = ("trace", "results/metrics.json", SYSTEM, "--json")
+    code, out, _ = pipeline(*trace)
+    assert code == 0
+    assert {step["verdict"] for step in json.loads(out)} == {"matches"}
+    (pattern,) = tampering.OF_CLIPS
+    file = sorted(run.glob(pattern))[-1]
+    tampering.flip(file)
+    code, out, _ = pipeline(*trace)
+    assert code == 2
+    assert [step["path"] for step in json.loads(out) if step["verdict"] != "matches"] == [str(file.relative_to(run))]
+
+
+@pytest.mark.parametrize(("command", "reason"), [
+    (("train", "--feature", "grid", "--finetune"), "fine-tuning reads photographs, and the data set sample_video"),
+    (("embed", "sample_video", "--model", "clip:nowhere"), "a dual encoder reads photographs"),
+    (("extract", "--feature", "grid"), "the engine grid reads photographs, and the manifest holds clips"),
+])
+def test_what_reads_photographs_refuses_clips(run: Path, refused: Any, command: tuple[str, ...], reason: str) -> None:
+    tiny = json.dumps({**ENGINE, "engine": "grid", "grid": 2} | {"frames": None})
+    grid = json.dumps({key: value for key, value in json.loads(tiny).items() if value is not None})
+    assert reason in refused(*command, *SETTINGS, "-S", f"features.light.grid={grid}")
