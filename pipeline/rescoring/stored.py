@@ -59,8 +59,8 @@ def compute(source: SimilarityStore, made: Mapping[str, Any], paths: Paths) -> S
         The new similarities.
 
     Raises:
-        InputError: For an unknown step, for an ensemble without one matrix, or if the bank is not embedded or is
-            another one now.
+        InputError: For an unknown step, for an ensemble without one matrix, or if the bank is not embedded, is another
+            one now, or has changed since it was written.
     """
     step = dict(made["steps"][-1])
     name, split = step.pop("name"), step.pop("bank", "test")
@@ -72,6 +72,8 @@ def compute(source: SimilarityStore, made: Mapping[str, Any], paths: Paths) -> S
     for store in embedded:
         if made[BANK].get(store.path.stem) != digest(store.made_from):
             raise InputError(f"{store.path}: is not the bank that was used; rescore again")
+        if wrong := contents.changed(store.path, store.made_from):
+            raise InputError(f"{store.path}/{wrong[0]}: has changed since it was written; run `pipeline embed` again")
     test, weights = _vectors(source, paths)
     train = Manifest.load(paths.manifest(source.made_from["dataset"])).split("train")
     return rescorer.rescore(scores, banks.of_train(train, test, embedded, weights))

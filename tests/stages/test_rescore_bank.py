@@ -69,6 +69,15 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
     assert pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")[0] == 2
 
 
+@pytest.mark.usefixtures("embedded")
+def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert pipeline("rescore", HEAD, "--by", "nnn")[0] == 0
+    vectors = zarr.open_array(BANK / "caption_embeddings", mode="r+")
+    vectors[:] = vectors[:][::-1]
+    assert "has changed since it was written; run `pipeline embed` again" in refused("rescore", HEAD, "--by", "db-norm")
+    assert pipeline("trace", f"similarities/sample/{HEAD}+nnn.zarr")[0] == 2
+
+
 @pytest.mark.usefixtures("project")
 def test_a_bank_of_the_ranked_queries_says_so_in_its_name(pipeline: Any) -> None:
     for name in ("inverted-softmax", "dual-softmax", "db-norm"):
