@@ -72,8 +72,15 @@ def unit(output: Any) -> np.ndarray:
 
     Returns:
         Float32 [B, d].
+
+    Raises:
+        InputError: If a value is not finite.
     """
     vectors = getattr(output, "pooler_output", output)
+    if not torch.isfinite(vectors).all():
+        precision = str(vectors.dtype).removeprefix("torch.")
+        raise InputError(f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "
+                         "it does so there its weights are damaged")
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
 
 

@@ -20,6 +20,7 @@ from pipeline.dual_encoders.base import DualEncoder
 from pipeline.dual_encoders.embedding import Piece, embed_part
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import digest
+from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
 from pipeline.scores import embedding_store
 
@@ -46,9 +47,15 @@ def embed(path: Path, encoder: DualEncoder, manifest: Manifest, folder: Path, sp
         progress: Called for each piece with its number of images, and whether an earlier run embedded them.
 
     Raises:
-        InputError: If an image cannot be read, or the path is taken by something else.
+        InputError: If an image cannot be read, the path is taken by something else, or another process writes to it.
     """
     embedding_store.refuse_other(path)
+    with exclusive(path):
+        _embed(path, encoder, manifest, folder, splits, batch_size, same, made_from, progress)
+
+
+def _embed(path: Path, encoder: DualEncoder, manifest: Manifest, folder: Path, splits: Sequence[Split],
+           batch_size: int, same: str, made_from: Record, progress: Callable[[int, bool], object]) -> None:
     kept = KeptPieces(path, {"encoder": same, "manifest": manifest.digest, "splits": [split.name for split in splits],
                              "at_once": AT_ONCE})
     number, dimension, found = 0, 0, {}

@@ -112,6 +112,14 @@ def test_lower_precisions_are_near(folders: dict[str, Path], precision: str) -> 
     np.testing.assert_allclose(np.linalg.norm(near, axis=1), 1, atol=1e-5)
 
 
+def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> None:
+    encoder = load(folders, "clip")
+    with torch.no_grad():
+        encoder.network.text_projection.weight[0, 0] = float("inf")
+    with pytest.raises(InputError, match="not finite in float32; use --precision fp32"):
+        encoder.embed_captions(CAPTIONS)
+
+
 @pytest.mark.parametrize(("change", "said"), [
     (lambda folder: (folder / "tokenizer.json").unlink(), "a tokenizer of 0 tokens for a network of"),
     (lambda folder: (folder / "preprocessor_config.json").unlink(), "no image preprocessing that can be read"),

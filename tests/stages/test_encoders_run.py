@@ -13,6 +13,7 @@ import pytest
 from tiny_dual_encoders import FOLDERS
 
 from pipeline.dual_encoders import embedding, pieces
+from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
@@ -95,6 +96,12 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
     assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
     for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
         np.testing.assert_allclose(mine, whole, atol=1e-6)
+
+
+@pytest.mark.usefixtures("project")
+def test_two_at_once_are_refused(refused: Callable[..., str]) -> None:
+    with exclusive(STORE):
+        assert "another process is writing to it; wait for it to end" in refused(*EMBED)
 
 
 @pytest.mark.usefixtures("project")
