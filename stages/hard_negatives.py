@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("questions", required=False)
 @click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
-@click.option("--model", metavar="KIND:PLACE", 
+@click.option("--model", metavar="KIND:PLACE",
               help="Or a pretrained dual encoder, as `pipeline embed` takes it. It reads the image files.")
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
 @click.option("--images-of", metavar="NAME", show_default="as --dataset",
@@ -93,6 +93,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
                              device)
     else:
         assert model is not None
+        shown.require_photographs("a dual encoder")
         called = Path(model.partition(":")[2]).name
         system = OfEncoder(model, called, dual_encoders.load(model, Usage(device=device)), shown,
                            settings.score.batch_size)
@@ -121,10 +122,11 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     captions = sorted({caption for question in kept for caption in (*question.positives, *question.negatives)})
     vectors = system.images(), system.captions(captions)
     shown, column = np.array([row[question.image] for question in kept]), {each: at for at, each in enumerate(captions)}
-    compared, other = (hard_negatives.compare(kept, vectors[0], image_of, vectors[1], column)
-                       for image_of in (shown, (shown + len(row) // 2) % len(row)))
-    found = hard_negatives.with_control(*(hard_negatives.accuracies(kept, each) + hard_negatives.grouped(kept, each)
-                                          for each in (compared, other)))
+    found, control = ([*hard_negatives.accuracies(kept, each), *hard_negatives.grouped(kept, each)]
+                      for image_of in (shown, (shown + len(row) // 2) % len(row))
+                      for each in [hard_negatives.compare(kept, vectors[0], image_of, vectors[1], column)])
+    if len(row) > 1:
+        found = hard_negatives.with_control(found, control)
     numbers = dict(zip(captions, system.reads(captions), strict=True))
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
@@ -144,8 +146,9 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
     width = max(map(len, names))
     click.echo(f"{'':{width}}  questions  images  accuracy [95 %]        other image  chance  ties")
     for name, each in zip(names, found, strict=True):
+        control = "–" if each.other_image is None else f"{each.other_image:.1f}"
         click.echo(f"{name:{width}}  {each.questions:9}  {each.images:6}  {each.value:5.1f} [{each.low:5.1f}, "
-                   f"{each.high:5.1f}]  {each.other_image:15.1f}  {each.chance:6.1f}  {each.ties:4}")
+                   f"{each.high:5.1f}]  {control:>15}  {each.chance:6.1f}  {each.ties:4}")
     click.echo("a tie is half a point; intervals are over images; other image: the same captions with another image, "
                "which shows what they give away by themselves")
     if alike:

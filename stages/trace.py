@@ -73,13 +73,16 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
         return Result(path, SimilarityStore.open(path).made_from)
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))
+        if {"accuracies", "questions"} <= metrics.keys():
+            raise InputError(f"{path}: is written by `pipeline hard-negatives`, which keeps no scores to compare; run "
+                             "it again, and trace a store of the same system")
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         made_from = metrics[name]["made_from"]
         return Result(paths.similarity(made_from["dataset"], name), made_from, path, metrics[name])
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(f"{path}: no result there; make results/metrics.json with `pipeline evaluate`") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: neither what `pipeline evaluate` writes nor a similarity store") from None
 
 

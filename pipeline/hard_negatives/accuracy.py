@@ -28,7 +28,8 @@ class Accuracy:
         high: Its upper end.
         ties: How many tie with the most similar wrong caption.
         chance: Percent that a random order gives.
-        other_image: Percent with another image in the place of each: what the captions alone give away.
+        other_image: Percent with another image in the place of each: what the captions alone give away. None where
+            there is one image alone.
     """
 
     name: str
@@ -138,13 +139,15 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
         compared: Their similarities.
 
     Returns:
-        The text, image and group score; [] without groups of two questions with one right and one wrong caption each.
+        The text, image and group score; [] without groups of two questions with one right and one wrong caption each,
+        where the wrong caption of one is the right one of the other.
     """
     members: dict[str, list[int]] = {}
     for place, number in enumerate(compared.question.tolist()):
         if questions[number].group:
             members.setdefault(questions[number].group, []).append(place)
-    pairs = np.array([each for each in members.values() if len(each) == 2])
+    pairs = np.array([each for each in members.values()
+                      if _are_each_others([questions[compared.question[place]] for place in each])])
     if not len(pairs):
         return []
     right, wrong = compared.right[pairs], compared.wrong[pairs]
@@ -154,6 +157,11 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
     scores = {"text score": (text, 1 / 4), "image score": (image, 1 / 4),
               "group score": (np.minimum(text, image), 1 / 6)}
     return [_accuracy(name, points, owner, np.full(len(points), chance)) for name, (points, chance) in scores.items()]
+
+
+def _are_each_others(group: Sequence[Question]) -> bool:
+    return len(group) == 2 and len(group[0].positives) == len(group[0].negatives) == 1 and (
+        group[0].positives == group[1].negatives and group[0].negatives == group[1].positives)
 
 
 def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> Accuracy:

@@ -148,3 +148,11 @@ def test_winoground_scores_by_their_definition() -> None:
     assert [each.value for each in hard_negatives.grouped(questions, compared)] == [
         pytest.approx(100 * np.mean(each)) for each in (text, image, both)]
     assert hard_negatives.grouped(questions[:0], hard_negatives.accuracy.Compared(*np.zeros((3, 0)))) == []
+
+
+def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_other() -> None:
+    captions, column = np.eye(4, dtype=np.float32), {name: at for at, name in enumerate("abcd")}
+    for others in ([Question("1", ("c",), ("d",), "x", "g")], []):  # other captions; one question with two right ones
+        questions = [Question("0", ("a",) if others else ("a", "c"), ("b",), "x", "g"), *others]
+        compared = hard_negatives.compare(questions, captions, np.arange(len(questions)), captions, column)
+        assert hard_negatives.grouped(questions, compared) == []

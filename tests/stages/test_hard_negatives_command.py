@@ -57,6 +57,18 @@ def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Pat
     assert f"more than {LIMIT}" in out
 
 
+def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
+        pipeline: Any, refused: Callable[..., str], project: Path, scenes: Manifest) -> None:
+    Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")
+    code, out, err = pipeline("hard-negatives", "q.csv", "--head", HEAD, "--out", "r.json")
+    assert code == 0, err
+    assert out.splitlines()[1].split()[-3] == "–"
+    assert json.loads(Path("r.json").read_text())["accuracies"][0]["other_image"] is None
+    assert "is written by `pipeline hard-negatives`" in refused("trace", "r.json")
+    Path("r.json").write_text("[]")
+    assert "neither what `pipeline evaluate` writes nor a similarity store" in refused("trace", "r.json")
+
+
 @pytest.mark.usefixtures("project")
 def test_wrong_options_are_refused(refused: Callable[..., str]) -> None:
     assert "give --head" in refused("hard-negatives")
