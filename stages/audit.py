@@ -39,14 +39,18 @@ def command(paths: Paths, settings: Settings, one: str, other: str | None, alike
 
     A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by Flickr's or COCO's
     number in the file's name, and by the file's contents. Pairs that look alike are shown side by side, for you to
-    judge. Equal captions are counted.
+    judge; so are images of one number that look different. Equal captions are counted.
 
-    Exit code 1: A and B share photographs, or two splits of A do. 0: they do not. 2: something could not be read.
+    Exit code 1: A and B share photographs, or two splits of A do. 0: they do not. 2: something could not be read or
+    written.
 
     Example: pipeline audit flickr8k:test multi30k:train
     """
     first = _collection(paths, one)
     second = _collection(paths, other) if other else first
+    if other and _overlap(one, other):
+        raise InputError(f"{one} and {other} hold the same images by definition; name two splits, or "
+                         f"{one.partition(':')[0]} alone for its own splits")
     prints = {id(each): _fingerprints(each) for each in (first, second)}
     shared = audit.find(first, second, (prints[id(first)], prints[id(second)]), alike)
     unread = [prints[id(each)].content.count("") for each in (first, second)]
@@ -56,13 +60,27 @@ def command(paths: Paths, settings: Settings, one: str, other: str | None, alike
     path = out or paths.root / "results" / f"audit-{name}.html"
     if path.suffix == ".json":
         raise InputError(f"{path}: expected a name that ends in .html; the .json file is written beside it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(path, page.page(found))
-    atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
+    _write(path, found)
     for line in found.lines():
         click.echo(line)
     click.echo(f"{path}: pairs side by side")
     sys.exit(1 if found.leaks else 0)
+
+
+def _write(path: Path, found: Findings) -> None:
+    """Write the page and the JSON. Raises InputError where they cannot be written: exit code 1 says something else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(path, page.page(found))
+        atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; choose another --out") from None
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two names are of one data set, and one of them is all of it, or both are the same split."""
+    first, second = one.partition(":"), other.partition(":")
+    return first[0] == second[0] and (not first[2] or not second[2] or first[2] == second[2])
 
 
 def _collection(paths: Paths, name: str) -> Collection:

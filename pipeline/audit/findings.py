@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.audit.captions import EqualCaptions
 from pipeline.audit.collection import Collection
-from pipeline.audit.shared import Pair, Shared
+from pipeline.audit.shared import NAME, Pair, Shared
 
 TEXTS = 100
 """Equal captions that are written out, those of most images first."""
@@ -71,7 +71,10 @@ class Findings:
             said.append(f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})")
         if not said:
             said.append("no image occurs twice" if self.alone else "no image in common")
-        said.append(f"further pairs that look alike: {len(self.shared.doubtful):,}")
+        unlike = sum(pair.by == NAME for pair in self.shared.doubtful)
+        said.append(f"further pairs that look alike: {len(self.shared.doubtful) - unlike:,}")
+        if unlike:
+            said.append(f"pairs of one photo number that look different: {unlike:,}")
         where = "that several of its images have" if self.alone else f"that {other.name} has too"
         said.append(f"captions of {one.name} {where}: {self.texts.captions:,} of {len(one.captions):,}, "
                     f"different texts: {len(self.texts.texts):,}")

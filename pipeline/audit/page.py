@@ -6,7 +6,7 @@ from html import escape
 
 from pipeline.audit.collection import Collection
 from pipeline.audit.findings import Findings
-from pipeline.audit.shared import Pair
+from pipeline.audit.shared import LOOK, Pair
 from pipeline.files import images
 from pipeline.report import thumbnail
 
@@ -41,7 +41,7 @@ def page(findings: Findings) -> str:
     names = findings.one.name if findings.alone else f"{findings.one.name} and {findings.other.name}"
     lines = "".join(f"<li>{escape(line)}</li>" for line in findings.lines())
     content = [f"<ul>{lines}</ul>",
-               _pairs("Pairs that look alike", findings.shared.doubtful, findings,
+               _pairs("Pairs to judge", findings.shared.doubtful, findings,
                       "No two of the other images look alike."),
                _pairs("One photograph", findings.shared.certain, findings, "None."), _texts(findings)]
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -64,7 +64,8 @@ def _item(pair: Pair, findings: Findings) -> str:
     pictures = "".join(_picture(collection, row) for collection, row in sides)
     named = " and ".join(f"{escape(collection.files[row])} ({escape(str(collection.splits[row]))})"
                          for collection, row in sides)
-    how = f"{pair.bits} of 256 bits differ" if pair.bits or pair.by == "look" else f"the same {pair.by}"
+    bits = f"{pair.bits} of 256 bits differ"
+    how = bits if pair.by == LOOK else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
     return f'<li><div class="two">{pictures}</div><p>{named}: {escape(how)}</p></li>'
 
 

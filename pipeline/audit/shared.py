@@ -13,6 +13,9 @@ from pipeline.audit.fingerprints import Fingerprints
 
 BLOCK = 1 << 20  # comparisons at once: 32 MB of words
 NAME, CONTENT, LOOK = "photo number", "content", "look"
+UNLIKE = 64
+"""Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
+files. Copies differ in few bits, other photographs in about half."""
 
 
 class Pair(NamedTuple):
@@ -22,7 +25,7 @@ class Pair(NamedTuple):
         one: Row in the first collection.
         other: Row in the second one.
         by: How they were found: NAME, CONTENT or LOOK.
-        bits: For LOOK, in how many of 256 bits they differ.
+        bits: For LOOK, in how many of 256 bits they differ; likewise for doubtful pairs by NAME.
     """
 
     one: int
@@ -36,7 +39,7 @@ class Shared(NamedTuple):
 
     Attributes:
         certain: Pairs of one photograph, by number or content.
-        doubtful: Further pairs that look alike, the most alike first.
+        doubtful: Further pairs that look alike, the most alike first; then those of one number that look different.
     """
 
     certain: list[Pair]
@@ -64,7 +67,19 @@ def find(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerp
             if not alone or row < column:
                 certain.setdefault((row, column), Pair(row, column, kind))
     doubtful = [pair for pair in _alike(*prints, most_bits, alone) if pair[:2] not in certain]
+    doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
+    for pair in doubtful:
+        certain.pop(pair[:2], None)
     return Shared([certain[key] for key in sorted(certain)], sorted(doubtful, key=lambda pair: (pair.bits, pair)))
+
+
+def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
+    """The pair with its bits where one number names two images that look different; None for other pairs."""
+    if pair.by != NAME or one.content[pair.one] == other.content[pair.other] \
+            or not (one.is_seen[pair.one] and other.is_seen[pair.other]):
+        return None
+    bits = int(np.bitwise_count(one.look[pair.one] ^ other.look[pair.other]).sum())
+    return pair._replace(bits=bits) if bits > UNLIKE else None
 
 
 def _equal(one: list[str | None], other: list[str | None]) -> Iterator[tuple[int, int]]:

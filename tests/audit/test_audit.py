@@ -68,7 +68,7 @@ def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
                                      "c.jpg": photos[3]}, ["test"] * 4,
                    ["A dog runs.", "two cats", "a man", "a boat"])
     smaller = photos[2].resize((150, 112))
-    other = data_set(tmp_path, "other", {"1000268201.jpg": photos[4], "x.jpg": photos[1], "y.jpg": smaller,
+    other = data_set(tmp_path, "other", {"1000268201.jpg": photos[0].rotate(2), "x.jpg": photos[1], "y.jpg": smaller,
                                          "z.jpg": photos[5]}, ["train", "train", "val", "train"],
                      ["a dog runs", "a dog, runs!", "a bird", "a tree"])
     found = findings(one, other)
@@ -81,6 +81,18 @@ def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
     assert found.lines() == ["2 of 4 images of one (test) are images of other (train)",
                              "further pairs that look alike: 1",
                              "captions of one that other has too: 1 of 4, different texts: 1"]
+
+
+def test_a_number_alone_does_not_make_one_photograph_of_images_that_look_different(
+        tmp_path: Path, photos: list[Image.Image]) -> None:
+    one = data_set(tmp_path, "one", {"10000.jpg": photos[0], "10001.jpg": photos[1]}, ["test"] * 2, ["a", "b"])
+    other = data_set(tmp_path, "other", {"10000.jpg": photos[2], "10001.jpg": None}, ["train"] * 2, ["c", "d"])
+    found = findings(one, other)
+    assert [pair[:3] for pair in found.leaks] == [(1, 1, "photo number")]  # not seen, so its number counts
+    assert [pair[:3] for pair in found.shared.doubtful] == [(0, 0, "photo number")]
+    assert "pairs of one photo number that look different: 1" in found.lines()
+    assert "further pairs that look alike: 0" in found.lines()
+    assert f"the same photo number, but {found.shared.doubtful[0].bits} of 256 bits differ" in page(found)
 
 
 def test_one_data_set_leaks_where_splits_share_a_photograph(tmp_path: Path, photos: list[Image.Image]) -> None:

@@ -46,6 +46,11 @@ def test_the_samples_splits_share_nothing(pipeline: Any, refused: Callable[..., 
     assert "expected a split of train, val, test" in refused("audit", "sample:dev")
     assert "did you mean sample?" in refused("audit", "sampel")
     assert "ends in .html" in refused("audit", "sample", "--out", "x.json")
+    assert "hold the same images by definition" in refused("audit", "sample", "sample:test")
+    assert "hold the same images by definition" in refused("audit", "sample:test", "sample:test")
+    assert pipeline("audit", "sample:test", "sample:train")[0] == 0
+    Path("file").touch()  # exit code 1 would say that photographs are shared
+    assert "choose another --out" in refused("audit", "sample", "--out", "file/x.html")
 
 
 def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project: Path, scenes: Manifest) -> None:
