@@ -43,7 +43,8 @@ def load(model: str, usage: Usage) -> DualEncoder:
         The encoder.
 
     Raises:
-        InputError: For an unknown kind, or a model that is not there or not of this kind.
+        InputError: For an unknown kind, or a model that is not there, not of this kind, or whose network does not take
+            what its preprocessing prepares.
     """
     kind, colon, place = model.partition(":")
     if not colon or not place:
@@ -51,7 +52,11 @@ def load(model: str, usage: Usage) -> DualEncoder:
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
     if kind not in DUAL_ENCODERS:
         raise unknown("kind of dual encoder", kind, DUAL_ENCODERS)
-    return DUAL_ENCODERS[kind].load(place, usage)
+    from pipeline.dual_encoders.network import try_image
+
+    encoder = DUAL_ENCODERS[kind].load(place, usage)
+    try_image(place, encoder)
+    return encoder
 
 
 lazy.offer(__name__)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from safetensors import SafetensorError
 
-from pipeline.dual_encoders.base import Usage
+from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.errors import InputError
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -62,6 +63,23 @@ def placed(network: Any, usage: Usage) -> Any:
         return network.to(usage.device, PRECISIONS[usage.precision]).eval()
     except (RuntimeError, AssertionError, ValueError):
         raise InputError(f"device {usage.device!r} is not available; use cpu") from None
+
+
+def try_image(place: str, encoder: DualEncoder) -> None:
+    """Embed a grey image, so that a network and a preprocessing that do not fit are found before the first photograph.
+
+    Args:
+        place: The model's folder or name, for messages.
+        encoder: The encoder.
+
+    Raises:
+        InputError: If they do not fit.
+    """
+    try:
+        encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
+    except READING as error:
+        raise InputError(f"{place}: its network does not take the images that its preprocessing prepares: "
+                         f"{_line(error)}") from None
 
 
 def unit(output: Any) -> np.ndarray:

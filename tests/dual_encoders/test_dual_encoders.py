@@ -126,6 +126,7 @@ def test_values_that_are_not_finite_are_refused(folders: dict[str, Path]) -> Non
     (lambda folder: (folder / "model.safetensors").unlink(), "no network that can be read"),
     (lambda folder: (folder / "model.safetensors").write_bytes(b"no weights"), "no network that can be read"),
     (lambda folder: (folder / "config.json").write_text("{"), "no configuration that can be read"),
+    (lambda folder: (folder / "preprocessor_config.json").write_text("{}"), "does not take the images that its"),
     (lambda folder: shorten(folder), "its weights lack "),
 ])
 def test_what_is_no_such_model_is_refused_in_one_line(folders: dict[str, Path], tmp_path: Path, change: Any, said: str
