@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import (
     extraction,
+    extraction_parts,
     fusion,
     objectives,
     pairs,
@@ -17,5 +18,5 @@ from benchmarks import (
 
 if __name__ == "__main__":
     for benchmark in (pooling, objectives, training_step, pairs, ranking, relevance, fusion, search, stores,
-                      extraction):
+                      extraction_parts, extraction):
         benchmark.main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from pipeline.errors import InputError
 from pipeline.paths import Paths
 from stages.options import FilePath, with_settings_or_shipped
+from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
               help="The format of the annotations: coco, karpathy, csv, multi30k, msrvtt, vatex or hgr.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
+@click.option("--fetch", is_flag=True, help="Bring images that are named by http(s) addresses into the folder "
+              "--images, from public addresses alone.")
 @click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
-            annotations: Path | None, form: str | None, without_images: bool, out: Path | None) -> None:
+            annotations: Path | None, form: str | None, without_images: bool, fetch: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, vatex, sample) or your own; default:
@@ -47,8 +51,13 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     card = manifest.dataset(name or settings.run.dataset, paths.root)
     folder = None if without_images else given or paths.root / card.images
     kind = "video" if videos else "image" if images else None if without_images else card.kind
-    table = manifest.build(card.name, folder, annotations or paths.root / card.annotations,
-                           form or card.format, kind=kind)
+    build = partial(manifest.build, card.name, folder, annotations or paths.root / card.annotations,
+                    form or card.format, kind=kind, fetch_addresses=fetch)
+    if fetch:
+        with Progress("fetch", "image") as bar:
+            table = build(on_start=bar.reset, on_image=bar.update)
+    else:
+        table = build()
     path = out or paths.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()

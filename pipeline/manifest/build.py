@@ -17,6 +17,7 @@ from pipeline import lazy
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
+from pipeline.manifest import fetch
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest, columns_of
 from pipeline.settings.recipe import LANGUAGE_TAG
@@ -48,7 +49,9 @@ def all_test(files: list[str]) -> dict[str, str]:
 
 
 def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
-          draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None) -> Manifest:
+          draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None,
+          fetch_addresses: bool = False, on_start: fetch.OnImage = lambda count: None,
+          on_image: fetch.OnImage = lambda count: None) -> Manifest:
     """Read annotations and check them against the folder of images or clips.
 
     Args:
@@ -58,6 +61,9 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         form: The format's name in `READERS`; None for the one that recognises the annotations.
         draw: Chooses a split for each image file; called where the annotations have no splits.
         kind: What the folder holds; None for what the annotations name.
+        fetch_addresses: Whether images that are named by their addresses are fetched into the folder.
+        on_start: Called with the number of images to fetch.
+        on_image: Called with 1 for each that is done.
 
     Returns:
         The manifest, with the size of each image file in bytes.
@@ -76,6 +82,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     table = reader.read(annotations)
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
+    table = _fetched(table, images, fetch_addresses, on_start, on_image)
     files = table["file"].unique().tolist()
     if "split" not in table.columns:
         table["split"] = table["file"].map(draw(files))
@@ -94,6 +101,18 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
     columns = COLUMNS | columns_of(table.columns)
     return Manifest(table[list(columns)].astype(columns).reset_index(drop=True), dataset, images or Path())
+
+
+def _fetched(table: pd.DataFrame, images: Path | None, asked: bool, on_start: fetch.OnImage, on_image: fetch.OnImage
+             ) -> pd.DataFrame:
+    found, lost = fetch.fetched(table, images, asked, on_start, on_image)
+    first = f"the first {next(iter(lost))[:100]} ({next(iter(lost.values()))})" if lost else ""
+    if found.empty:
+        raise InputError(f"none of {len(lost)} images could be fetched, {first}")
+    if lost:
+        warnings.warn(f"{len(lost)} of {len(lost) + found['file'].nunique()} images could not be fetched and are left "
+                      f"out, {first}", InputWarning, stacklevel=3)
+    return found
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:

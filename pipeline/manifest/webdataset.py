@@ -1,8 +1,8 @@
 """Images and captions in WebDataset's tars or in Parquet, as img2dataset writes them: a folder of such files, or one.
 
 An image's captions are the lines of its .txt, or else `caption` or `captions` of its .json; in Parquet the column
-`caption`, `captions` or `text`. Nothing is fetched from the network: rows that hold an address and no image are
-refused.
+`caption`, `captions` or `text`. Where Parquet has no images, a column `url` names files below the image folder, or
+addresses, see fetch.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pipeline.manifest.reader import Reader
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
 CAPTIONS = ("captions", "caption", "text")
+ADDRESSES = ("url", "URL", "image_url")
 KEY = "key"  # img2dataset's number of an image
 Found = tuple[str, str | None, str | None, list[str]]  # file, key, split, captions
 
@@ -98,13 +99,18 @@ def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
 
 def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]:
     assert isinstance(container, containers.Parquet)
-    if container.column is None:
-        holds = "addresses and no images; fetch them with img2dataset, whose tars and Parquet are read here" \
-            if {"url", "URL", "image_url"} & set(container.columns) else f"columns {', '.join(container.columns)}"
-        raise InputError(f"{place}: expected images' bytes in a column {', '.join(containers.IMAGE_COLUMNS)}; it holds "
-                         f"{holds}")
-    there = [name for name in (KEY, "split", *CAPTIONS) if name in container.columns]
-    told = container.texts(there)
+    where = next((name for name in ADDRESSES if name in container.columns), None)
+    if container.column is None and where is None:
+        raise InputError(f"{place}: expected images' bytes in a column {', '.join(containers.IMAGE_COLUMNS)}, or their "
+                         f"addresses in a column {', '.join(ADDRESSES)}; it has {', '.join(container.columns)}")
+    named = [where] if container.column is None and where is not None else []
+    told = container.texts([name for name in (KEY, "split", *CAPTIONS, *named) if name in container.columns])
+    if named:
+        for number, file in enumerate(told[named[0]]):
+            each = {column: values[number] for column, values in told.items()}
+            captions = _captions(next((each[name] for name in CAPTIONS if each.get(name)), None))
+            yield str(file), None, _split(each), captions
+        return
     for name in container.sizes():  # rows without an image are left out: img2dataset could not fetch it
         row = {column: values[int(name)] for column, values in told.items()}
         captions = _captions(next((row[column] for column in CAPTIONS if row.get(column)), None))

@@ -39,12 +39,6 @@ def test_extraction_from_packed_images_equals_that_from_files(
     assert one.content(images) == two.content(images)
 
 
-def test_addresses_without_images_are_not_fetched(tmp_path: Path) -> None:
-    parquet.write_table(pa.table({"url": ["http://localhost/a.jpg"], "caption": ["a"]}), tmp_path / "0.parquet")
-    with pytest.raises(InputError, match="addresses and no images; fetch them with img2dataset"):
-        build("mine", tmp_path, tmp_path)
-
-
 def test_images_without_captions_are_refused(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"jpg": [b"x", b"y"], "caption": ["a", " "]}), tmp_path / "0.parquet")
     with pytest.raises(InputError, match=r"1 of 2 images have no caption, the first 0\.parquet/1"):

@@ -1,0 +1,170 @@
+"""Fetch the photographs whose addresses annotations name, into the folder of images. Only where the user asks for it.
+
+Addresses in a file from elsewhere are not trusted. Only http and https are fetched, only from public addresses of the
+internet (also after a redirect, and checked on the connection itself), without cookies or passwords, and no more than
+`LARGEST` bytes each. A photograph that cannot be had is left out, and named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import ipaddress
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+
+from pipeline.errors import InputError
+from pipeline.files.atomic import write_bytes
+
+LARGEST = 64 * 1024 * 1024
+SECONDS = 20.0
+AT_ONCE = 16
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+OnImage = Callable[[int], object]
+
+
+def is_address(file: str) -> bool:
+    """Tell an address from a path.
+
+    Args:
+        file: What annotations name.
+
+    Returns:
+        Whether it is an address of the web.
+    """
+    return file.lower().startswith(("http://", "https://"))
+
+
+def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnImage, on_image: OnImage
+            ) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Fetch what a table of annotations names by address.
+
+    Args:
+        table: A row a caption, with a column file.
+        folder: The folder of images, to which they go. What is there already is not fetched again.
+        asked: Whether the user asked for it.
+        on_start: Called once with the number of photographs.
+        on_image: Called with 1 for each that is done.
+
+    Returns:
+        The table with files in the place of addresses, without those that cannot be had; and address -> reason of
+        these.
+
+    Raises:
+        InputError: If there are addresses and the user did not ask to fetch them.
+    """
+    files = table["file"].unique().tolist()
+    addresses = [file for file in files if isinstance(file, str) and is_address(file)]
+    if not addresses:
+        return table, {}
+    if not asked or folder is None:
+        raise InputError(f"{len(addresses)} images are named by their addresses, the first {addresses[0][:80]!r}; "
+                         "--fetch brings them into the folder --images, or fetch them with img2dataset, whose tars and "
+                         "Parquet are read here")
+    on_start(len(addresses))
+    names = {address: name_of(address) for address in addresses}
+
+    def one(address: str) -> str:
+        try:
+            if not (folder / names[address]).exists():
+                write_bytes(folder / names[address], content_of(address))
+            return ""
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            return f"{type(error).__name__}: {error}".splitlines()[0]
+        finally:
+            on_image(1)
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
+    lost = {address: reason for address, reason in reasons.items() if reason}
+    kept = table[~table["file"].isin(lost)].reset_index(drop=True)
+    return kept.assign(file=[names.get(file, file) for file in kept["file"]]), lost
+
+
+def name_of(address: str) -> str:
+    """Name the file of an address.
+
+    Args:
+        address: The address.
+
+    Returns:
+        A digest of it, with its suffix where that is one of images.
+    """
+    suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
+    return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in SUFFIXES else ".jpg")
+
+
+def content_of(address: str) -> bytes:
+    """Fetch a file.
+
+    Args:
+        address: Where it is.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OSError: If it cannot be had, is too large, or does not lie at a public address.
+    """
+    opener = urllib.request.OpenerDirector()
+    for handler in (_Http(), _Https(), urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
+                    urllib.request.HTTPDefaultErrorHandler()):
+        opener.add_handler(handler)  # no proxies of the environment, no file: and ftp:
+    with opener.open(urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS) as there:
+        content: bytes = there.read(LARGEST + 1)
+    if not 0 < len(content) <= LARGEST:
+        raise OSError(f"has {'no' if not content else f'more than {LARGEST:,}'} bytes")
+    return content
+
+
+def is_public(address: str) -> bool:
+    """Tell an address of the internet from those of this machine and its network.
+
+    Args:
+        address: An IP address.
+
+    Returns:
+        Whether it is public.
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_global
+
+
+def _connect(*arguments: Any, **named: Any) -> socket.socket:
+    """Connect, and hang up before a byte is sent where the other side is not public."""
+    connection = socket.create_connection(*arguments, **named)
+    other = connection.getpeername()[0]
+    if not is_public(other):
+        connection.close()
+        raise OSError(f"{other} is not a public address")
+    return connection
+
+
+class _HttpConnection(http.client.HTTPConnection):
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._create_connection = _connect
+
+
+class _HttpsConnection(http.client.HTTPSConnection):
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._create_connection = _connect
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_HttpConnection, req)  # type: ignore[arg-type]
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_HttpsConnection, req)  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""Photographs by address: fetched only where asked, only from public places, and named where they cannot be had."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+from pipeline.errors import InputError
+from pipeline.manifest import build, fetch
+
+
+def jpeg() -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+class Site(BaseHTTPRequestHandler):
+    seen: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        if self.path == "/moved.jpg":
+            self.send_response(302)
+            self.send_header("Location", "/a.jpg")
+        elif self.path == "/away.jpg":
+            self.send_response(302)
+            self.send_header("Location", "file:///etc/passwd")
+        else:
+            self.send_response(200 if self.path in ("/a.jpg", "/large.jpg") else 404)
+        self.end_headers()
+        if self.path in ("/a.jpg", "/large.jpg"):
+            self.wfile.write(jpeg() * (100 if self.path == "/large.jpg" else 1))
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Site)
+    Site.seen.clear()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def annotations(folder: Path, *addresses: str) -> Path:
+    path = folder / "urls.parquet"
+    parquet.write_table(pa.table({"url": list(addresses), "caption": [f"caption {i}" for i in range(len(addresses))]}),
+                        path)
+    return path
+
+
+def test_nothing_is_fetched_unasked(site: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"named by their addresses.*--fetch brings them"):
+        build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"))
+    assert Site.seen == []
+
+
+def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none of 1 images could be fetched.*127\.0\.0\.1 is not a public address"):
+        build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"), fetch_addresses=True)
+    assert Site.seen == []
+
+
+@pytest.mark.parametrize(("address", "public"), [
+    ("93.184.216.34", True), ("10.1.2.3", False), ("169.254.169.254", False), ("::1", False), ("fe80::1%eth0", False),
+    ("::ffff:127.0.0.1", False), ("192.168.0.1", False), ("2606:2800:220:1::1", True)])
+def test_public_addresses(address: str, public: bool) -> None:
+    assert fetch.is_public(address) == public
+
+
+def test_photographs_become_files_and_lost_ones_are_named(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                         ) -> None:
+    monkeypatch.setattr(fetch, "is_public", lambda address: True)
+    monkeypatch.setattr(fetch, "LARGEST", 10 * len(jpeg()))
+    images = tmp_path / "images"
+    images.mkdir()
+    file = annotations(tmp_path, *(f"{site}/{name}.jpg" for name in ("a", "moved", "lost", "away", "large")))
+    with pytest.warns(match=r"3 of 5 images could not be fetched and are left out, the first .*lost\.jpg .HTTPError"):
+        made = build("web", images, file, fetch_addresses=True)
+    assert made.table["caption"].tolist() == ["caption 0", "caption 1"]
+    assert [(images / name).read_bytes() for name in made.images["file"]] == [jpeg()] * 2
+    assert made.images["bytes"].tolist() == [len(jpeg())] * 2
+    Site.seen.clear()
+    with pytest.warns(match="3 of 5"):
+        assert build("web", images, file, fetch_addresses=True).digest == made.digest
+    assert "/a.jpg" not in Site.seen  # what is there is not fetched again
+
+
+def test_names_of_files_are_paths_below_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "b.jpg").write_bytes(jpeg())
+    assert build("web", tmp_path, annotations(tmp_path, "b.jpg")).images["file"].tolist() == ["b.jpg"]
+    for other in ("../b.jpg", "/etc/passwd", "file:///etc/passwd"):
+        with pytest.raises(InputError, match=r"leaves the image folder|write the path|no such image"):
+            build("web", tmp_path, annotations(tmp_path, other))
