@@ -26,8 +26,9 @@ setup: .venv/ready
 		-r tests/extractors/butd/requirements.txt
 	touch $@
 
+# Two workers, one thread each: torch's threads would wait for one another.
 test: .venv/test-ready
-	python -m pytest
+	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadgroup
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
 QUICK := compute files fusion heads importers judgements manifest metrics provenance report rescoring retrieval \

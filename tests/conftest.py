@@ -18,6 +18,14 @@ from pipeline.store import FeatureStore
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several workers, one runs all tests of a file, and one, from the beginning, all those of the finished run."""
+    of_the_run = {item for item in items if "finished" in getattr(item, "fixturenames", ())}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("finished" if item in of_the_run else str(item.path)))
+    items.sort(key=lambda item: item not in of_the_run)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     torch.set_num_threads(1)
