@@ -24,11 +24,11 @@ import torch
 from benchmarks.extraction_parts import jpeg
 from benchmarks.measure import least_times
 from pipeline import extraction, manifest, sample
-from pipeline.extraction import cluster
 from pipeline.extractors import Runtime
 from pipeline.extractors.network import Network
 from pipeline.files import images
 from pipeline.manifest import Manifest
+from pipeline.workers import cluster
 
 BATCH = 16
 EFFICIENTNET = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"}

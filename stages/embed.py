@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +12,27 @@ import click
 from pipeline import manifest as manifests
 from pipeline.errors import InputError
 from pipeline.paths import Paths
-from stages import options
+from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders, training
-    from pipeline.dual_encoders import pieces
+    from pipeline import dual_encoders
+    from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
     from pipeline.files import asked
+    from pipeline.files.lock import exclusive
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
     from pipeline.scores import embedding_store
     from pipeline.settings import Settings
     from pipeline.settings.run import Encoder
     from pipeline.store import FeatureStore
-
-AT_ONCE = 2048  # images embedded before their vectors are written
+    from pipeline.training import pieces
+    from pipeline.training.pieces import HeadUse, OpenHead
+    from pipeline.workers import Executor
 
 
 @click.command
@@ -57,31 +60,35 @@ AT_ONCE = 2048  # images embedded before their vectors are written
 @click.option("--images", "files", type=options.FilePath(), show_default="as in its manifest",
               help="Where the image files of NAME lie, for an encoder or a fine-tuned head.")
 @options.device
+@workplace.on_workers
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, head: str | None, dataset: str | None,
             model: str | None, called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
-            trained_on: str | None, splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None
-            ) -> None:
+            trained_on: str | None, splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None,
+            workers: int, scheduler: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
     With --head: its features must be there, made by the same engine with the same settings as those that the head was
     trained on. A fine-tuned head has its own network and reads the image files.
     Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
 
-    With --model: an encoder as it comes, such as CLIP, reads the image files. A run that was interrupted goes on. Then
-    `pipeline score --embeddings STORE` makes a system of it. Without NAME: all of run.encoders.
+    With --model: an encoder as it comes, such as CLIP, reads the image files. Then `pipeline score --embeddings STORE`
+    makes a system of it. Without NAME: all of run.encoders. A run that was interrupted goes on.
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
 
     Example: pipeline embed flickr8k --model clip:openai/clip-vit-base-patch32
     """
+    workplace.check(scheduler)
     if name is None:
         options.refuse("head", "dataset", "model", "called", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="goes with the NAME of a data set")
         if not settings.run.encoders:
             click.echo("run.encoders names none: nothing to do")
-        for each in settings.run.encoders:
-            _by_encoder(paths, settings, settings.run.dataset, each, (), None, files, batch_size, device)
+            return
+        with workplace.executor(workers, scheduler) as place:
+            for each in settings.run.encoders:
+                _by_encoder(paths, settings, settings.run.dataset, each, (), None, files, batch_size, device, place)
         return
     if (head is None) == (model is None):
         raise InputError("what embeds? give --head or --model, one of them")
@@ -90,35 +97,32 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
         encoder = Encoder.model_validate({
             "name": called or _name_of(model), "model": model, "prompt": prompt, "preprocessing": preprocessing,
             "precision": precision, "trained_on": trained_on})
-        _by_encoder(paths, settings, name, encoder, splits, out, files, batch_size, device)
+        with workplace.executor(workers, scheduler) as place:
+            _by_encoder(paths, settings, name, encoder, splits, out, files, batch_size, device, place)
         return
     options.refuse("called", "prompt", "preprocessing", "precision", "batch_size", "trained_on",
                    why="goes with --model")
     assert head is not None
-    _by_head(paths, settings, name, head, dataset or settings.run.dataset, splits, out, files, device)
+    with workplace.executor(workers, scheduler) as place:
+        _by_head(paths, settings, name, head, dataset or settings.run.dataset, splits, out, files, device, place)
 
 
 def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: str, splits: tuple[str, ...],
-             out: Path | None, files: Path | None, device: str | None) -> None:
-    options.choose_products(settings)
-    trained_on = Manifest.load(paths.manifest(dataset))
-    folder = paths.head(trained_on.dataset, head)
-    described = training.read_description(folder)
-    own = training.source_of(described, trained_on, paths.features(trained_on.dataset, described["feature"]))
-    trained = training.load_head(folder, trained_on, own,
-                                 device or settings.training_of(trained_on.dataset).device)
-    manifest = Manifest.load(paths.manifest(name))
-    source = training.source_of(described, manifest, paths.features(name, described["feature"]), files)
-    if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
+             out: Path | None, files: Path | None, device: str | None, place: Executor | None) -> None:
+    folder = paths.head(dataset, head)
+    use = HeadUse(paths, folder, dataset, name, files, device or settings.training_of(dataset).device,
+                  settings.compute.products)
+    # With workers, the network computes there.
+    opened = OpenHead.open(use if place is None else replace(use, device="cpu"))
+    if isinstance(opened.source, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
-        training.require_alike(source, own)
-    parts = [training.usable(source, part) for part in _splits(manifest, splits)]
-    path = out or paths.embeddings(name, trained_on.dataset, head)
+    manifest, path = opened.manifest, out or paths.embeddings(name, dataset, head)
+    parts = [opened.split(part.name) for part in _splits(manifest, splits)]
     rows = np.concatenate([part.store_rows for part in parts])
-    source.check(rows)
-    made_from = record.made_from(folder, trained, manifest, "+".join(part.name for part in parts), source, rows) | {
-        "trained_on": trained_on.dataset}
-    _embed(path, trained, source, parts, settings.score.batch_size, made_from)
+    opened.source.check(rows)
+    made_from = record.made_from(folder, opened.head, manifest, "+".join(part.name for part in parts), opened.source,
+                                 rows) | {"trained_on": dataset}
+    _embed(path, opened, parts, settings.score.batch_size, made_from, use.device, place)
     click.echo(_told(path, parts, name))
 
 
@@ -133,57 +137,51 @@ def _told(path: Path, parts: list[Split], name: str) -> str:
     return f"{path}: {images} images and {captions} captions of {name}"
 
 
-def _embed(path: Path, trained: training.Head, source: training.ImageSource, parts: list[Split], batch_size: int,
-           made_from: Mapping[str, Any]) -> None:
-    firsts = np.cumsum([0, *(len(part.image_ids) for part in parts)])
-    owner = np.concatenate([part.caption_image + first for part, first in zip(parts, firsts, strict=False)])
+def _embed(path: Path, opened: OpenHead, parts: list[Split], batch_size: int, made_from: Mapping[str, Any],
+           device: str, place: Executor | None) -> None:
+    firsts = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
+    owner = np.concatenate([part.caption_image + first for part, (first, _) in zip(parts, firsts, strict=False)])
     ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
-    row = column = 0
-    with Progress(path.stem, "image", len(ids[0])) as bar, \
-            embedding_store.writing(path, ids[0], ids[1], owner, trained.model.dimension, made_from) as (
-                images, captions):
-        for piece in (piece for part in parts for piece in _pieces(part)):
-            vectors = training.embed(trained.model, source, piece, trained.text, batch_size)
-            images[row:row + len(vectors[0])], captions[column:column + len(vectors[1])] = vectors
-            row, column = row + len(vectors[0]), column + len(vectors[1])
-            bar.update(len(vectors[0]))
-
-
-def _pieces(part: Split) -> list[Split]:
-    """Images in order with their captions, which stand in the order of their images."""
-    number = np.arange(len(part.image_ids)) // AT_ONCE
-    return [part.only(number == each) for each in range(int(number[-1]) + 1)]
+    first = {part.name: dict(zip(("images", "captions"), row, strict=True))
+             for part, row in zip(parts, firsts, strict=False)}
+    embedding_store.refuse_other(path)
+    every = [piece for part in parts for piece in pieces.with_captions(part)]
+    with exclusive(path), Progress(path.stem, "image", len(ids[0])) as bar:
+        kept = pieces.kept(path, opened, device, batch_size, made_from)
+        found = pieces.run(opened, every, kept, batch_size, device, place, bar.piece)
+        with embedding_store.writing(path, ids[0], ids[1], owner, opened.head.model.dimension, made_from) as vectors:
+            whole = dict(zip(("images", "captions"), vectors, strict=True))
+            for piece, arrays in found:
+                for side, values in arrays.items():
+                    whole[side][first[piece.split][side] + getattr(piece, side)] = values
+        kept.remove()
 
 
 def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, splits: tuple[str, ...],
-                out: Path | None, files: Path | None, batch_size: int, device: str | None) -> None:
+                out: Path | None, files: Path | None, batch_size: int, device: str | None, place: Executor | None
+                ) -> None:
     options.choose_products(settings)
     manifest = Manifest.load(paths.manifest(name))
     manifest.require_photographs("a dual encoder")
     parts, path = _splits(manifest, splits), out or paths.encoded(name, encoder.name)
-    opened = dual_encoders.load(encoder.model, Usage(
-        encoder.prompt, encoder.preprocessing, encoder.precision, device or settings.training_of(name).device))
+    usage = Usage(encoder.prompt, encoder.preprocessing, encoder.precision,
+                  device or settings.training_of(name).device)
+    # With workers, the network computes there.
+    opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
     same = records.identity(encoder.model, opened)
     request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
                "splits": [part.name for part in parts]}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
-    _encode(path, opened, encoder, manifest, files or manifest.images_folder, parts, batch_size)
+    job = pieces_of_encoder.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
+                                settings.compute.products)
+    with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
+        pieces_of_encoder.embed(path, opened, job, lambda found: records.made_from(
+            encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
     asked.write(path, request, asked.files(path))
     click.echo(_told(path, parts, name))
     _tell_of_cut(path, opened)
-
-
-def _encode(path: Path, opened: DualEncoder, encoder: Encoder, manifest: Manifest, folder: Path, parts: list[Split],
-            batch_size: int) -> None:
-    with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-        def told(images: int, before: bool) -> None:
-            bar.resume(bar.done + images, bar.total or 0) if before else bar.update(images)
-
-        pieces.embed(path, opened, manifest, folder, parts, batch_size, records.identity(encoder.model, opened),
-                     lambda found: records.made_from(encoder.name, encoder.model, opened, encoder.trained_on, manifest,
-                                                     found), told)
 
 
 def _tell_of_cut(path: Path, opened: DualEncoder) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ import click
 
 from pipeline.errors import InputError
 from pipeline.paths import Paths
-from stages import options
+from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.settings import Extract, Settings
     from pipeline.store import remote_store
+    from pipeline.workers import cluster
 
 
 @click.command
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
               help="Processes on this machine.")
-@click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+@workplace.scheduler
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
@@ -67,8 +68,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
 
     Example: pipeline extract --feature region --workers 2
     """
-    if scheduler is not None and changes["workers"]:
-        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+    workplace.check(scheduler)
     dataset = dataset or settings.run.dataset
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
@@ -94,11 +94,10 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md", err=True)
-    where: Any = nullcontext()
+    where: Any = workplace.executor(workers, scheduler)
     if len(several) > 1:
-        workers, where = len(several), extraction.cluster.local(len(several), devices=several)
-    elif scheduler is not None or workers > 1:
-        where = extraction.cluster.running(scheduler) if scheduler is not None else extraction.cluster.local(workers)
+        workers = len(several)
+        where = cluster.local(workers, on_start=partial(extraction.worker.take_device_of, several))
     with where as place:
         if dry_run:
             click.echo(_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers))

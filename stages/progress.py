@@ -89,6 +89,13 @@ class Progress:
             self._bar.n = done
             self._bar.refresh()
 
+    def piece(self, count: float, before: bool) -> None:
+        """Count a piece of the whole, which an earlier run did or this one."""
+        if before:
+            self.resume(self.done + count, self.total or 0)
+        else:
+            self.update(count)
+
     def note(self, text: str) -> None:
         """Set the text that follows the numbers."""
         self._note = text

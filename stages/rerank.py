@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,12 +11,11 @@ import click
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.paths import Paths, reranked
-from stages import options
+from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest, reranking
-    from pipeline.extraction import cluster
     from pipeline.fusion.reranked import Combination
     from pipeline.manifest import Manifest
     from pipeline.reranking.base import PairSource
@@ -63,8 +61,7 @@ class _K(click.ParamType):
               "pipeline embed). May be given several times.")
 @click.option("--trained-on", metavar="DATASET", show_default="--dataset",
               help="What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine.")
-@click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+@workplace.on_workers
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="score.batch_size",
               help="Pairs at once, for scorers with a network.")
 @options.dataset
@@ -81,9 +78,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
-    if given["scheduler"] and click.get_current_context().get_parameter_source("workers") is not \
-            click.core.ParameterSource.DEFAULT:
-        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+    workplace.check(given["scheduler"])
     dataset = dataset or settings.run.dataset
     if retriever is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
@@ -151,10 +146,8 @@ def _protocol(paths: Paths, store: SimilarityStore, name: str | None, folds: int
 
 def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -> None:
     options.choose_products(settings)
-    where: Any = nullcontext()
-    if given["scheduler"] or given["workers"] > 1:
-        where = cluster.running(given["scheduler"]) if given["scheduler"] else cluster.local(given["workers"])
-    with where as place, Progress(f"candidates {job.path.stem}", "query", sum(job.retriever.scores.shape)) as finding, \
+    with workplace.executor(given["workers"], given["scheduler"]) as place, \
+            Progress(f"candidates {job.path.stem}", "query", sum(job.retriever.scores.shape)) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
         outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from[KEY]

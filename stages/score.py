@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,7 @@ import click
 
 from pipeline.features import FEATURES
 from pipeline.paths import Paths, heads, system
-from stages import options
+from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
     from pipeline import retrieval, training
     from pipeline.dual_encoders import stored
     from pipeline.files import asked
+    from pipeline.files.lock import exclusive
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
     from pipeline.retrieval.stored import Matrix
     from pipeline.scores import similarity_store
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.settings import Settings
+    from pipeline.workers import Executor
 
 
 @click.command
@@ -41,11 +45,14 @@ if TYPE_CHECKING:
 @click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
+@workplace.on_workers
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, embeddings: Path | None,
-            files: Path | None, device: str | None) -> None:
+            files: Path | None, device: str | None, workers: int, scheduler: str | None) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
+
+    A head's run that was interrupted goes on.
 
     Example: pipeline score
 
@@ -55,9 +62,10 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
 
     Example: pipeline score --embeddings embeddings/flickr8k/clip-vit-base-patch32.zarr
     """
+    workplace.check(scheduler)
     if embeddings:
-        options.refuse("feature", "dataset", "text", "recipes", "seeds", "folder", "files", "device",
-                       why="goes without --embeddings, which are multiplied as they are")
+        options.refuse("feature", "dataset", "text", "recipes", "seeds", "folder", "files", "device", "workers",
+                       "scheduler", why="goes without --embeddings, which are multiplied as they are")
         _score_embeddings(paths, settings, embeddings)
         return
     dataset = dataset or settings.run.dataset
@@ -73,49 +81,56 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
     if not any("finetuned" in training.read_description(one) for one in folders):
         options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
                                     "features")
-    requests = {one: _request(paths, settings, dataset, one) for one in folders}
-    manifest = None
-    for one, request in requests.items():
-        path = paths.similarity(dataset, one.name)
-        if request is not None and asked.is_done(path, request):
-            click.echo(f"{path}: nothing to do")
-            continue
-        options.choose_products(settings)
-        manifest = manifest or Manifest.load(paths.manifest(dataset))
-        _score(paths, settings, manifest, one, files, device or settings.training_of(dataset).device)
-        if request is not None:
-            asked.write(path, request, asked.files(path))
+    missing = _missing(paths, settings, dataset, folders)
+    with workplace.executor(workers, scheduler) if missing else nullcontext() as place:
+        for one, request in missing.items():
+            path = paths.similarity(dataset, one.name)
+            on = device or settings.training_of(dataset).device
+            use = training.pieces.HeadUse(paths, one, dataset, dataset, files, on, settings.compute.products)
+            _score(path, use, settings, place)
+            if request is not None:
+                asked.write(path, request, asked.files(path))
     for encoder in settings.run.encoders if not (folder or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
-def _request(paths: Paths, settings: Settings, dataset: str, folder: Path) -> dict[str, Any] | None:
-    """What the scores of a head depend on."""
-    described, score = training.read_description(folder), settings.score
-    store = paths.features(dataset, described["feature"])
-    return training.scores(folder, paths.manifest(dataset), store, score.split, score.batch_size)
+def _missing(paths: Paths, settings: Settings, dataset: str, folders: list[Path]) -> dict[Path, dict[str, Any] | None]:
+    """The heads whose scores are not there, each with what they depend on."""
+    found = {}
+    for folder in folders:
+        described, score = training.read_description(folder), settings.score
+        store, path = paths.features(dataset, described["feature"]), paths.similarity(dataset, folder.name)
+        request = training.scores(folder, paths.manifest(dataset), store, score.split, score.batch_size)
+        if request is not None and asked.is_done(path, request):
+            click.echo(f"{path}: nothing to do")
+        else:
+            found[folder] = request
+    return found
 
 
-def _score(paths: Paths, settings: Settings, manifest: Manifest, folder: Path, files: Path | None,
-           device: str) -> None:
-    described = training.read_description(folder)
-    source = training.source_of(described, manifest, paths.features(manifest.dataset, described["feature"]), files)
-    head = training.load_head(folder, manifest, source, device)
-    split = training.usable(source, manifest.split(settings.score.split))
-    source.check(split.store_rows)
-    made_from = record.made_from(folder, head, manifest, split.name, source, split.store_rows)
-    path = paths.similarity(manifest.dataset, folder.name)
+def _score(path: Path, use: training.pieces.HeadUse, settings: Settings, place: Executor | None) -> None:
+    pieces = training.pieces
+    # With workers, the network computes there.
+    opened = pieces.OpenHead.open(use if place is None else replace(use, device="cpu"))
+    split, batch_size = opened.split(settings.score.split), settings.score.batch_size
+    opened.source.check(split.store_rows)
+    made_from = record.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source, split.store_rows)
     _warn_of_another_split(path, split.name)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
-    with Progress(folder.name, "image", len(split.image_ids)) as bar:
-        if training.embeds(head):
-            vectors = training.embed(head.model, source, split, head.text, settings.score.batch_size)
+    with exclusive(path), Progress(path.stem, "image", len(split.image_ids)) as bar:
+        kept = pieces.kept(path, opened, use.device, batch_size, made_from)
+        if training.embeds(opened.head):
+            found = pieces.run(opened, pieces.apart(opened, split, batch_size), kept, batch_size, use.device, place,
+                               bar.piece)
+            vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
             similarity_store.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
-                                  progress=bar.reach, image_embeddings=vectors[0], caption_embeddings=vectors[1])
+                                  image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
-            scores = training.score_all(head, source, split, settings.score.batch_size, bar.reach)
-            similarity_store.save(path, [Matrix(scores)], *ids, made_from)
+            found = pieces.run(opened, pieces.against_all(opened, split, batch_size), kept, batch_size, use.device,
+                               place, bar.piece)
+            similarity_store.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
+        kept.remove()
     click.echo(f"{path}: {len(ids[0])} images x {len(ids[1])} captions of {split.name}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ import numpy as np
 from pipeline.dual_encoders.base import DualEncoder, Pixels
 from pipeline.errors import InputError
 from pipeline.files import images
-from pipeline.manifest import Manifest, Split
 
 
 class Piece(NamedTuple):
@@ -32,31 +31,33 @@ class Piece(NamedTuple):
     photographs: np.ndarray
 
 
-def embed_part(encoder: DualEncoder, manifest: Manifest, folder: Path, part: Split, batch_size: int) -> Piece:
+def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[str], batch_size: int,
+               wanted: Callable[[], bool] = lambda: True) -> Piece:
     """Embed some images and their captions.
 
     Args:
         encoder: The encoder.
-        manifest: The images.
-        folder: Where their files lie.
-        part: Which of them.
+        files: The images' files.
+        captions: Their captions.
         batch_size: Images or captions at once.
+        wanted: Called before each batch of images; False ends the call.
 
     Returns:
         Their vectors.
 
     Raises:
-        InputError: If an image cannot be read.
+        InputError: If an image cannot be read, or the vectors are no longer wanted.
     """
-    files = [folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
     vectors, photographs = [], []
     with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
         for start in range(0, len(files), batch_size):
+            if not wanted():
+                raise InputError("the run that wanted these images is over")
             found = list(threads.map(lambda file: prepared(encoder, file), files[start:start + batch_size]))
             vectors.append(encoder.embed_images([pixels for pixels, _ in found]))
             photographs += [photograph for _, photograph in found]
-    return Piece(np.concatenate(vectors), embed_captions(encoder, part.captions, batch_size),
-                 np.array(encoder.is_cut(part.captions)), np.array(photographs))
+    return Piece(np.concatenate(vectors), embed_captions(encoder, captions, batch_size),
+                 np.array(encoder.is_cut(captions)), np.array(photographs))
 
 
 def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:

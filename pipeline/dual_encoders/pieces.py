@@ -1,78 +1,143 @@
-"""Embed a manifest's images and captions piece by piece, so that a run that was cut goes on where it stopped.
-
-    NAME.zarr.pieces/     gone once NAME.zarr is written
-      request.json        a digest of what is embedded, and by which encoder
-      00000.npz, …        the vectors of `AT_ONCE` images and of their captions
-"""
+"""Embed a manifest's images and captions piece by piece, here or on workers. Pieces that are done are kept."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.dual_encoders.base import DualEncoder
+from pipeline.compute import products
+from pipeline.dual_encoders import load
+from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part
-from pipeline.files.atomic import replacing, write_text
+from pipeline.dual_encoders.record import identity
+from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
 from pipeline.scores import embedding_store
+from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
 
 AT_ONCE = 256
 """Images in a piece: what is lost at most when a run is cut."""
 Record: TypeAlias = Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any]]
 
 
-def embed(path: Path, encoder: DualEncoder, manifest: Manifest, folder: Path, splits: Sequence[Split],
-          batch_size: int, same: str, made_from: Record,
+@dataclass(frozen=True)
+class Job:
+    """What is embedded, and how a worker opens the encoder.
+
+    Attributes:
+        model: KIND:FOLDER or KIND:NAME.
+        usage: How the encoder is used.
+        manifest: The images and captions.
+        folder: Where the images' files lie.
+        splits: Which of them.
+        batch_size: Images or captions at once.
+        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
+    """
+
+    model: str
+    usage: Usage
+    manifest: Manifest
+    folder: Path
+    splits: Sequence[Split]
+    batch_size: int
+    products: products.Setting = "default"
+
+    def files(self, part: Split) -> list[Path]:
+        """List the files of some images.
+
+        Args:
+            part: The images.
+
+        Returns:
+            Their files.
+        """
+        names = self.manifest.images["file"].to_numpy()[part.store_rows]
+        return [self.folder.absolute() / name for name in names]
+
+
+class _Task(NamedTuple):
+    model: str
+    usage: Usage
+    identity: str
+    products: products.Setting
+    files: list[Path]
+    captions: list[str]
+    batch_size: int
+
+
+_opened: list[tuple[str, DualEncoder]] = []  # the last one, after its identity
+
+
+def embed(path: Path, encoder: DualEncoder, job: Job, made_from: Record, executor: Executor | None = None,
           progress: Callable[[int, bool], object] = lambda images, before: None) -> None:
     """Embed splits into a store. An interrupted call with the same arguments goes on.
 
     Args:
         path: The store.
-        encoder: The encoder.
-        manifest: The images.
-        folder: Where their files lie.
-        splits: What is embedded.
-        batch_size: Images or captions at once.
-        same: The encoder's identity.
+        encoder: The encoder, open in this process.
+        job: What is embedded.
         made_from: Makes the record from each split's number of captions and of cut captions, and the digest of its
             photographs.
+        executor: Where; by default in this process.
         progress: Called for each piece with its number of images, and whether an earlier run embedded them.
 
     Raises:
-        InputError: If an image cannot be read, the path is taken by something else, or another process writes to it.
+        InputError: If an image cannot be read, the path is taken by something else, another process writes to it, or a
+            worker finds another encoder.
     """
     embedding_store.refuse_other(path)
     with exclusive(path):
-        _embed(path, encoder, manifest, folder, splits, batch_size, same, made_from, progress)
+        kept = KeptPieces(path, {"encoder": identity(job.model, encoder), "manifest": job.manifest.digest,
+                                 "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
+        try:
+            parts = _run(kept, encoder, job, executor, progress)
+            found, dimension = _described(job.splits, (Piece(**arrays) for arrays in kept.all(parts)))
+            _compose(path, job.splits, (Piece(**arrays) for arrays in kept.all(parts)), dimension, made_from(found))
+        finally:
+            _opened.clear()
+        kept.remove()
 
 
-def _embed(path: Path, encoder: DualEncoder, manifest: Manifest, folder: Path, splits: Sequence[Split],
-           batch_size: int, same: str, made_from: Record, progress: Callable[[int, bool], object]) -> None:
-    kept = KeptPieces(path, {"encoder": same, "manifest": manifest.digest, "splits": [split.name for split in splits],
-                             "at_once": AT_ONCE})
-    number, dimension, found = 0, 0, {}
+def _run(kept: KeptPieces, encoder: DualEncoder, job: Job, executor: Executor | None,
+         progress: Callable[[int, bool], object]) -> int:
+    """Embed the pieces that are missing. How many pieces there are."""
+    same = identity(job.model, encoder)
+    _opened[:] = [(same, encoder)] if executor is None else []
+    parts = [part for split in job.splits for part in divide(split)]
+    tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
+             for part in parts]
+    kept.run(_embed, tasks, executor or InProcess(),
+             lambda number, before: progress(len(parts[number].image_ids), before))
+    return len(parts)
+
+
+def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
+    if not _opened or _opened[0][0] != task.identity:
+        products.apply(task.products)
+        encoder = load(task.model, task.usage)
+        _opened[:] = [(identity(task.model, encoder), encoder)]
+    if _opened[0][0] != task.identity:
+        raise InputError(f"{task.model}: is another encoder than when the run began; run again")
+    return embed_part(_opened[0][1], task.files, task.captions, task.batch_size, wanted)._asdict()
+
+
+def _described(splits: Sequence[Split], pieces: Iterator[Piece]) -> tuple[dict[str, dict[str, Any]], int]:
+    """What is recorded of each split, and the length of the vectors."""
+    dimension, found = 0, {}
     for split in splits:
-        photographs: list[str] = []
-        cut = 0
-        for part in divide(split):
-            before = kept.read(number)
-            piece = before or embed_part(encoder, manifest, folder, part, batch_size)
-            if before is None:
-                kept.write(number, piece)
-            photographs += piece.photographs.tolist()
-            number, cut, dimension = number + 1, cut + int(piece.cut.sum()), piece.images.shape[1]
-            progress(len(part.image_ids), before is not None)
-        found[split.name] = {"captions": len(split.captions), "cut_captions": cut, "content": digest(photographs)}
-    _compose(path, splits, kept.all(number), dimension, made_from(found))
-    kept.remove()
+        own = list(islice(((piece.photographs.tolist(), int(piece.cut.sum()), piece.images.shape[1])
+                           for piece in pieces), len(divide(split))))
+        dimension = own[0][2]
+        found[split.name] = {"captions": len(split.captions), "cut_captions": sum(cut for _, cut, _ in own),
+                             "content": digest([each for photographs, _, _ in own for each in photographs])}
+    return found, dimension
 
 
 def divide(split: Split) -> list[Split]:
@@ -99,69 +164,3 @@ def _compose(path: Path, splits: Sequence[Split], pieces: Iterator[Piece], dimen
             images[row:row + len(piece.images)] = piece.images
             captions[column:column + len(piece.captions)] = piece.captions
             row, column = row + len(piece.images), column + len(piece.captions)
-
-
-class KeptPieces:
-    """The pieces that lie beside a store which is not finished. Those of another request are removed.
-
-    Args:
-        store: The store.
-        request: JSON values on which the pieces depend.
-    """
-
-    def __init__(self, store: Path, request: Mapping[str, Any]) -> None:
-        self.folder = store.with_name(store.name + ".pieces")
-        said, asked = self.folder / "request.json", json.dumps({"request": digest(dict(request))})
-        if not said.is_file() or said.read_text(encoding="utf-8") != asked:
-            self.remove()
-            write_text(said, asked)
-
-    def read(self, number: int) -> Piece | None:
-        """Read a piece.
-
-        Args:
-            number: Its number.
-
-        Returns:
-            The piece; None if it is not there or damaged.
-        """
-        try:
-            with np.load(self._file(number), allow_pickle=False) as arrays:
-                return Piece(**{name: arrays[name] for name in Piece._fields})
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
-
-    def all(self, count: int) -> Iterator[Piece]:
-        """Read all pieces.
-
-        Args:
-            count: How many there are.
-
-        Yields:
-            The pieces in order.
-
-        Raises:
-            RuntimeError: If one vanished meanwhile.
-        """
-        for number in range(count):
-            piece = self.read(number)
-            if piece is None:
-                raise RuntimeError(f"{self._file(number)}: vanished")
-            yield piece
-
-    def write(self, number: int, piece: Piece) -> None:
-        """Write a piece. It appears complete or not at all.
-
-        Args:
-            number: Its number.
-            piece: The piece.
-        """
-        with replacing(self._file(number)) as partial, partial.open("wb") as file:
-            np.savez(file, **piece._asdict())
-
-    def remove(self) -> None:
-        """Remove all pieces."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number:05}.npz"

@@ -3,11 +3,10 @@
     request.py         what is asked for, compared with a finished store without loading a network
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
-    cluster.py         dask workers: processes of this machine, or a running cluster
     extract.py         prepares the store, hands out the tasks, writes the failures
     estimate.py        what an extraction would take
 
-Tasks run in this process, in local worker processes, or on a running dask cluster, with the same bytes as result.
+Tasks run where `pipeline.workers` has them run, with the same bytes as result.
 """
 
 from typing import TYPE_CHECKING
@@ -15,16 +14,15 @@ from typing import TYPE_CHECKING
 from pipeline import lazy
 
 if TYPE_CHECKING:
-    from pipeline.extraction import cluster
+    from pipeline.extraction import worker
     from pipeline.extraction.estimate import Estimate, estimate
-    from pipeline.extraction.extract import Executor, ExtractionOutcome, InProcess, extract
+    from pipeline.extraction.extract import ExtractionOutcome, InProcess, extract
     from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
     from pipeline.extraction.request import ExtractionRequest, made_by
 
 __all__ = [
     "EngineSpec",
     "Estimate",
-    "Executor",
     "ExtractionJob",
     "ExtractionOutcome",
     "ExtractionRequest",
@@ -32,10 +30,10 @@ __all__ = [
     "OnImages",
     "Task",
     "Threads",
-    "cluster",
     "estimate",
     "extract",
     "made_by",
+    "worker",
 ]
 
 lazy.offer(__name__)

@@ -11,9 +11,9 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.extraction import worker
-from pipeline.extraction.extract import Executor, InProcess
 from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, Task
 from pipeline.store import StoreLayout, growth
+from pipeline.workers import Executor, InProcess
 
 PROBE = 24  # images, after a first batch that warms up
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
 
+from pipeline import workers
 from pipeline.errors import InputError, InputWarning
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
@@ -15,49 +16,11 @@ from pipeline.files import code
 from pipeline.files.atomic import put_back
 from pipeline.store import StoreError, exclusive, growth, places, remote_store, write_failures
 from pipeline.store.writer import refuse, replacing_store
-
-Result = TypeVar("Result")
-
-
-class Executor(Protocol):
-    """Runs functions and tasks in some process."""
-
-    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function there.
-
-        Args:
-            function: Any function that can be pickled.
-            *arguments: Its arguments.
-
-        Returns:
-            Its result.
-        """
-        ...
-
-    def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
-        """Run tasks there.
-
-        Args:
-            tasks: The tasks.
-            on_images: Called with the number of images written since the last call.
-        """
-        ...
+from pipeline.workers import Executor
 
 
-class InProcess:
-    """Runs in this process."""
-
-    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function.
-
-        Args:
-            function: Any function.
-            *arguments: Its arguments.
-
-        Returns:
-            Its result.
-        """
-        return function(*arguments)
+class InProcess(workers.InProcess):
+    """Runs in this process, where one shard is written while the next is computed."""
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
         """Run tasks one after another.
@@ -120,7 +83,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
             if job.uploaded_to is not None and not todo.kept:
                 remote_store.push_description(job.uploaded_to, store)
             on_start(todo.images)
-            executor.run(job.tasks(engine, todo, store), on_images)
+            _run(executor, job.tasks(engine, todo, store), on_images)
             rows = places.find(todo.layout, todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
         if job.uploaded_to is not None:
@@ -131,6 +94,16 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
                          f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
     return ExtractionOutcome(todo.images, failed)
+
+
+def _run(executor: Executor, tasks: Iterable[Task], on_images: OnImages) -> None:
+    if isinstance(executor, InProcess):
+        executor.run(tasks, on_images)
+        return
+    with closing(executor.each(worker.run_one, tasks)) as shards:
+        for entries in shards:
+            for entry in entries:
+                on_images(entry.images)
 
 
 def _check_code(job: ExtractionJob, todo: growth.Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, replace
@@ -33,13 +33,14 @@ _loading = threading.Lock()
 _loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
 
 
-def take_device(device: str) -> None:
-    """Let this process compute on a device, whatever its tasks name.
+def take_device_of(devices: Sequence[str], number: int) -> None:
+    """Let this process compute on one of several devices, whatever its tasks name.
 
     Args:
-        device: A torch device.
+        devices: Torch devices.
+        number: Which of them.
     """
-    _own_device[:] = [device]
+    _own_device[:] = [devices[number]]
 
 
 def _here(engine: EngineSpec) -> EngineSpec:
@@ -115,6 +116,19 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
             writing.append(writers.submit(_write, *shard))
         entries += [_written(each, on_images) for each in writing]
     return entries
+
+
+def run_one(task: Task, wanted: Callable[[], bool]) -> list[ledger.LedgerEntry]:
+    """Extract one shard. It stops at the next batch when its result is no longer wanted.
+
+    Args:
+        task: The shard.
+        wanted: Whether its result is still wanted.
+
+    Returns:
+        Its ledger entry.
+    """
+    return run([task], wanted=wanted)
 
 
 def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:

@@ -63,7 +63,9 @@ def _embedded_again(encoder: Any, store: Path, manifest: Manifest, drawn: int, i
         chosen = [*np.random.default_rng().permutation(ids)[:drawn].tolist(), *([] if image is None else [image])]
         part = whole.only(np.isin(whole.image_ids, chosen))
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
-        piece = embedding.embed_part(encoder, manifest, manifest.images_folder, part, batch_size)
+        names = manifest.images["file"].to_numpy()[part.store_rows]
+        piece = embedding.embed_part(encoder, [manifest.images_folder / name for name in names], part.captions,
+                                     batch_size)
         return Step(store, what, told, another(scores, part, Embeddings(piece.images, piece.captions)) or told)
     except InputError as error:
         return Step(store, what, f"{drawn} images", str(error) if store.exists() else None)

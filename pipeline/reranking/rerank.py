@@ -24,6 +24,7 @@ from pipeline.scores.candidates import Pool
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.reranked_store import KEY, Scored
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.workers import Executor, InProcess
 
 ROOMS = ("pipeline.reranking", "pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
 
@@ -138,7 +139,7 @@ def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -
                     (len(own.image_ids), len(own.caption_ids)))
 
 
-def rerank(job: Job, executor: shards.Executor | None = None, report: Report | None = None) -> Outcome:
+def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
     """Write a reranked system. Pairs that an earlier run scored are not scored again.
 
     Args:
@@ -155,10 +156,10 @@ def rerank(job: Job, executor: shards.Executor | None = None, report: Report | N
             val; if another process makes the same system. What is scored by then is kept.
     """
     with exclusive(job.path):
-        return _rerank(job, executor or shards.InProcess(), report or Report())
+        return _rerank(job, executor or InProcess(), report or Report())
 
 
-def _rerank(job: Job, executor: shards.Executor, report: Report) -> Outcome:
+def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
     if job.tune:
         tuning.require_val(job.retriever)
     scorers = _scorers(job)
@@ -240,7 +241,7 @@ def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
     return {key: value for key, value in there.items() if key != contents.KEY}, found if serves else None
 
 
-def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: shards.Executor, report: Report
+def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor, report: Report
            ) -> dict[Direction, Scored]:
     pool, captions = job.pool, len(job.pool.caption_ids)
     found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)

@@ -1,4 +1,4 @@
-"""Score pairs shard by shard, in this process or on dask workers. A shard that is done is kept when a run ends early.
+"""Score pairs shard by shard, here or on workers. A shard that is done is kept when a run ends early.
 
     NAME.zarr.scoring/
       asked.json     digest of what is scored: the pairs, and what made the retriever and the scorer
@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +26,10 @@ from pipeline.files.digest import digest
 from pipeline.reranking.base import PairScorer, PairSource, Scores
 from pipeline.reranking.candidates import Pairs, Searched
 from pipeline.retrieval.blocks import Ids
+from pipeline.workers import Executor, Wanted
 
 SHARD = 8192
 """Pairs of a shard, but for the last ones of an image."""
-
-Wanted = Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,38 +53,6 @@ class PairTask:
     image_ids: Ids
     caption_ids: Ids
     file: Path
-
-
-class Executor(Protocol):
-    """Runs tasks somewhere."""
-
-    def each(self, function: Callable[[Any, Wanted], Any], tasks: Iterable[Any]) -> Generator[Any, None, None]:
-        """Call a function with each task, and with a function that tells whether its result is still wanted.
-
-        Args:
-            function: A module's function of these two.
-            tasks: The tasks.
-
-        Yields:
-            The results, in any order.
-        """
-        ...
-
-
-class InProcess:
-    """Runs tasks in this process."""
-
-    def each(self, function: Callable[[Any, Wanted], Any], tasks: Iterable[Any]) -> Generator[Any, None, None]:
-        """Call a function with each task, see `Executor.each`.
-
-        Args:
-            function: The function.
-            tasks: The tasks.
-
-        Yields:
-            The results, in the order of the tasks.
-        """
-        yield from (function(task, lambda: True) for task in tasks)
 
 
 _opened: dict[tuple[str, str, PairSource, str], PairScorer] = {}  # the last one, by what made it

@@ -6,6 +6,7 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
+    from pipeline.training import pieces
     from pipeline.training.all_scores import embeds, score_all
     from pipeline.training.checkpoint import read_description
     from pipeline.training.convert import convert, convert_cross, recipe_of
@@ -43,6 +44,7 @@ __all__ = [
     "made_by",
     "networks",
     "open_by_name",
+    "pieces",
     "read_description",
     "read_released",
     "read_released_cross",

@@ -16,9 +16,10 @@ from folders import tree
 
 from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.extraction import cluster, worker
+from pipeline.extraction import worker
 from pipeline.extractors import Runtime
 from pipeline.store import ledger, read_header
+from pipeline.workers import cluster
 
 
 @pytest.fixture

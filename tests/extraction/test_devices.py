@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from folders import tree
 
 from pipeline import extraction
 from pipeline.errors import InputError
-from pipeline.extraction import cluster, devices, worker
+from pipeline.extraction import devices, worker
+from pipeline.workers import cluster
 
 
 def own_device() -> list[str]:
@@ -39,14 +41,14 @@ def test_each_worker_has_its_device_and_the_store_is_the_same(job: extraction.Ex
     extraction.extract(job)
     two = replace(job, store=tmp_path / "two.zarr")
     other = replace(two, engine=replace(two.engine, runtime=replace(two.engine.runtime, device="cuda:0")))
-    with cluster.local(2, threads=1, devices=["cpu", "cpu:0"]) as executor:
+    with cluster.local(2, threads=1, on_start=partial(worker.take_device_of, ["cpu", "cpu:0"])) as executor:
         assert sorted(executor.client.run(own_device).values()) == [["cpu"], ["cpu:0"]]
         extraction.extract(other, executor)  # its tasks name another device, which is not here
     assert tree(two.store) == tree(job.store)
 
 
 def test_a_device_that_is_not_there_is_one_line(job: extraction.ExtractionJob) -> None:
-    with cluster.local(1, threads=1, devices=["meta"]) as executor, \
+    with cluster.local(1, threads=1, on_start=partial(worker.take_device_of, ["meta"])) as executor, \
             pytest.raises(InputError, match="'meta' computes nothing"):
         extraction.extract(job, executor)
 

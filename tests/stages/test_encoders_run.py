@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folders import tree
 from tiny_dual_encoders import FOLDERS
 
 from pipeline.dual_encoders import embedding, pieces
@@ -84,7 +85,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
     def counted(*given: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
-        done.append(len(given[3].image_ids))
+        done.append(len(given[1]))
         return embedding.embed_part(*given)
 
     monkeypatch.setattr(pieces, "embed_part", counted)
@@ -102,6 +103,16 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
 def test_two_at_once_are_refused(refused: Callable[..., str]) -> None:
     with exclusive(STORE):
         assert "another process is writing to it; wait for it to end" in refused(*EMBED)
+
+
+@pytest.mark.usefixtures("project")
+def test_workers_write_the_same_bytes(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "AT_ONCE", 5)
+    command = (*EMBED, "-S", "compute.products=default", "--out")
+    assert pipeline(*command, "one.zarr")[0] == 0
+    code, _, err = pipeline(*command, "two.zarr", "--workers", "2")
+    assert code == 0, err
+    assert tree(Path("one.zarr")) == tree(Path("two.zarr"))
 
 
 @pytest.mark.usefixtures("project")

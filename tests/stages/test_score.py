@@ -1,28 +1,32 @@
-"""`pipeline score`: what it writes is the product of the embeddings that it writes beside it."""
+"""`pipeline score` and `embed`: products of the vectors beside them; the same bytes piece by piece and on workers."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from folders import tree
 
 from pipeline import training
+from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.training import pieces
 
 
 def test_similarities_are_summed_in_float64_and_rounded_once(
         pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = training.embed
+    draws = np.random.default_rng(0)
 
-    def long(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
+    def long(model: Any, some: Any, chosen: Any, *rest: Any) -> np.ndarray:
         """Vectors whose products depend on the order of summation in float32."""
-        draws = np.random.default_rng(0)
-        return tuple(draws.standard_normal((len(part), 4096)).astype(np.float32)  # type: ignore[return-value]
-                     for part in embed(*arguments))
+        return draws.standard_normal((len(chosen), 4096)).astype(np.float32)
 
-    monkeypatch.setattr(training, "embed", long)
+    monkeypatch.setattr(pieces, "embed_images", long)
+    monkeypatch.setattr(pieces, "embed_captions", lambda model, captions, *rest: long(model, None, captions))
     code, _, err = pipeline("score", "--feature", "region", *(
         word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
         for word in ("-S", f"training.sample.{change}")))
@@ -31,3 +35,87 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
     vectors = store.embeddings()
     exact = np.asarray(vectors.images, np.float64) @ np.asarray(vectors.captions, np.float64).T
     np.testing.assert_array_equal(store.similarity[:], exact.astype(np.float32))
+
+
+HEAD, LATE = "vse2ad-region-bigru-s0", "late-region-bigru-s0"
+SMALL = ("-S", "score.batch_size=2", "-S", "compute.products=default")
+TINY = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+        for word in ("-S", f"training.sample.{change}")]
+
+
+def train_late(pipeline: Any) -> None:
+    code, _, err = pipeline("train", "--feature", "region", "--recipe", "late", *TINY)
+    assert code == 0, err
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    """Pieces so small that 4 images and 20 captions are several."""
+    for name, size in (("AT_ONCE", 2), ("COMPARED", 2), ("WITH_CAPTIONS", 6)):
+        monkeypatch.setattr(pieces, name, size)
+
+
+@pytest.mark.usefixtures("many")
+def test_pieces_have_the_batches_of_the_whole(pipeline: Any) -> None:
+    code, _, err = pipeline("score", "--feature", "region", *SMALL)
+    assert code == 0, err
+    head, source = training.open_by_name(Paths(Path()), "sample", HEAD)
+    part = Manifest.load(Path("data/sample.parquet")).split("test")
+    whole = training.embed(head.model, source, part, head.text, 2)
+    found = SimilarityStore.open(Path("similarities/sample", f"{HEAD}.zarr")).embeddings()
+    for mine, all_at_once in zip((found.images, found.captions), whole, strict=True):
+        np.testing.assert_array_equal(mine, all_at_once)
+    train_late(pipeline)
+    assert pipeline("score", "--feature", "region", "--recipe", "late", *SMALL)[0] == 0
+    head, source = training.open_by_name(Paths(Path()), "sample", LATE)
+    np.testing.assert_array_equal(SimilarityStore.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
+                                  training.score_all(head, source, part, 2))
+
+
+@pytest.mark.usefixtures("many")
+def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
+    train_late(pipeline)
+    folder = Path("similarities", "sample")
+    heads = ("--feature", "region", "--recipe", "vse2ad", "--recipe", "late")
+    embed = ("embed", "sample", "--head", HEAD, *SMALL, "--out")
+    for command in (("score", *heads, *SMALL), (*embed, "one.zarr")):
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+    alone = {name: tree(folder / f"{name}.zarr") for name in (HEAD, LATE)}
+    shutil.rmtree(folder)
+    for command in (("score", *heads, *SMALL), (*embed, "two.zarr")):
+        code, _, err = pipeline(*command, "--workers", "2")
+        assert code == 0, err
+    assert {name: tree(folder / f"{name}.zarr") for name in (HEAD, LATE)} == alone
+    assert tree(Path("one.zarr")) == tree(Path("two.zarr"))
+    assert "nothing to do" in pipeline("score", *heads, *SMALL, "--workers", "2")[1]
+    assert not list(Path().rglob("*.pieces"))
+    both = ("--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
+    assert "give one" in refused("score", "--feature", "region", *both)
+    assert "give one" in refused("embed", "sample", "--head", HEAD, *both)
+    assert "goes without --embeddings" in refused("score", "--embeddings", "one.zarr", "--workers", "2")
+
+
+@pytest.mark.usefixtures("many")
+def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("embed", "sample", "--head", HEAD, *SMALL, "--out")
+    assert pipeline(*command, "whole.zarr")[0] == 0
+    done: list[int] = []
+    original = pieces.embed_images
+
+    def cut(model: Any, source: Any, rows: np.ndarray, batch_size: int) -> np.ndarray:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(len(rows))
+        return original(model, source, rows, batch_size)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pieces, "embed_images", cut)
+        assert pipeline(*command, "cut.zarr")[0] != 0
+    assert not Path("cut.zarr").exists()
+    assert sorted(file.name for file in Path("cut.zarr.pieces").glob("*.npz")) == ["00000.npz", "00001.npz"]
+    monkeypatch.setattr(pieces, "embed_images", lambda *given: done.append(-1) or original(*given))
+    assert pipeline(*command, "cut.zarr")[0] == 0
+    assert done == [6, 6, -1, -1, -1]  # train 16: 6, 6, 4; val 4; test 4
+    assert tree(Path("cut.zarr")) == tree(Path("whole.zarr"))
+    assert not Path("cut.zarr.pieces").exists()

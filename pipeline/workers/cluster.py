@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import InputError
-from pipeline.extraction import worker
-from pipeline.extraction.extraction_job import OnImages, Task
-from pipeline.store import ledger
+from pipeline.workers.executor import Wanted
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 Result = TypeVar("Result")
-Wanted: TypeAlias = Callable[[], bool]
 AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits for the next
 
 
 class DaskExecutor:
-    """Runs tasks on the workers of a dask client. If a worker dies, another one repeats its shard.
+    """Runs tasks on the workers of a dask client. If a worker dies, another one repeats its task.
 
     Args:
         client: A connected client.
@@ -44,18 +41,6 @@ class DaskExecutor:
         """
         result: Result = self._wait(self.client.submit(function, *arguments, pure=False))
         return result
-
-    def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
-        """Extract shards on all workers.
-
-        Args:
-            tasks: The shards.
-            on_images: Called with the number of images written since the last call.
-        """
-        with closing(self.each(run, tasks)) as shards:
-            for entries in shards:
-                for entry in entries:
-                    on_images(entry.images)
 
     def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any]) -> Generator[Result, None, None]:
         """Call a function with each task on all workers.
@@ -93,7 +78,7 @@ class DaskExecutor:
         try:
             return future.result()
         except KilledWorker as error:
-            raise InputError(f"the workers of one shard died repeatedly (out of memory?): {error}; give fewer "
+            raise InputError(f"the workers of one task died repeatedly (out of memory?): {error}; give fewer "
                              "--workers or a smaller --batch-size and run again to resume") from None
         except (CancelledError, CommClosedError):
             raise InputError("the dask cluster went away; run again to resume") from None
@@ -116,27 +101,15 @@ def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
     return function(task, wanted)
 
 
-def run(task: Task, wanted: Wanted) -> list[ledger.LedgerEntry]:
-    """Extract one shard. It stops at the next batch when its result is no longer wanted.
-
-    Args:
-        task: The shard.
-        wanted: Whether its result is still wanted.
-
-    Returns:
-        Its ledger entry.
-    """
-    return worker.run([task], wanted=wanted)
-
-
 @contextmanager
-def local(workers: int, threads: int | None = None, devices: Sequence[str] = ()) -> Iterator[DaskExecutor]:
+def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
+          ) -> Iterator[DaskExecutor]:
     """Start worker processes on this machine.
 
     Args:
         workers: How many.
         threads: Threads of each; by default the cores are divided among them.
-        devices: The device of each; none for the one that its tasks name.
+        on_start: Called in each with its number, from 0.
 
     Yields:
         What runs tasks on them.
@@ -144,15 +117,14 @@ def local(workers: int, threads: int | None = None, devices: Sequence[str] = ())
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 
-    each, take_device = threads or max(1, torch.get_num_threads() // workers), worker.take_device
+    each = threads or max(1, torch.get_num_threads() // workers)
 
     class Threads(WorkerPlugin):  # type: ignore[misc]
         """Also for the process that comes in the place of one that died."""
 
         def setup(self, worker: Any) -> None:
             torch.set_num_threads(each)
-            if devices:
-                take_device(devices[int(worker.name)])
+            on_start(int(worker.name))
             with suppress(ValueError):  # not in a main thread
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
 

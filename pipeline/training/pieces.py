@@ -1,0 +1,328 @@
+"""Embed or score a data set with a head piece by piece, here or on workers. Pieces that are done are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.compute import products
+from pipeline.errors import InputError
+from pipeline.files.digest import digest
+from pipeline.heads.late import LateInteraction
+from pipeline.manifest import Manifest, Split
+from pipeline.paths import Paths
+from pipeline.retrieval.blocks import Ids
+from pipeline.store import FeatureStore
+from pipeline.text.base import encode
+from pipeline.training import all_scores, checkpoint
+from pipeline.training.embedding import embed_captions, embed_images
+from pipeline.training.head import Head, load
+from pipeline.training.image_source import ImageSource, ItemReader
+from pipeline.training.loop import usable
+from pipeline.training.source import of_head, require_alike
+from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
+
+WITH_CAPTIONS = 2048
+"""Images that are embedded together with their captions."""
+AT_ONCE = 1024
+"""About how many images, or captions, are embedded in a piece without the others."""
+COMPARED = 2048
+"""About how many images late interaction compares with all captions in a piece."""
+
+Progress = Callable[[int, bool], object]
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class HeadUse:
+    """A head and the data set that it is used on, as a worker can open them.
+
+    Attributes:
+        paths: Where files lie.
+        folder: The head's folder.
+        trained_on: The data set that the head was trained on.
+        dataset: The data set whose images and captions it reads.
+        images_folder: Where their files lie, for a fine-tuned head; None for the manifest's folder.
+        device: A torch device.
+        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
+    """
+
+    paths: Paths
+    folder: Path
+    trained_on: str
+    dataset: str
+    images_folder: Path | None = None
+    device: str = "cpu"
+    products: products.Setting = "default"
+
+
+@dataclass(frozen=True, eq=False)
+class OpenHead:
+    """A head that is open for use on a data set.
+
+    Attributes:
+        use: How it was opened.
+        head: The head.
+        manifest: The data set's images and captions.
+        source: Its images, as the head reads them.
+    """
+
+    use: HeadUse
+    head: Head
+    manifest: Manifest
+    source: ImageSource
+
+    @classmethod
+    def open(cls, use: HeadUse) -> OpenHead:
+        """Open a head.
+
+        Args:
+            use: The head and the data set.
+
+        Returns:
+            The open head; this process keeps it open for tasks.
+
+        Raises:
+            InputError: If either is missing, the head is not finished, or the features are not made alike.
+        """
+        products.apply(use.products)
+        described = checkpoint.read_description(use.folder)
+        own = Manifest.load(use.paths.manifest(use.trained_on))
+        manifest = own if use.dataset == use.trained_on else Manifest.load(use.paths.manifest(use.dataset))
+        source = of_head(described, manifest, use.paths.features(use.dataset, described["feature"]), use.images_folder)
+        trained = source
+        if manifest is not own:
+            trained = of_head(described, own, use.paths.features(use.trained_on, described["feature"]))
+            if isinstance(source, FeatureStore) and isinstance(trained, FeatureStore):
+                require_alike(source, trained)
+        opened = cls(use, load(use.folder, own, trained, use.device), manifest, source)
+        _kept_open[:] = [opened]
+        return opened
+
+    @property
+    def identity(self) -> str:
+        """Digest of the head, of what it reads and of the data set."""
+        return digest([self.head.checkpoint, self.source.identity, self.manifest.digest])
+
+    def split(self, name: str) -> Split:
+        """Take a split's images that have features.
+
+        Args:
+            name: The split.
+
+        Returns:
+            The split without images that failed in extraction.
+        """
+        return usable(self.source, self.manifest.split(name))
+
+
+_kept_open: list[OpenHead] = []  # the last one
+
+
+class Piece(NamedTuple):
+    """What one task embeds or scores.
+
+    Attributes:
+        split: The split.
+        images: Int64, places of images in the split.
+        captions: Int64, places of captions in the split.
+    """
+
+    split: str
+    images: Ids
+    captions: Ids
+
+
+class _Task(NamedTuple):
+    use: HeadUse
+    identity: str
+    batch_size: int
+    piece: Piece
+
+
+class _WhileWanted(ItemReader):
+    """Reads images as long as the result of the task is wanted."""
+
+    def __init__(self, source: ImageSource, wanted: Wanted) -> None:
+        self.source, self.wanted = source, wanted
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.wanted():
+            raise InputError("the run that wanted these images is over")
+        return self.source.read(rows)
+
+
+def with_captions(split: Split) -> list[Piece]:
+    """Divide a split into pieces of images with their captions.
+
+    Args:
+        split: The split.
+
+    Returns:
+        Pieces of `WITH_CAPTIONS` images.
+    """
+    owner = split.caption_image // WITH_CAPTIONS
+    return [Piece(split.name, images, np.flatnonzero(owner == number))
+            for number, images in enumerate(_cut(np.arange(len(split.image_ids)), WITH_CAPTIONS))]
+
+
+def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
+    """Divide a split into pieces of images and pieces of captions, with the batches that the whole has.
+
+    Args:
+        opened: The head.
+        split: The split.
+        batch_size: Images or captions in a batch.
+
+    Returns:
+        Pieces of some batches.
+    """
+    size = _whole_batches(AT_ONCE, batch_size)
+    numbers = encode(opened.head.text, split.captions)
+    order = np.array(sorted(range(len(numbers)), key=lambda caption: len(numbers[caption])), np.int64)
+    none = np.zeros(0, np.int64)
+    return [*(Piece(split.name, images, none) for images in _cut(np.arange(len(split.image_ids)), size)),
+            *(Piece(split.name, none, captions) for captions in _cut(order, size))]
+
+
+def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
+    """Divide a split into pieces of images that are scored with all its captions.
+
+    Args:
+        opened: A head without embeddings.
+        split: The split.
+        batch_size: Images in a batch.
+
+    Returns:
+        Pieces of some batches.
+    """
+    late = isinstance(opened.head.model, LateInteraction)
+    size = _whole_batches(COMPARED, batch_size) if late else all_scores.AT_ONCE
+    captions = np.arange(len(split.caption_ids))
+    return [Piece(split.name, images, captions) for images in _cut(np.arange(len(split.image_ids)), size)]
+
+
+def _whole_batches(about: int, batch_size: int) -> int:
+    return max(1, about // batch_size) * batch_size
+
+
+def _cut(values: Ids, size: int) -> list[Ids]:
+    return [values[start:start + size] for start in range(0, len(values), size)]
+
+
+def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
+    """Find the pieces that an earlier run left.
+
+    Args:
+        path: The store that is made.
+        opened: The head.
+        device: Where it computes.
+        batch_size: Images, captions or pairs in a batch.
+        made_from: The record of the store.
+
+    Returns:
+        The pieces, empty where there are none of the same request.
+    """
+    from pipeline.settings import Recipe
+    from pipeline.training.request import made_by
+
+    said = opened.head.description
+    code = made_by(said["text"], Recipe.model_validate(said["recipe_settings"]))
+    return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size, "code": code})
+
+
+def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,
+        executor: Executor | None = None, progress: Progress = lambda images, before: None
+        ) -> Iterator[tuple[Piece, Arrays]]:
+    """Embed or score the pieces that are missing, and read all.
+
+    Args:
+        opened: The head. One without embeddings scores each image of a piece with each of its captions.
+        pieces: The pieces.
+        kept_pieces: Where results are kept.
+        batch_size: Images, captions or pairs in a batch.
+        device: Where tasks compute.
+        executor: Where tasks run; by default in this process.
+        progress: Called for each piece with its number of images, and whether an earlier run did it.
+
+    Returns:
+        Each piece with its arrays: `images` float32 [i, d] and `captions` float32 [c, d], where it has such; or
+        `scores` float32 [i, c].
+    """
+    use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
+                  images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
+    function = _embed if all_scores.embeds(opened.head) else _score
+    if executor is None:
+        _kept_open[:] = [replace(opened, use=use)]
+    tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
+    found = kept_pieces.run(function, tasks, executor or InProcess(),
+                            lambda number, before: progress(len(pieces[number].images), before))
+    return zip(pieces, found, strict=True)
+
+
+def _opened(task: _Task) -> tuple[OpenHead, Split]:
+    opened = next((each for each in _kept_open if each.use == task.use), None) or OpenHead.open(task.use)
+    if opened.identity != task.identity:
+        _kept_open.clear()
+        raise InputError(f"{task.use.folder}: is another head, or reads other images, than when the run began; run "
+                         "again")
+    return opened, opened.split(task.piece.split)
+
+
+def _embed(task: _Task, wanted: Wanted) -> Arrays:
+    (opened, split), piece = _opened(task), task.piece
+    model, found = opened.head.model, {}
+    if len(piece.images):
+        found["images"] = embed_images(model, _WhileWanted(opened.source, wanted), split.store_rows[piece.images],
+                                       task.batch_size)
+    if len(piece.captions):
+        captions = [split.captions[place] for place in piece.captions]
+        found["captions"] = embed_captions(model, captions, opened.head.text, task.batch_size)
+    return found
+
+
+def _score(task: _Task, wanted: Wanted) -> Arrays:
+    (opened, split), piece = _opened(task), task.piece
+    part = replace(split, image_ids=split.image_ids[piece.images], store_rows=split.store_rows[piece.images])
+    reader: Any = _WhileWanted(opened.source, wanted)
+    return {"scores": all_scores.score_all(opened.head, reader, part, task.batch_size)}
+
+
+def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Put the vectors of a split's pieces together.
+
+    Args:
+        found: The pieces with `images` or `captions`.
+        split: The split.
+
+    Returns:
+        Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
+    """
+    whole: dict[str, np.ndarray] = {}
+    lengths = {"images": len(split.image_ids), "captions": len(split.caption_ids)}
+    for piece, arrays in found:
+        for side, values in arrays.items():
+            if side not in whole:
+                whole[side] = np.empty((lengths[side], values.shape[1]), np.float32)
+            whole[side][getattr(piece, side)] = values
+    return whole["images"], whole["captions"]
+
+
+def matrix(found: Iterator[tuple[Piece, Arrays]], split: Split) -> np.ndarray:
+    """Put the scores of a split's pieces together.
+
+    Args:
+        found: The pieces with `scores`.
+        split: The split.
+
+    Returns:
+        Float32 [I, C].
+    """
+    whole = np.empty((len(split.image_ids), len(split.caption_ids)), np.float32)
+    for piece, arrays in found:
+        whole[piece.images] = arrays["scores"]
+    return whole
