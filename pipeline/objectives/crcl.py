@@ -17,9 +17,9 @@ class CRCL(Objective):
     mean(y_i · −log p_ii) + λ · mean(Σ_{j≠i} tan p_ij / (Σ_j tan p_ij)^(1 − y_i)), each summed over both directions. For
     y = 1 the first part is InfoNCE. For y = 0 it vanishes and the second is bounded, so a wrong pair cannot dominate.
 
-    y = 1 in the first epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. The
-    released code calls this `mc` off. Its self-refining labels (`mc` on), which remember y of each pair over epochs and
-    train anew with them three times, are not here.
+    y = 1 in the first epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. With no
+    first epochs this is the released code with `mc` off. Its self-refining labels (`mc` on), which remember y of each
+    pair over epochs and train anew with them three times, are not here; the first epochs are those of `mc` on.
 
     `log`: "trust", the mean of y, and "negatives", one less than the batch.
 
