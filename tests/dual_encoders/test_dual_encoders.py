@@ -80,6 +80,11 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
 
 
+def test_a_caption_of_just_the_limit_is_whole(folders: dict[str, Path]) -> None:
+    letters = "a" * (LIMIT - 2)  # a token each, beside those of the beginning and the end
+    assert load(folders, "clip").is_cut([letters, letters + "a"]) == [False, True]
+
+
 def test_a_prompt_counts_to_the_limit(folders: dict[str, Path]) -> None:
     fits = "abcde"
     assert load(folders, "clip").is_cut([fits]) == [False]

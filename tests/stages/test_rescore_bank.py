@@ -78,6 +78,15 @@ def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refuse
     assert pipeline("trace", f"similarities/sample/{HEAD}+nnn.zarr")[0] == 2
 
 
+@pytest.mark.usefixtures("embedded")
+def test_a_bank_of_another_head_is_refused(refused: Callable[..., str]) -> None:
+    group = zarr.open_group(BANK, mode="r+")
+    made: Any = group.attrs["made_from"]
+    made["members"][0]["checkpoint"] = "0" * 64
+    group.attrs["made_from"] = made
+    assert "was embedded by another head" in refused("rescore", HEAD, "--by", "nnn")
+
+
 @pytest.mark.usefixtures("project")
 def test_a_bank_of_the_ranked_queries_says_so_in_its_name(pipeline: Any) -> None:
     for name in ("inverted-softmax", "dual-softmax", "db-norm"):
