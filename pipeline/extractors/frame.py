@@ -17,7 +17,8 @@ from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
 from pipeline.store import Extra
 
-AT_ONCE = 32  # frames that the network has at once, so that a batch of clips needs no more memory than one of images
+# Frames that the network has at once: on a CPU as many as stay in its cache, on a GPU no more than memory has room for.
+AT_ONCE_ON_CPU, AT_ONCE = 8, 128
 
 
 class Options(Section):
@@ -55,6 +56,7 @@ class Frame:
         self.trained, self.weights = self.network.trained, self.network.digest
         self.reported_as = f"frame{options.frames}-{options.network}"
         self.items = self.frames = options.frames
+        self.at_once = AT_ONCE_ON_CPU if torch.device(runtime.device).type == "cpu" else AT_ONCE
         self.backend = runtime.backend
         self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
         try:
@@ -96,8 +98,8 @@ class Frame:
             Each clip's items.
         """
         frames = list(chain.from_iterable(batch))
-        averages = [self._averaged(self.network.features(frames[start:start + AT_ONCE]))
-                    for start in range(0, len(frames), AT_ONCE)]
+        averages = [self._averaged(self.network.features(frames[start:start + self.at_once]))
+                    for start in range(0, len(frames), self.at_once)]
         counts = [len(clip) for clip in batch]
         return [Items(clip.numpy()) for clip in torch.cat(averages).cpu().split(counts)]
 

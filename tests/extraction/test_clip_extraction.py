@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pipeline import extraction, extractors, manifest
 from pipeline.errors import InputError
 from pipeline.extractors import Runtime
+from pipeline.files import videos
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, ledger
 from tests.clips import encode, picture, sound
@@ -54,6 +57,21 @@ def test_frames_of_parts_in_order(folder: Path, tmp_path: Path) -> None:
     for row, numbers in enumerate(([1, 3, 6, 8], [11, 13, 16, 18], [7, 9])):
         np.testing.assert_allclose(items[row, :counts[row]], expected(*numbers), atol=2e-3)
     assert store.columns("sizes").tolist() == [[64, 48]] * 3
+
+
+def test_four_rotations_of_a_phone_give_the_same_features() -> None:
+    """Stored turned, with a display matrix that says so; without a loss, so that nothing else differs."""
+    noise = np.random.default_rng(0).integers(0, 256, (3, 48, 64, 3), np.uint8)
+    upright = [Image.fromarray(each).resize((128, 96)) for each in noise]
+    engine: Any = extractors.build("frame", ENGINE, Runtime())
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in (0, 90, 180, 270):
+            stored = [shown.rotate(-turn, expand=True) for shown in upright]
+            made = encode(Path(folder, f"{turn}.mov"), stored, rotation=turn, qp=0, pix_fmt="yuv444p")
+            found.append(engine.extract([engine.prepare_frames(videos.frames(made, 20))], [(128, 96)])[0].features)
+    for turned in found[1:]:
+        np.testing.assert_allclose(turned, found[0], atol=1e-3)
 
 
 def test_what_cannot_be_decoded_fails_with_its_reason(folder: Path, tmp_path: Path) -> None:
