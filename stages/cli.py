@@ -44,7 +44,7 @@ COMMANDS = {
     "trace": "Follow a figure back to the features that it rests on.",
     "audit": "Find images and captions that data sets or splits share.",
     "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
-    "embed": "Embed a data set with a head that was trained on it or on another.",
+    "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
     "search": "Search embedded images and captions by a text or an image.",
     "tables": "Write the papers' tables, published rows beside measured ones.",
     "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
