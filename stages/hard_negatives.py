@@ -43,7 +43,7 @@ if TYPE_CHECKING:
               help="Of the file QUESTIONS: csv, sugarcrepe, aro or winoground.")
 @click.option("--save", type=options.FilePath(), metavar="FILE.csv", help="Also write the questions.")
 @click.option("--out", type=options.FilePath(), metavar="FILE.json",
-              show_default="results/hard-negatives/QUESTIONS-SYSTEM.json", help="The result.")
+              show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
 @options.device
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, questions: str | None, head: str | None, model: str | None,
@@ -98,7 +98,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
         system = OfEncoder(model, called, dual_encoders.load(model, Usage(device=device)), shown,
                            settings.score.batch_size)
     result = _measure(system, asked, Path(questions or shown.dataset), trained_on)
-    path = out or paths.root / "results" / "hard-negatives" / f"{name}-{called}.json"
+    path = out or paths.root / "results" / "hard-negatives" / trained_on.dataset / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
     click.echo(f"{path}: {len(asked)} questions")

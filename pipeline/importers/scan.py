@@ -130,8 +130,8 @@ def _add(source: ScanSource, folder: Path, name: str, texts: scan_text.TextCheck
 def _mapped(file: Path) -> np.ndarray:
     try:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{file}: not readable as an array ({error}); fetch or write it again") from None
+    except (OSError, ValueError, EOFError):  # numpy's own text advises to load what a pickle holds
+        raise InputError(f"{file}: not readable as an array; fetch or write it again") from None
     if array.ndim != 3 or array.dtype.kind != "f" or not array.size:
         raise InputError(f"{file}: expected floats of shape [images, items, values], got {array.dtype} {array.shape}")
     return array

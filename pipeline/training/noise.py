@@ -82,8 +82,10 @@ def indexed(split: Split, path: Path) -> np.ndarray:
     """
     try:
         index = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: not readable as an array ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, EOFError):  # numpy's own text advises to load what a pickle holds
+        raise InputError(f"{path}: not readable as an array of numbers") from None
     images, captions = len(split.image_ids), len(split.captions)
     if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu" \
             or len(index) not in (images, captions):

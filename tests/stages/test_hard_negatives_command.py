@@ -23,7 +23,7 @@ def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
     assert "warning" not in err
     code, again, _ = pipeline("hard-negatives", "swaps.csv", "--head", HEAD)
     assert again.splitlines()[:-1] == out.splitlines()[1:-1]
-    first, second = (json.loads(Path(f"results/hard-negatives/{name}-{HEAD}.json").read_text())
+    first, second = (json.loads(Path(f"results/hard-negatives/sample/{name}-{HEAD}.json").read_text())
                      for name in ("sample-swaps", "swaps"))
     assert first == second
     assert first["made_from"]["members"][0]["head"] == HEAD
