@@ -102,6 +102,9 @@ def opened(path: Path) -> Iterator[Film]:
                     if not stream.disposition & av.stream.Disposition.attached_pic]  # a song's cover is no film
         if not pictures:
             raise ImageError("holds no video" + (", sound alone" if container.streams.audio else ""))
+        pictures = [stream for stream in pictures if stream.codec_context is not None]
+        if not pictures:
+            raise ImageError("holds a video of an unknown codec")
         # As ffmpeg: of those that a player shows by default the largest.
         stream = max(pictures, key=lambda each: (bool(each.disposition & av.stream.Disposition.default),
                                                  each.width * each.height))

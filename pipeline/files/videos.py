@@ -60,7 +60,9 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
             if not wanted:
                 raise ImageError(f"no frame from {start or 0:g} s to {'the end' if end is None else f'{end:g} s'}")
             return [_as_shown(frame, film.pixel_aspect) for frame in _decoded(film, packets, times, wanted)]
-    except (av.FFmpegError, OSError, ValueError, MemoryError) as error:  # a decoder may raise these on broken bytes
+    except ImageError:
+        raise
+    except Exception as error:  # a decoder may raise anything on bytes made to break it
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
         raise ImageError(f"cannot be decoded as a video: {said}") from None
 

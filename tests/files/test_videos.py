@@ -167,6 +167,25 @@ def test_a_spoilt_end_is_seen_where_a_wanted_frame_is_in_it(tmp_path: Path) -> N
         assert all(np.array_equal(*each) for each in zip(found, right, strict=True))
 
 
+def test_an_unknown_codec_is_said(tmp_path: Path) -> None:
+    made = encode(tmp_path / "a.mp4", pictures(3))
+    made.write_bytes(made.read_bytes().replace(b"avc1", b"xyz1"))
+    with pytest.raises(ImageError, match="unknown codec"):
+        videos.frames(made, 5)
+
+
+def test_broken_bytes_give_frames_or_a_reason(tmp_path: Path) -> None:
+    content = encode(tmp_path / "a.mp4", pictures(12), bf=2).read_bytes()
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        broken = bytearray(content[:int(rng.integers(1, len(content)))] if number % 3 == 0 else content)
+        for place in rng.integers(0, len(broken), 5):
+            broken[place] = rng.integers(256)
+        (tmp_path / "broken.mp4").write_bytes(broken)
+        found = frames_or_reason(tmp_path / "broken.mp4", 5)
+        assert found if not isinstance(found, str) else found.isprintable()
+
+
 @pytest.mark.parametrize(("content", "reason"), [(b"", "empty"), (b"no video" * 99, "cannot be decoded as a video")])
 def test_other_files(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "a.mp4").write_bytes(content)
