@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.reranking.base import PairSource
     from pipeline.reranking.rerank import Job, Report, of_enlarged, of_store, rerank
     from pipeline.retrieval import Protocol
+    from pipeline.scores.by_language import languages_of
     from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.reranked_pool import recorded
     from pipeline.scores.reranked_store import KEY
@@ -49,7 +50,8 @@ class _K(click.ParamType):
               help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
               "the query's candidates (norm_add).")
 @click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
-@click.option("--tune", is_flag=True, help="Choose k up to --k, and λ, by RSUM. The scores must be of the split val.")
+@click.option("--tune", is_flag=True,
+              help="Choose k up to --k, and λ, by RSUM, its mean over languages. The scores must be of the split val.")
 @click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
               help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
 @click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
@@ -103,10 +105,8 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if KEY in store.made_from:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from[KEY]['retriever']['system']} and a larger k")
-    if len(store.made_from.get("languages", ())) > 1:
-        raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and candidates "
-                         "are sought in one pool; score a manifest of one language")
     _check_manifest(paths.manifest(dataset), store)
+    languages = languages_of(store, paths)
     source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products)
@@ -119,9 +119,12 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     distractors = [EmbeddingStore.open(path) for path in given["distractors"]]
     if distractors:
         options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")
+        if languages is not None:
+            raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and "
+                             "--distractors enlarge one pool; score a manifest of one language")
         pool, rules = of_enlarged(store, distractors), retrieval.Protocol("enlarged")
     else:
-        pool, rules = of_store(store), _protocol(paths, store, given["rules"], given["folds"])
+        pool, rules = of_store(store, languages), _protocol(paths, store, given["rules"], given["folds"])
     return Job(paths.similarity(dataset, name), store, pool, reranking.resolve(scorer, source), source, given["k"],
                Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors), given["tuned_on"],
                given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
@@ -147,7 +150,7 @@ def _protocol(paths: Paths, store: SimilarityStore, name: str | None, folds: int
 def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -> None:
     options.choose_products(settings)
     with workplace.executor(given["workers"], given["scheduler"]) as place, \
-            Progress(f"candidates {job.path.stem}", "query", sum(job.retriever.scores.shape)) as finding, \
+            Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
         outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from[KEY]

@@ -5,7 +5,7 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022; combinations: i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,7 +134,8 @@ class Reranked(Folded):
     """
 
     def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
-                 folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None) -> None:
+                 folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
+                 languages: Sequence[Reranked] = ()) -> None:
         """Hold the source.
 
         Args:
@@ -144,9 +145,10 @@ class Reranked(Folded):
                 that the protocol leaves out.
             name: Of the protocol, for messages.
             chosen: The rows and columns of the source that are in the pool; None for all.
+            languages: The same system within each language, whose candidates were sought there; () for one language.
         """
         super().__init__(source, folds, name, chosen)
-        self.candidates = candidates
+        self.candidates, self.languages = candidates, languages
 
     def select(self, images: Ids, captions: Ids) -> Reranked:
         """Restrict the pool. It must be one fold, see `direction`.
@@ -156,10 +158,13 @@ class Reranked(Folded):
             captions: Int64, the columns that stay.
 
         Returns:
-            The scores among these.
+            The scores among these. Where these captions are of one language of several, the candidates are those that
+            were sought within it.
         """
-        return Reranked(self.source, self.candidates, self.folds, self.name,
-                        (self.chosen[0][images], self.chosen[1][captions]))
+        chosen = self.chosen[0][images], self.chosen[1][captions]
+        inside = [each for each in self.languages if (each.folds[1][chosen[1]] >= 0).any()]
+        own = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
+        return Reranked(own.source, own.candidates, own.folds, own.name, chosen, own.languages)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Order one direction's candidates anew.
@@ -185,9 +190,13 @@ class Reranked(Folded):
             A matrix [I, C] for each direction.
 
         Raises:
-            InputError: If a query lacks candidates, as where images were left out; or if the retriever is fused query
-                by query, and so has other scores in a fold than over all.
+            InputError: If candidates were sought within each language; if a query lacks candidates, as where images
+                were left out; or if the retriever is fused query by query, and so has other scores in a fold than over
+                all.
         """
+        if self.languages:
+            raise InputError("candidates were reranked within each language, which an ensemble cannot keep apart; "
+                             "rerank the ensemble instead")
         if isinstance(self.source, PerQuery) and any(fold.max(initial=0) > 0 for fold in self.folds):
             raise InputError(f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
                              "query by query; fuse its members by mean, or rerank the ensemble instead")

@@ -17,8 +17,8 @@ from pipeline.reranking import candidates
 from pipeline.reranking.base import PairScorer, PairSource
 from pipeline.reranking.candidates import Pairs, Searched
 from pipeline.reranking.rerank import of_enlarged, of_store
-from pipeline.retrieval.similarity import Direction
 from pipeline.scores import reranked_store
+from pipeline.scores.by_language import languages_of
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.reranked_pool import recorded
 from pipeline.scores.reranked_store import KEY, Scored, protocol_of
@@ -66,7 +66,7 @@ def _pool(store: SimilarityStore, paths: Paths) -> Searched:
     assert store.retriever is not None
     wanted = store.made_from[KEY]["distractors"]
     if not wanted:
-        return of_store(store.retriever)
+        return of_store(store.retriever, languages_of(store.retriever, paths))
     there = [EmbeddingStore.open(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
     by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
     if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:
@@ -74,13 +74,13 @@ def _pool(store: SimilarityStore, paths: Paths) -> Searched:
     return of_enlarged(store.retriever, [by_seal[each["seal"]] for each in wanted])
 
 
-def _candidates(store: SimilarityStore, pool: Searched) -> Mapping[Direction, Scored]:
+def _candidates(store: SimilarityStore, pool: Searched) -> Mapping[str, Scored]:
     if store.reranked:
         return store.reranked
     return reranked_store.read(store.path, zarr.open_group(store.path, mode="r", zarr_format=3), pool.scores.shape)
 
 
-def _other_candidates(found: Mapping[Direction, Scored], pool: Searched, record: Mapping[str, Any]) -> str | None:
+def _other_candidates(found: Mapping[str, Scored], pool: Searched, record: Mapping[str, Any]) -> str | None:
     """The first query whose candidates are others when sought again, in words; None where there is none."""
     widths = {each.places.shape[1] for each in found.values()}
     again = candidates.find(pool, protocol_of(record), "all" if len(widths) > 1 else widths.pop())
@@ -95,7 +95,7 @@ def _other_candidates(found: Mapping[Direction, Scored], pool: Searched, record:
     return None
 
 
-def _other_pair(found: Mapping[Direction, Scored], pool: Searched, scorer: PairScorer) -> str | None:
+def _other_pair(found: Mapping[str, Scored], pool: Searched, scorer: PairScorer) -> str | None:
     """The first of some pairs that has another score, in words; None where there is none.
 
     Pairs with another data set's distractors are left out: their scorer is opened for both.
@@ -114,7 +114,7 @@ def _other_pair(found: Mapping[Direction, Scored], pool: Searched, scorer: PairS
     keys = pairs.image * captions + pairs.caption
     for name, each in found.items():
         query = np.arange(len(each.places))[:, None]
-        mine = query * captions + each.places if name == "i2t" else each.places * captions + query
+        mine = query * captions + each.places if name.endswith("i2t") else each.places * captions + query
         at = np.searchsorted(keys, mine).clip(max=len(keys) - 1)
         compared = (keys[at] == mine) & (each.places >= 0)
         wrong = compared & ~(np.abs(each.scores - again[at]) <= ROUNDING * np.maximum(1, np.abs(again[at])))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.languages import Languages, divide
 from pipeline.retrieval.protocols import Protocol
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, select
 from pipeline.retrieval.top import top
-from pipeline.scores.reranked_store import Scored
+from pipeline.scores.reranked_store import Scored, of_language
 
 SEED = 0
 """Of the order in which equally similar candidates are taken where k ends among them."""
@@ -32,6 +33,7 @@ class Searched:
         image_dataset: Int64 [I], each image's place among `datasets`.
         caption_dataset: Int64 [C], each caption's.
         queries: How many images and captions are queries; they come first, distractors after them.
+        languages: Each caption's language as text [C]; None where they are of one.
     """
 
     scores: Similarity | PerDirection
@@ -42,6 +44,22 @@ class Searched:
     image_dataset: Ids
     caption_dataset: Ids
     queries: tuple[int, int]
+    languages: Languages | None = None
+
+    def of_languages(self) -> list[tuple[str, Searched, Ids, Ids]]:
+        """Divide the pool by language: a language's captions, and the images that have one.
+
+        Returns:
+            Name, pool, rows and columns of each language in alphabetical order; [] for one language.
+        """
+        if self.languages is None:
+            return []
+        every = divide(self.scores, self.caption_image, self.languages).items()
+        return [(name, replace(self, scores=part.scores, image_ids=self.image_ids[part.images],
+                               caption_ids=self.caption_ids[part.captions], caption_image=part.caption_image,
+                               image_dataset=self.image_dataset[part.images],
+                               caption_dataset=self.caption_dataset[part.captions], queries=part.scores.shape,
+                               languages=None), part.images, part.captions) for name, part in every]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +78,7 @@ class Pairs:
         return len(self.image)
 
 
-def sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"]) -> dict[Direction, int]:
+def sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
     """Count the candidates of a query.
 
     Args:
@@ -69,24 +87,32 @@ def sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"]) -> dict[D
         k: How many are wanted; "all" for the whole fold.
 
     Returns:
-        Their number in each direction.
+        Their number in each direction, and in those of each language, see `reranked_store`.
 
     Raises:
         InputError: If a fold has fewer than k candidates.
     """
+    found = _sizes(pool, protocol, k)
+    for number, (name, part, *_) in enumerate(pool.of_languages()):
+        each = _sizes(part, protocol.of_language(name), k, f" in {name}")
+        found |= {of_language(number, way): size for way, size in each.items()}
+    return found
+
+
+def _sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"], where: str = "") -> dict[str, int]:
     parts = protocol.parts(pool.caption_image, pool.scores.shape[0])
-    found: dict[Direction, int] = {}
+    found: dict[str, int] = {}
     for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
         size = min(len(part[side]) for part in parts)
         if k != "all" and k > size:
-            raise InputError(f"k {k} is above the pool: a query of protocol {protocol.name} has {size} {called}; give "
-                             "a smaller k, or all")
-        found[name] = size if k == "all" else k  # type: ignore[index]
+            raise InputError(f"k {k} is above the pool: a query of protocol {protocol.name} has {size} {called}"
+                             f"{where}; give a smaller k, or all")
+        found[name] = size if k == "all" else k
     return found
 
 
 def find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
-         progress: Callable[[int], object] = lambda queries: None) -> dict[Direction, Scored]:
+         progress: Callable[[int], object] = lambda queries: None) -> dict[str, Scored]:
     """Find each query's best k candidates within its own fold.
 
     Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
@@ -100,15 +126,39 @@ def find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_mega
         progress: Called with the number of queries finished so far.
 
     Returns:
-        The candidates of each direction, best first, their scores by the scorer still 0.
+        The candidates of each direction, best first, their scores by the scorer still 0. With captions in several
+        languages also those of each language, sought in its own pool, see `reranked_store`.
 
     Raises:
         InputError: If a fold has fewer than k candidates.
     """
+    found = _find(pool, protocol, k, block_megabytes, progress)
+    done = sum(pool.queries)
+    for number, (name, part, images, captions) in enumerate(pool.of_languages()):
+        own = _find(part, protocol.of_language(name), k, block_megabytes,
+                    lambda here, before=done: progress(before + here))  # type: ignore[misc]
+        done += sum(part.queries)
+        for way, asked, sought in (("i2t", images, captions), ("t2i", captions, images)):
+            found[of_language(number, way)] = _in_whole(own[way], asked, sought, len(found[way].places))
+    return found
+
+
+def _in_whole(found: Scored, asked: Ids, sought: Ids, queries: int) -> Scored:
+    """A language's candidates as rows and columns of the whole pool; -1 for queries that it has not."""
+    places = np.full((queries, found.places.shape[1]), -1, np.int64)
+    retrieved = np.zeros(places.shape)
+    places[asked] = np.where(found.places < 0, -1, sought[found.places])
+    retrieved[asked] = found.retrieved
+    return Scored(places, retrieved, np.zeros(places.shape, np.float32))
+
+
+def _find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_megabytes: float,
+          progress: Callable[[int], object]) -> dict[str, Scored]:
     parts = protocol.parts(pool.caption_image, pool.scores.shape[0])
-    found: dict[Direction, Scored] = {}
-    done = 0
-    for name, wanted in sizes(pool, protocol, k).items():
+    found: dict[str, Scored] = {}
+    done, widths = 0, _sizes(pool, protocol, k)
+    for name in get_args(Direction):
+        wanted = widths[name]
         queries = pool.queries[0 if name == "i2t" else 1]
         places = np.full((queries, wanted), -1, np.int64)
         retrieved = np.zeros((queries, wanted))
@@ -146,7 +196,7 @@ def _of_fold(pool: Searched, name: Direction, fold: tuple[Ids, Ids], k: int, blo
     return asked, sought[best], scores
 
 
-def wanted(found: Mapping[Direction, Scored], captions: int) -> Pairs:
+def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs that any query wants.
 
     Args:
@@ -161,8 +211,8 @@ def wanted(found: Mapping[Direction, Scored], captions: int) -> Pairs:
     return Pairs(keys // captions, keys % captions)
 
 
-def with_scores(found: Mapping[Direction, Scored], pairs: Pairs, scores: np.ndarray, captions: int
-                ) -> dict[Direction, Scored]:
+def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
+                ) -> dict[str, Scored]:
     """Give each candidate the score of its pair.
 
     Args:
@@ -175,7 +225,7 @@ def with_scores(found: Mapping[Direction, Scored], pairs: Pairs, scores: np.ndar
         The candidates with their scores; 0 for queries that the protocol leaves out.
     """
     keys = pairs.image * captions + pairs.caption
-    scored: dict[Direction, Scored] = {}
+    scored: dict[str, Scored] = {}
     for name, each in found.items():
         mine = _keys(name, each.places, captions)
         here = np.searchsorted(keys, np.maximum(mine, keys[0]))
@@ -183,8 +233,8 @@ def with_scores(found: Mapping[Direction, Scored], pairs: Pairs, scores: np.ndar
     return scored
 
 
-def _keys(name: Direction, places: Ids, captions: int) -> Ids:
+def _keys(name: str, places: Ids, captions: int) -> Ids:
     """A number for each pair, -1 for none: int64 [Q, k]."""
     query = np.arange(len(places))[:, None]
-    keys = query * captions + places if name == "i2t" else places * captions + query
+    keys = query * captions + places if name.endswith("i2t") else places * captions + query
     return np.where(places < 0, -1, keys)

@@ -17,8 +17,8 @@ from pipeline.fusion.reranked import Combination
 from pipeline.reranking import SCORERS, candidates, shards, stored, tuning
 from pipeline.reranking.base import PairScorer, PairSource
 from pipeline.reranking.candidates import Searched
+from pipeline.retrieval.languages import Languages
 from pipeline.retrieval.protocols import Protocol
-from pipeline.retrieval.similarity import Direction
 from pipeline.scores import contents, reranked_store
 from pipeline.scores.candidates import Pool
 from pipeline.scores.embedding_store import EmbeddingStore
@@ -86,6 +86,11 @@ class Job:
     redo: bool = False
     block_megabytes: float = 32
 
+    @property
+    def queries(self) -> int:
+        """How many queries seek candidates, those within languages too."""
+        return sum(map(sum, [self.pool.queries, *(part.queries for _, part, *_ in self.pool.of_languages())]))
+
 
 class Outcome(NamedTuple):
     """What was done.
@@ -101,11 +106,12 @@ class Outcome(NamedTuple):
     written: bool
 
 
-def of_store(store: SimilarityStore) -> Searched:
+def of_store(store: SimilarityStore, languages: Languages | None = None) -> Searched:
     """Take a store's images and captions as the pool in which candidates are sought.
 
     Args:
         store: The retriever's scores.
+        languages: Each caption's language as text [C]; None where they are of one.
 
     Returns:
         The pool.
@@ -113,7 +119,7 @@ def of_store(store: SimilarityStore) -> Searched:
     images, captions = len(store.image_ids), len(store.caption_ids)
     return Searched(store.scores, store.image_ids, store.caption_ids, store.caption_image,
                     (store.made_from["dataset"],), np.zeros(images, np.int64), np.zeros(captions, np.int64),
-                    (images, captions))
+                    (images, captions), languages)
 
 
 def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -> Searched:
@@ -216,7 +222,7 @@ def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> 
 
 
 def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
-            ) -> tuple[dict[str, Any], dict[Direction, Scored] | None]:
+            ) -> tuple[dict[str, Any], dict[str, Scored] | None]:
     """The record of the store that is there, {} where none is, and its candidates where these serve."""
     import zarr
 
@@ -242,7 +248,7 @@ def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
 
 
 def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor, report: Report
-           ) -> dict[Direction, Scored]:
+           ) -> dict[str, Scored]:
     pool, captions = job.pool, len(job.pool.caption_ids)
     found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
     pairs = candidates.wanted(found, captions)

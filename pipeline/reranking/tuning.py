@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.fusion.reranked import Combination
-from pipeline.retrieval.similarity import Direction
+from pipeline.retrieval.protocols import Protocol
 from pipeline.scores import reranked_store
 from pipeline.scores.reranked_store import Scored
 from pipeline.scores.similarity_store import SimilarityStore
@@ -52,10 +54,10 @@ def choices(k: int | Literal["all"], scored: int, combination: str
             yield size, Combination(combination, weight)
 
 
-def tune(retriever: SimilarityStore, found: Mapping[Direction, Scored], record: Mapping[str, Any],
+def tune(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mapping[str, Any],
          block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
-    """Choose k and the weight with the largest RSUM on the split val.
+    """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean.
 
     Args:
         retriever: The retriever's scores of the split val.
@@ -73,16 +75,28 @@ def tune(retriever: SimilarityStore, found: Mapping[Direction, Scored], record: 
     best: tuple[float, int | Literal["all"], Combination] | None = None
     tried = 0
     for k, how in choices(record["k"], least, record["combine"]):
-        scores = reranked_store.source(retriever.scores, found, retriever.caption_image,
-                                       {**record, "k": k, "weight": how.weight})
-        rsum = retrieval.evaluate(scores, retriever.caption_image, reranked_store.protocol_of(record),
-                                  block_megabytes=block_megabytes).rsum
+        rsum = _rsum(retriever, found, {**record, "k": k, "weight": how.weight}, block_megabytes)
         tried += 1
         progress(tried)
         if best is None or rsum > best[0] + 1e-9:
             best = rsum, k, how
     assert best is not None
     return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
+
+
+def _rsum(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
+          ) -> float:
+    """RSUM; with captions in several languages, the mean over these."""
+    rules, owner = reranked_store.protocol_of(record), retriever.caption_image
+    scores = reranked_store.source(retriever.scores, found, owner, record)
+    if not scores.languages:
+        return retrieval.evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
+    each = []
+    for part in scores.languages:
+        images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
+        each.append(retrieval.evaluate(scores.select(images, captions), np.searchsorted(images, owner[captions]),
+                                       Protocol(rules.name, folds=rules.folds), block_megabytes=block_megabytes).rsum)
+    return float(np.mean(each))
 
 
 def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:

@@ -11,11 +11,13 @@ import numpy as np
 
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
+from pipeline.paths import Paths
 from pipeline.retrieval import Metrics, Protocol, Ties
-from pipeline.retrieval.languages import LanguagePool, divide, mean_recall
+from pipeline.retrieval.languages import LanguagePool, Languages, divide, mean_recall
 from pipeline.retrieval.protocols import protocol
 from pipeline.scores import measured
 from pipeline.scores.candidates import Pool
+from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
 
 
@@ -52,6 +54,25 @@ def named(pool: Pool, manifest: Manifest | None) -> Pool:
     table = manifest.table
     language = dict(zip(table["caption_id"].tolist(), table[LANGUAGE].tolist(), strict=True))
     return replace(pool, languages=np.array([language[caption] for caption in pool.caption_ids.tolist()]))
+
+
+def languages_of(store: SimilarityStore, paths: Paths) -> Languages | None:
+    """Look up the languages of a store's captions.
+
+    Args:
+        store: The scores.
+        paths: Where the manifest lies.
+
+    Returns:
+        Each caption's language as text [C]; None where they are of one, or of none.
+
+    Raises:
+        InputError: If the manifest is missing, or is not the one that the scores are of.
+    """
+    if len(store.made_from.get("languages", ())) < 2:
+        return None
+    found = named(Pool.of_store(store), Manifest.load(paths.manifest(store.made_from["dataset"]))).languages
+    return found if found is not None and len(np.unique(found)) > 1 else None
 
 
 def parts(pool: Pool, rules: str | Protocol) -> dict[str, Language]:

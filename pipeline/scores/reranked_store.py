@@ -8,13 +8,15 @@
       i2t_retrieved/   [I, k] float64, the retriever's scores
       i2t_scores/      [I, k] float32, the scorer's
       t2i_candidates/, t2i_retrieved/, t2i_scores/   [C, k], the same for captions
+      0_i2t_candidates/ …   with captions in several languages: the same arrays for each language in alphabetical order,
+                       sought among its captions and the images that have one; -1 for queries that it has not
 
 The other candidates keep the retriever's order, which is read from its own store beside this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -66,6 +68,32 @@ class Scored:
         if k == "all":
             return self
         return Scored(self.places[:, :k], self.retrieved[:, :k], self.scores[:, :k])
+
+
+def of_language(number: int, direction: str) -> str:
+    """Compose the name under which a language's candidates are kept.
+
+    Args:
+        number: The language's place in alphabetical order.
+        direction: "i2t" or "t2i".
+
+    Returns:
+        The name.
+    """
+    return f"{number}_{direction}"
+
+
+def by_language(found: Mapping[str, Scored]) -> list[dict[Direction, Scored]]:
+    """Take the candidates of each language.
+
+    Args:
+        found: The candidates of each direction, and of those of each language.
+
+    Returns:
+        The candidates of each language; [] for one language.
+    """
+    return [{name: found[of_language(number, name)] for name in get_args(Direction)}
+            for number in range(len(found) // 2 - 1)]
 
 
 def systems_of(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -124,7 +152,7 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     return of_images, of_captions
 
 
-def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], owner: Ids,
+def source(retriever: Similarity | PerDirection, found: Mapping[str, Scored], owner: Ids,
            record: Mapping[str, Any]) -> Reranked:
     """Order candidates by their combined scores.
 
@@ -137,16 +165,33 @@ def source(retriever: Similarity | PerDirection, found: Mapping[Direction, Score
     Returns:
         The scores.
     """
+    rules = protocol_of(record)
+    parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in by_language(found)]
+    own = {name: found[name] for name in get_args(Direction)}
+    return _reordered(retriever, own, folds(rules, owner, retriever.shape[0]), record, parts)
+
+
+def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) -> tuple[Ids, Ids]:
+    """The fold of each image and caption of a language, by its candidates; -1 for those of others."""
+    images, captions = (np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction))
+    of_images, of_captions = np.full(len(found["i2t"].places), -1, np.int64), np.full(len(owner), -1, np.int64)
+    of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
+    of_captions[captions] = of_images[owner[captions]]
+    return of_images, of_captions
+
+
+def _reordered(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
+               record: Mapping[str, Any], languages: Sequence[Reranked] = ()) -> Reranked:
     how, rules = combination_of(record), protocol_of(record)
     counting = {name: each.first(record["k"]) for name, each in found.items()}
     worth = {name: Candidates(each.places, how.of(each.retrieved, each.scores, record["logits"]))
              for name, each in counting.items()}
     if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also of equal scores where k ends
         worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
-    return Reranked(retriever, worth, folds(rules, owner, retriever.shape[0]), rules.name)
+    return Reranked(retriever, worth, in_folds, rules.name, languages=languages)
 
 
-def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[Direction, Scored]:
+def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[str, Scored]:
     """Read the candidates of both directions.
 
     Args:
@@ -163,8 +208,9 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
     """
     own = [group[name].shape[0] for name in ids.IDS[:2]]  # type: ignore[union-attr]
     whole = pool or (own[0], own[1])
-    found: dict[Direction, Scored] = {}
-    for name, queries, candidates in (("i2t", own[0], whole[1]), ("t2i", own[1], whole[0])):
+    found: dict[str, Scored] = {}
+    for name in _names(group):
+        queries, candidates = (own[0], whole[1]) if name.endswith("i2t") else (own[1], whole[0])
         places, retrieved, scores = (np.asarray(group[f"{name}_{each}"][:])  # type: ignore[index]
                                      for each in ("candidates", "retrieved", "scores"))
         known = places[(places >= 0).all(1)] if places.ndim == 2 else places
@@ -173,11 +219,19 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
                 and known.max(initial=0) < candidates and np.isfinite(scores).all() and np.isfinite(retrieved).all()):
             raise InputError(f"{path}: its candidates {name} do not fit its {own[0]} images and {own[1]} captions; run "
                              "`pipeline rerank` again")
-        found[name] = Scored(places, retrieved.astype(np.float64), scores.astype(np.float32))  # type: ignore[index]
+        found[name] = Scored(places, retrieved.astype(np.float64), scores.astype(np.float32))
     return found
 
 
-def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found: Mapping[Direction, Scored],
+def _names(group: zarr.Group) -> list[str]:
+    """The names under which a store keeps candidates: those of both directions, then of each language's."""
+    found: list[str] = list(get_args(Direction))
+    while f"{of_language(len(found) // 2 - 1, found[0])}_candidates" in group:
+        found += [of_language(len(found) // 2 - 1, name) for name in get_args(Direction)]
+    return found
+
+
+def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found: Mapping[str, Scored],
          made_from: Mapping[str, Any]) -> None:
     """Write a store. It appears complete or not at all, and replaces an older one.
 
@@ -192,8 +246,7 @@ def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found
     import zarr
 
     arrays: dict[str, np.ndarray] = dict(zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True))
-    for name in get_args(Direction):
-        each = found[name]
+    for name, each in found.items():
         arrays |= {f"{name}_candidates": each.places, f"{name}_retrieved": each.retrieved,
                    f"{name}_scores": each.scores}
     with creating(path) as making:

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     import zarr
 
     from pipeline.retrieval import Embeddings, PerDirection, Protocol, Similarity
-    from pipeline.retrieval.similarity import Direction
     from pipeline.scores.reranked_store import Scored
 
 DIRECTIONS = "directions"
@@ -97,7 +96,7 @@ class SimilarityStore:
     weights: tuple[float, ...] = ()
     matrices_each: tuple[int, ...] = ()
     retriever: SimilarityStore | None = None
-    reranked: Mapping[Direction, Scored] = field(default_factory=dict)
+    reranked: Mapping[str, Scored] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
