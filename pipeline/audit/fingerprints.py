@@ -12,6 +12,7 @@ from PIL import Image
 
 from pipeline.audit.collection import Collection
 from pipeline.files import images
+from pipeline.files.gallery_file import GalleryFile
 
 SIDE = 16
 """Rows and columns of differences: 256 bits."""
@@ -51,7 +52,7 @@ def take(collection: Collection, threads: int, progress: Callable[[int], object]
         try:
             content = path.read_bytes()
             found.content[row] = hashlib.blake2b(content, digest_size=16).hexdigest()
-            bits = differences(images.decode(path, content))
+            bits = differences(GalleryFile.named(path).frames(1)[0])
         except (OSError, images.ImageError):
             return
         found.look[row] = np.packbits(bits).view(np.uint64)

@@ -8,6 +8,7 @@ from pipeline.audit.collection import Collection
 from pipeline.audit.findings import Findings
 from pipeline.audit.shared import LOOK, Pair
 from pipeline.files import images
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.report import thumbnail
 
 SIDE = 240  # pixels
@@ -72,7 +73,7 @@ def _item(pair: Pair, findings: Findings) -> str:
 def _picture(collection: Collection, row: int) -> str:
     name = collection.files[row]
     try:
-        image = images.decode(collection.folder / name)
+        image = GalleryFile.named(collection.folder / name).picture()
     except images.ImageError as error:
         return f'<div class="missing" role="img" aria-label="{escape(name)}">{escape(f"{name}: {error}")}</div>'
     return f'<img src="{thumbnail.data_uri(image, SIDE)}" alt="{escape(name)}">'

@@ -34,6 +34,18 @@ class GalleryFile:
     start: float | None = None
     end: float | None = None
 
+    @classmethod
+    def named(cls, path: Path) -> GalleryFile:
+        """Take a whole file for what its name says.
+
+        Args:
+            path: The file.
+
+        Returns:
+            A clip for a suffix in `VIDEO_SUFFIXES`, else a photograph.
+        """
+        return cls(path, "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
+
     @property
     def part(self) -> str:
         """Which part of a video file it is, "" for all of the file."""

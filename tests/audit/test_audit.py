@@ -14,6 +14,7 @@ from pipeline.audit.findings import Findings
 from pipeline.audit.page import page
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import NO_FILE
+from tests.clips import encode
 
 
 @pytest.mark.parametrize(("file", "name"), [
@@ -142,3 +143,18 @@ def test_a_head_that_saw_the_pool(tmp_path: Path, photos: list[Image.Image]) -> 
                                        "beach.jpg": photos[2]}, ["test"] * 3, ["a", "b", "c"])
     assert audit.trained_on(train, test, np.arange(3)) == ["1000268201_693b08cb0e.jpg"]
     assert audit.trained_on(train, test, np.array([1, 2])) == []
+
+
+def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
+    """A clip that was encoded again has other bytes and looks the same."""
+    rng = np.random.default_rng(0)
+    shown = [photo(rng) for _ in range(3)]
+    names = [f"{number}.mp4" for number in range(3)]
+    tables = []
+    for name, order, codec in (("one", (0, 1), "libx264"), ("other", (2, 1), "mpeg4")):
+        made = data_set(tmp_path, name, dict.fromkeys(names[:2]), ["train"] * 2, [f"{name} {each}" for each in order])
+        for file, which in zip(names, order, strict=False):
+            encode(made.images_folder / file, [shown[which]] * 5, codec=codec, b="2M")
+        tables.append(made)
+    found = findings(*tables)
+    assert {(pair.one, pair.other, pair.by) for pair in found.shared.doubtful} == {(1, 1, "look")}
