@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.settings.run import Encoder
     from pipeline.store import FeatureStore
     from pipeline.training import pieces
-    from pipeline.training.pieces import HeadUse, OpenHead
+    from pipeline.training.head_use import HeadUse, OpenHead
     from pipeline.workers import Executor
 
 

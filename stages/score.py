@@ -86,7 +86,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
         for one, request in missing.items():
             path = paths.similarity(dataset, one.name)
             on = device or settings.training_of(dataset).device
-            use = training.pieces.HeadUse(paths, one, dataset, dataset, files, on, settings.compute.products)
+            use = training.HeadUse(paths, one, dataset, dataset, files, on, settings.compute.products)
             _score(path, use, settings, place)
             if request is not None:
                 asked.write(path, request, asked.files(path))
@@ -108,10 +108,10 @@ def _missing(paths: Paths, settings: Settings, dataset: str, folders: list[Path]
     return found
 
 
-def _score(path: Path, use: training.pieces.HeadUse, settings: Settings, place: Executor | None) -> None:
+def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executor | None) -> None:
     pieces = training.pieces
     # With workers, the network computes there.
-    opened = pieces.OpenHead.open(use if place is None else replace(use, device="cpu"))
+    opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
     made_from = record.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source, split.store_rows)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.training.embedding import embed, embed_captions
     from pipeline.training.head import Head, open_by_name
     from pipeline.training.head import load as load_head
+    from pipeline.training.head_use import HeadUse, OpenHead
     from pipeline.training.image_source import ImageSource
     from pipeline.training.loop import train, usable
     from pipeline.training.photographs import Photographs
@@ -29,7 +30,9 @@ __all__ = [
     "RELEASED",
     "Diverged",
     "Head",
+    "HeadUse",
     "ImageSource",
+    "OpenHead",
     "Photographs",
     "TrainingJob",
     "TrainingRequest",

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compute import products
 from pipeline.errors import InputError
-from pipeline.files.digest import digest
 from pipeline.heads.late import LateInteraction
-from pipeline.manifest import Manifest, Split
+from pipeline.manifest import Split
 from pipeline.paths import Paths
 from pipeline.retrieval.blocks import Ids
-from pipeline.store import FeatureStore
 from pipeline.text.base import encode
-from pipeline.training import all_scores, checkpoint
+from pipeline.training import all_scores
 from pipeline.training.embedding import embed_captions, embed_images
-from pipeline.training.head import Head, load
+from pipeline.training.head_use import HeadUse, OpenHead, kept_open
 from pipeline.training.image_source import ImageSource, ItemReader
-from pipeline.training.loop import usable
-from pipeline.training.source import of_head, require_alike
 from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
 
 WITH_CAPTIONS = 2048
@@ -35,92 +30,6 @@ COMPARED = 2048
 
 Progress = Callable[[int, bool], object]
 Arrays = Mapping[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class HeadUse:
-    """A head and the data set that it is used on, as a worker can open them.
-
-    Attributes:
-        paths: Where files lie.
-        folder: The head's folder.
-        trained_on: The data set that the head was trained on.
-        dataset: The data set whose images and captions it reads.
-        images_folder: Where their files lie, for a fine-tuned head; None for the manifest's folder.
-        device: A torch device.
-        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
-    """
-
-    paths: Paths
-    folder: Path
-    trained_on: str
-    dataset: str
-    images_folder: Path | None = None
-    device: str = "cpu"
-    products: products.Setting = "default"
-
-
-@dataclass(frozen=True, eq=False)
-class OpenHead:
-    """A head that is open for use on a data set.
-
-    Attributes:
-        use: How it was opened.
-        head: The head.
-        manifest: The data set's images and captions.
-        source: Its images, as the head reads them.
-    """
-
-    use: HeadUse
-    head: Head
-    manifest: Manifest
-    source: ImageSource
-
-    @classmethod
-    def open(cls, use: HeadUse) -> OpenHead:
-        """Open a head.
-
-        Args:
-            use: The head and the data set.
-
-        Returns:
-            The open head; this process keeps it open for tasks.
-
-        Raises:
-            InputError: If either is missing, the head is not finished, or the features are not made alike.
-        """
-        products.apply(use.products)
-        described = checkpoint.read_description(use.folder)
-        own = Manifest.load(use.paths.manifest(use.trained_on))
-        manifest = own if use.dataset == use.trained_on else Manifest.load(use.paths.manifest(use.dataset))
-        source = of_head(described, manifest, use.paths.features(use.dataset, described["feature"]), use.images_folder)
-        trained = source
-        if manifest is not own:
-            trained = of_head(described, own, use.paths.features(use.trained_on, described["feature"]))
-            if isinstance(source, FeatureStore) and isinstance(trained, FeatureStore):
-                require_alike(source, trained)
-        opened = cls(use, load(use.folder, own, trained, use.device), manifest, source)
-        _kept_open[:] = [opened]
-        return opened
-
-    @property
-    def identity(self) -> str:
-        """Digest of the head, of what it reads and of the data set."""
-        return digest([self.head.checkpoint, self.source.identity, self.manifest.digest])
-
-    def split(self, name: str) -> Split:
-        """Take a split's images that have features.
-
-        Args:
-            name: The split.
-
-        Returns:
-            The split without images that failed in extraction.
-        """
-        return usable(self.source, self.manifest.split(name))
-
-
-_kept_open: list[OpenHead] = []  # the last one
 
 
 class Piece(NamedTuple):
@@ -257,7 +166,7 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
     function = _embed if all_scores.embeds(opened.head) else _score
     if executor is None:
-        _kept_open[:] = [replace(opened, use=use)]
+        kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
     found = kept_pieces.run(function, tasks, executor or InProcess(),
                             lambda number, before: progress(len(pieces[number].images), before))
@@ -265,9 +174,9 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
 
 
 def _opened(task: _Task) -> tuple[OpenHead, Split]:
-    opened = next((each for each in _kept_open if each.use == task.use), None) or OpenHead.open(task.use)
+    opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(task.use)
     if opened.identity != task.identity:
-        _kept_open.clear()
+        kept_open.clear()
         raise InputError(f"{task.use.folder}: is another head, or reads other images, than when the run began; run "
                          "again")
     return opened, opened.split(task.piece.split)
