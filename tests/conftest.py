@@ -18,6 +18,7 @@ from pipeline.store import FeatureStore
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several workers, one runs all tests of a file, and one, from the beginning, all those of the finished run."""
     of_the_run = {item for item in items if "finished" in getattr(item, "fixturenames", ())}

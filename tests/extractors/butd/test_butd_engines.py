@@ -65,7 +65,7 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
     assert list(outcome.failed) == [3]
     assert "too narrow" in outcome.failed[3]
     store = FeatureStore(tmp_path / "region.zarr")
-    assert store.fingerprint["recipe"] == "butd-4-6-proposals-96px-160px"
+    assert store.fingerprint["recipe"] == "butd-4-6-proposals-96px-160px-rpn8-untrained"
     assert store.fingerprint["trained"] is False
     assert store.layout.items == 6
     assert set(store.layout.extras) == EXTRAS
