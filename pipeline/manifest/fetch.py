@@ -11,6 +11,7 @@ import hashlib
 import http.client
 import ipaddress
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -25,9 +26,12 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import write_bytes
 
 LARGEST = 64 * 1024 * 1024
-SECONDS = 20.0
+SECONDS = 20.0  # without a byte
+WHOLE = 300.0  # seconds for a whole file
 AT_ONCE = 16
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address stands in the last 32 bits
+UNICAST = ipaddress.ip_network("2000::/3")
 OnImage = Callable[[int], object]
 
 
@@ -97,7 +101,10 @@ def name_of(address: str) -> str:
     Returns:
         A digest of it, with its suffix where that is one of images.
     """
-    suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
+    try:
+        suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
+    except ValueError:  # an address that is none is refused where it is fetched
+        suffix = ""
     return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in SUFFIXES else ".jpg")
 
 
@@ -118,10 +125,17 @@ def content_of(address: str) -> bytes:
                     urllib.request.HTTPDefaultErrorHandler()):
         opener.add_handler(handler)  # no proxies of the environment, no file: and ftp:
     with opener.open(urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS) as there:
-        content: bytes = there.read(LARGEST + 1)
+        content, end = bytearray(), time.monotonic() + WHOLE
+        while len(content) <= LARGEST and (more := there.read1(1 << 20)):
+            content += more
+            if time.monotonic() > end:
+                raise OSError(f"takes longer than {WHOLE:.0f} s")
+        lacking = there.length
     if not 0 < len(content) <= LARGEST:
         raise OSError(f"has {'no' if not content else f'more than {LARGEST:,}'} bytes")
-    return content
+    if lacking:
+        raise OSError(f"ends {lacking:,} bytes early")
+    return bytes(content)
 
 
 def is_public(address: str) -> bool:
@@ -131,11 +145,16 @@ def is_public(address: str) -> bool:
         address: An IP address.
 
     Returns:
-        Whether it is public.
+        Whether it is public. An IPv6 address that leads to an IPv4 address counts as that one.
     """
     found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_global
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in NAT64 else None
+        inner = inner or found.ipv4_mapped or found.sixtofour
+        if inner is None:
+            return found in UNICAST and found.is_global
+        found = inner
+    return found.is_global and not found.is_multicast
 
 
 def _connect(*arguments: Any, **named: Any) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -36,9 +37,15 @@ class Site(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", "file:///etc/passwd")
         else:
-            self.send_response(200 if self.path in ("/a.jpg", "/large.jpg") else 404)
+            self.send_response(404 if self.path == "/lost.jpg" else 200)
+        if self.path == "/short.jpg":
+            self.send_header("Content-Length", str(2 * len(jpeg())))
         self.end_headers()
-        if self.path in ("/a.jpg", "/large.jpg"):
+        if self.path == "/slow.jpg":
+            for byte in jpeg():
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.01)
+        elif self.path in ("/a.jpg", "/large.jpg", "/short.jpg"):
             self.wfile.write(jpeg() * (100 if self.path == "/large.jpg" else 1))
 
     def log_message(self, *arguments: object) -> None:
@@ -76,7 +83,9 @@ def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Pa
 
 @pytest.mark.parametrize(("address", "public"), [
     ("93.184.216.34", True), ("10.1.2.3", False), ("169.254.169.254", False), ("::1", False), ("fe80::1%eth0", False),
-    ("::ffff:127.0.0.1", False), ("192.168.0.1", False), ("2606:2800:220:1::1", True)])
+    ("::ffff:127.0.0.1", False), ("192.168.0.1", False), ("2606:2800:220:1::1", True),
+    ("64:ff9b::169.254.169.254", False), ("64:ff9b::93.184.216.34", True), ("2002:7f00:1::", False), ("::127.0.0.1", False),
+    ("224.0.0.1", False)])
 def test_public_addresses(address: str, public: bool) -> None:
     assert fetch.is_public(address) == public
 
@@ -97,6 +106,18 @@ def test_photographs_become_files_and_lost_ones_are_named(site: str, tmp_path: P
     with pytest.warns(match="3 of 5"):
         assert build("web", images, file, fetch_addresses=True).digest == made.digest
     assert "/a.jpg" not in Site.seen  # what is there is not fetched again
+
+
+@pytest.mark.parametrize(("address", "said"), [
+    ("{site}/short.jpg", r"ends \d+ bytes early"), ("{site}/slow.jpg", "takes longer than 0 s"),
+    ("http://[bad/x.jpg", "Invalid IPv6 URL"), ("http://user:secret@/x.jpg", "InvalidURL|no host given|port")])
+def test_no_part_of_a_photograph_is_taken_for_it(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                 address: str, said: str) -> None:
+    monkeypatch.setattr(fetch, "is_public", lambda there: True)
+    monkeypatch.setattr(fetch, "WHOLE", 0.2 if "slow" in address else fetch.WHOLE)
+    with pytest.raises(InputError, match=f"none of 1 images could be fetched.*({said})"):
+        build("web", tmp_path, annotations(tmp_path, address.format(site=site)), fetch_addresses=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["urls.parquet"]
 
 
 def test_names_of_files_are_paths_below_the_folder(tmp_path: Path) -> None:
