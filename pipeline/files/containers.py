@@ -23,6 +23,7 @@ SUFFIXES = (".tar", ".parquet")
 IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
 """Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face."""
 OPEN = 4  # files that a process keeps open
+LARGEST = 1 << 28  # bytes of a member that are read; a damaged header may tell of more
 FRESH = 60.0  # seconds for which a file of an object store is taken for unchanged
 
 
@@ -64,14 +65,19 @@ class Tar:
         self._members: dict[str, tuple[int, int]] = {}
         with tarfile.open(fileobj=self._file, mode="r:") as members:
             for member in members:
+                name = member.name.removeprefix("./")
+                if member.isreg() and name in self._members:
+                    raise ValueError(f"holds {name!a} twice")
                 if member.isreg():
-                    self._members[member.name.removeprefix("./")] = member.offset_data, member.size
+                    self._members[name] = member.offset_data, member.size
 
     def read(self, name: str) -> bytes:
         """Read an image, see `Container.read`."""
         if name not in self._members:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         offset, size = self._members[name]
+        if size > LARGEST:
+            raise OSError(errno.EFBIG, f"has {size:,} bytes, more than {LARGEST:,}", name)
         return os.pread(self._file.fileno(), size, offset)
 
     def sizes(self) -> dict[str, int]:

@@ -145,8 +145,9 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
                   | np.isinf(table["start"]) | np.isinf(table["end"])]
     if len(wrong):
         file, start, end = wrong[["file", "start", "end"]].iloc[0]
-        raise InputError(f"{source}: {file!r} is to be shown from {start:g} s to {end:g} s; expected seconds from 0, "
-                         "the end behind the start")
+        until = "the end" if np.isnan(end) else f"{end:g} s"
+        raise InputError(f"{source}: {file!r} is to be shown from {0 if np.isnan(start) else start:g} s to {until}; "
+                         "expected seconds from 0, the end behind the start")
     return table
 
 

@@ -73,9 +73,12 @@ def read(path: Path) -> pd.DataFrame:
 def _seconds(text: str, path: Path) -> float:
     """A time in seconds; NaN for an empty field."""
     try:
-        return float(text) if text.strip() else math.nan
+        found = float(text) if text.strip() else None
     except ValueError:
-        raise InputError(f"{path}: expected seconds in the columns start and end, got {text[:40]!a}") from None
+        found = math.inf
+    if found is not None and not math.isfinite(found):
+        raise InputError(f"{path}: expected seconds in the columns start and end, got {text[:40]!a}")
+    return math.nan if found is None else found
 
 
 def _shortened(header: Sequence[str] | None) -> str:

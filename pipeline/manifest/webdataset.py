@@ -67,8 +67,9 @@ def read(path: Path) -> pd.DataFrame:
         try:
             container = containers.opened(place)
             found += (_of_parquet if isinstance(container, containers.Parquet) else _of_tar)(container, place)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{place}: {error}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            told = str(error)
+            raise InputError(told if told.startswith(str(place)) else f"{place}: {told}") from None
     silent = [file for file, _, _, captions in found if not captions]
     if silent:
         raise InputError(f"{path}: {len(silent)} of {len(found)} images have no caption, the first {silent[0]}")
@@ -87,9 +88,12 @@ def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
         path = PurePosixPath(name)
         members.setdefault(path.with_suffix("").as_posix(), {})[path.suffix.lower()] = name
     for stem, parts in members.items():
-        image = next((parts[suffix] for suffix in parts if suffix in IMAGE_SUFFIXES), None)
-        if image is None:
+        images = [parts[suffix] for suffix in parts if suffix in IMAGE_SUFFIXES]
+        if not images:
             continue
+        if len(images) > 1:
+            raise ValueError(f"{images[0]!a} and {images[1]!a} are two images of one name; rename one")
+        image = images[0]
         told = json.loads(container.read(parts[".json"])) if ".json" in parts else {}
         told = told if isinstance(told, dict) else {}
         captions = _captions(container.read(parts[".txt"]).decode("utf-8") if ".txt" in parts
@@ -107,6 +111,8 @@ def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]
     told = container.texts([name for name in (KEY, "split", *CAPTIONS, *named) if name in container.columns])
     if named:
         for number, file in enumerate(told[named[0]]):
+            if file is None:  # as a row without an image
+                continue
             each = {column: values[number] for column, values in told.items()}
             captions = _captions(next((each[name] for name in CAPTIONS if each.get(name)), None))
             yield str(file), None, _split(each), captions
@@ -119,7 +125,10 @@ def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]
 
 def _captions(value: Any) -> list[str]:
     lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else []
-    return [line.strip() for line in lines if isinstance(line, str) and line.strip()]
+    found = [line.strip() for line in lines if isinstance(line, str) and line.strip()]
+    for line in found:
+        line.encode()  # JSON can spell half of a surrogate pair, which is a ValueError here
+    return found
 
 
 def _split(told: dict[str, Any]) -> str | None:

@@ -65,3 +65,14 @@ def test_a_folder_that_is_called_like_one_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "photos.tar").mkdir()
     (tmp_path / "photos.tar" / "a.jpg").write_bytes(b"a")
     assert GalleryFile(tmp_path / "photos.tar" / "a.jpg").content() == b"a"
+
+
+def test_a_member_of_any_size_is_not_read_into_memory(tmp_path: Path) -> None:
+    path, size = tmp_path / "0.tar", 1 << 40
+    info = tarfile.TarInfo("a.jpg")
+    info.size = size
+    with path.open("wb") as file:
+        file.write(info.tobuf())
+        file.truncate(size + 10_240)  # a hole, which takes no room
+    with pytest.raises(OSError, match=r"has 1,099,511,627,776 bytes, more than"):
+        containers.opened(path).read("a.jpg")

@@ -1,0 +1,49 @@
+"""Tars and Parquet from elsewhere: what they hold is taken as it is meant, or refused in one line."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from pipeline.errors import InputError
+from pipeline.manifest import build
+
+GOOD = [("a.jpg", b"1"), ("a.txt", b"a caption")]
+
+
+def tar(folder: Path, *members: tuple[str, bytes]) -> Path:
+    path = folder / "0.tar"
+    with tarfile.open(path, "w") as content:
+        for name, each in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(each)
+            content.addfile(info, io.BytesIO(each))
+    return folder
+
+
+@pytest.mark.parametrize(("members", "said"), [
+    ([("b.jpg", b"2"), ("b.json", b"[" * 200_000)], "maximum recursion depth"),
+    ([("b.jpg", b"2"), ("b.json", rb'{"caption": "\ud800"}')], "surrogates not allowed"),
+    ([("b.jpg", b"2"), ("b.txt", bytes([255]))], "codec can't decode"),
+    ([("a.png", b"2")], r"'a\.jpg' and 'a\.png' are two images of one name"),
+    ([("./a.jpg", b"2")], r"holds 'a\.jpg' twice"),
+    ([("../b.jpg", b"2"), ("../b.txt", b"b")], "leaves the image folder"),
+    ([("/b.jpg", b"2"), ("/b.txt", b"b")], "write the path"),
+    ([("b.jpg", b"2")], "have no caption"),
+])
+def test_a_tar_that_is_not_as_it_should_be_is_refused(tmp_path: Path, members: list[tuple[str, bytes]], said: str
+                                                      ) -> None:
+    with pytest.raises(InputError, match=said) as refusal:
+        build("web", tmp_path, tar(tmp_path, *GOOD, *members))
+    assert str(refusal.value).count(str(tmp_path)) == 1
+
+
+def test_rows_without_an_address_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"1")
+    parquet.write_table(pa.table({"url": [None, "a.jpg"], "caption": ["lost", "there"]}), tmp_path / "0.parquet")
+    assert build("web", tmp_path, tmp_path / "0.parquet").table["caption"].tolist() == ["there"]
