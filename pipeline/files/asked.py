@@ -62,7 +62,7 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
         return bool(record["request"] == digest(dict(request))
                     and all(sha256(folder / name) == was for name, was in record["wrote"].items())
                     and not _written_since(folder / FILE, record.get("watched")))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return False
 
 

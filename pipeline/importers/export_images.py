@@ -123,7 +123,10 @@ def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, fo
         StoreError: If the store does not belong to the manifest.
     """
     store, rows, left_out = _chosen(store, manifest, split)
-    files = {row: folder / PurePosixPath(manifest.images["file"][row]).with_suffix(".npz") for row in rows.tolist()}
+    names = {row: PurePosixPath(manifest.images["file"][row]) for row in rows.tolist()}
+    if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):
+        raise InputError(f"the manifest's file {str(out)!a} leaves the folder; make the manifest again")
+    files = {row: folder / name.with_suffix(".npz") for row, name in names.items()}
     if len(set(files.values())) < len(files):
         raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
     _, record, made_from = _place(store, manifest, split, folder, left_out, "folder")

@@ -233,7 +233,7 @@ def attributes(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return found
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
 
@@ -258,7 +258,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         edited = told != digest([fingerprint, recorded])
     except FileNotFoundError:
         raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
     if attributes.get("format") != FORMAT:
         raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract again")

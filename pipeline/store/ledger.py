@@ -86,7 +86,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         return entry
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
 
 

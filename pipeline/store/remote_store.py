@@ -52,6 +52,8 @@ def take_up(store: Path, local: Path) -> None:
 def _is_small(name: str) -> bool:
     """Whether a file is not a shard of features or of what is stored beside them."""
     parts = name.split("/")
+    if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
+        raise StoreError(f"{name!a}: lies below the store's address and leads out of a folder; delete it there")
     return len(parts) < 3 or parts[1] != "c" or parts[0] in SMALL
 
 
@@ -188,4 +190,6 @@ def _get(store: Path, local: Path, names: list[str]) -> None:
             files, place = remote.system(store)
             for name in some:
                 (local / name).parent.mkdir(parents=True, exist_ok=True)
-            files.get([f"{place}/{name}" for name in some], [str(local / name) for name in some])
+            files.get([f"{place}/{name}" for name in some], [f"{local / name}.partial" for name in some])
+            for name in some:  # a copy that was interrupted leaves no file that looks whole
+                Path(f"{local / name}.partial").replace(local / name)

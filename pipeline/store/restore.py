@@ -35,6 +35,10 @@ from pipeline.store.layout import (
 from pipeline.store.verify import impossible
 
 
+class OtherStoreError(StoreError):
+    """A store's description is another store's."""
+
+
 def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
     """Restore what is lost or damaged. Call it inside `exclusive`.
 
@@ -77,17 +81,32 @@ def _header(path: Path) -> Iterator[str]:
         damaged, content = file.read_bytes() if file.exists() else None, copy.read_bytes()
         write_bytes(file, content)
         try:
-            read_header(path)
-        except StoreError:  # the copy is no better
+            _require_own(path, read_header(path)[0])
+        except StoreError as told:  # the copy is no better
             file.unlink() if damaged is None else write_bytes(file, damaged)
-            raise error from None
+            raise (told if isinstance(told, OtherStoreError) else error) from None
         yield f"zarr.json restored from {COPY}"
+
+
+def _require_own(path: Path, layout: StoreLayout) -> None:
+    """Refuse a description by which features would be forgotten that are another store's than it describes."""
+    for name, (shape, _) in layout.arrays().items():
+        file = path / name / "zarr.json"
+        try:
+            there = json.loads(file.read_text(encoding="utf-8"))["shape"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue  # lost or damaged, and made again from the layout
+        if there != [layout.images, *shape]:
+            raise OtherStoreError(f"{path}: zarr.json and {COPY} describe {name} of shape "
+                                  f"{[layout.images, *shape]}, its arrays are {there}; put this store's own {COPY} "
+                                  f"there, or delete {file} if that is what is damaged")
 
 
 def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
     told = attributes(path)
     if arrays_digest(path, layout) == told.get("arrays_digest"):
         return
+    _require_own(path, layout)
     with TemporaryDirectory() as folder:
         empty = Path(folder, "empty.zarr")
         create(empty, layout, {}, np.zeros(layout.images, np.int64))
@@ -184,6 +203,7 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
 def _reasons(path: Path, failed: list[int], image_of: dict[int, int]) -> dict[int, str]:
     """Why images failed, by failures.csv, which names them by their place in the manifest."""
     file = path / "failures.csv"
-    lines = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))[1:] if file.is_file() else []
+    text = file.read_text(encoding="utf-8", errors="replace").replace("\0", "") if file.is_file() else ""
+    lines = list(csv.reader(text.splitlines()))[1:]
     told = {line[0]: line[2] for line in lines if len(line) == 3}
     return {row: told.get(str(image_of.get(row)), "the reason is lost") for row in failed}

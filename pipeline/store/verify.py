@@ -59,6 +59,9 @@ def _faults(path: Path, layout: StoreLayout, shard: int) -> Iterator[str]:
         yield "not extracted yet"
         return
     rows = layout.rows(shard)
+    if strange := [row for row in entry.failed if row not in rows]:
+        yield f"its ledger entry tells of image row {strange[0]}, which is of another shard"
+        return
     if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
         yield f"its ledger entry is of images {entry.first} to {entry.first + entry.images - 1}"
         return

@@ -239,7 +239,7 @@ def is_store(path: Path) -> bool:
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return "fingerprint_digest" in attributes and "layout" in attributes
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

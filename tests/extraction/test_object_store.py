@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import packed
@@ -140,6 +141,42 @@ def test_copies_up_and_down_are_the_same_bytes_and_go_on(place: Path, job: extra
     with pytest.raises(StoreError, match="shard 0 is not as it was written"):
         remote_store.download(place / "s.zarr", tmp_path / "other.zarr", print, print)
     assert not (tmp_path / "other.zarr").exists()
+
+
+def test_a_copy_that_ended_within_a_file_goes_on(place: Path, job: extraction.ExtractionJob, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction.extract(job)
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    connect = remote.system
+
+    def ends_within(path: Path) -> tuple[object, str]:
+        files, name = connect(path)
+
+        def get(there: list[str], here: list[str]) -> None:
+            for source, target in zip(there, here, strict=True):
+                Path(target).write_bytes(files.cat_file(source)[:5 if "features/c" in source else None])
+            if any("features/c" in source for source in there):
+                raise OSError("the connection is lost")
+        return SimpleNamespace(get=get, find=files.find, cat_file=files.cat_file), name
+    with monkeypatch.context() as broken:
+        broken.setattr(remote, "system", ends_within)
+        with pytest.raises(OSError, match="the connection is lost"):
+            remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print)
+    remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print)
+    found = tree(tmp_path / "back.zarr")
+    assert {name: found.get(name) for name in tree(job.store)} == tree(job.store)
+
+
+def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extraction.ExtractionJob, tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction.extract(job)
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    listed = remote.listed
+    monkeypatch.setattr(remote, "listed", lambda folder: listed(folder) | {"../outside": 4})
+    for bring in (lambda: remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print),
+                  lambda: remote_store.take_up(place / "s.zarr", tmp_path / "working.zarr")):
+        with pytest.raises(StoreError, match=r"'\.\./outside': .*leads out"):
+            bring()
 
 
 def test_nothing_there_is_one_line(place: Path, tmp_path: Path) -> None:

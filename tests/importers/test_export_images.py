@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import foreign
@@ -106,3 +107,11 @@ def test_manifest_is_the_stores(tmp_path: Path) -> None:
     other: Manifest = foreign.manifest(13, captions=6, dataset="mine")
     with pytest.raises(StoreError, match="another manifest"):
         export_folder(store, other, None, tmp_path / "out")
+
+
+def test_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
+    table = replace(TABLE, table=TABLE.table.assign(file="../" + TABLE.table["file"]))
+    paths = foreign.anderson_tsv(tmp_path, foreign.pictures(table, [2] * 14, 5))
+    import_features(foreign.job(table, "butd-tsv", paths, tmp_path / "a.zarr"))
+    with pytest.raises(InputError, match=r"'\.\./.*leaves the folder"):
+        FORMS["folder"](FeatureStore(tmp_path / "a.zarr"), table, None, tmp_path / "out")

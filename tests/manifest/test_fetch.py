@@ -84,8 +84,8 @@ def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Pa
 @pytest.mark.parametrize(("address", "public"), [
     ("93.184.216.34", True), ("10.1.2.3", False), ("169.254.169.254", False), ("::1", False), ("fe80::1%eth0", False),
     ("::ffff:127.0.0.1", False), ("192.168.0.1", False), ("2606:2800:220:1::1", True),
-    ("64:ff9b::169.254.169.254", False), ("64:ff9b::93.184.216.34", True), ("2002:7f00:1::", False), ("::127.0.0.1", False),
-    ("224.0.0.1", False)])
+    ("64:ff9b::169.254.169.254", False), ("64:ff9b::93.184.216.34", True), ("2002:7f00:1::", False),
+    ("::127.0.0.1", False), ("224.0.0.1", False)])
 def test_public_addresses(address: str, public: bool) -> None:
     assert fetch.is_public(address) == public
 

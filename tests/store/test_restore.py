@@ -132,3 +132,44 @@ def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> N
     assert faults(store) == ["its images' digests in the ledger are not those of its values"]
     ((changed, _, _),) = contents.changed(store, np.array([9]))
     assert changed == file
+
+
+@pytest.mark.parametrize("lost", ["zarr.json", ""])
+def test_the_description_of_another_store_forgets_no_features(store: Path, scenes: Manifest, lost: str) -> None:
+    other = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+                                              "grid": 1}, Runtime())
+    beside = store.with_name("other.zarr")
+    extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, beside, other, 4, 8))
+    for name in ("header.json", "zarr.json"):
+        shutil.copyfile(beside / "header.json", store / name)
+    if lost:
+        (store / lost).unlink()
+    before = tree(store)
+    with pytest.raises(StoreError, match=r"describe features of shape .*put this store's own header\.json there"):
+        restored(store, scenes)
+    assert tree(store) == before
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "ledger/000001.json", "status/zarr.json", "code.json"])
+def test_json_that_is_too_deep_is_damage_as_any_other(store: Path, scenes: Manifest, name: str) -> None:
+    whole = tree(store)
+    (store / name).write_text("[" * 200_000)
+    restored(store, scenes)
+    if name != "code.json":
+        assert tree(store) == whole
+    (store / "header.json").write_text("[" * 200_000)
+    (store / "zarr.json").write_text("[" * 200_000)
+    with pytest.raises(StoreError, match="not a feature store"):
+        restored(store, scenes)
+
+
+def test_failures_that_are_no_text_are_lost_reasons(store: Path, scenes: Manifest) -> None:
+    (store / "failures.csv").write_bytes(bytes([255, 254, 0]))
+    (store / "ledger" / "000001.json").unlink()
+    assert "shard 1: ledger entry made" in restored(store, scenes)
+
+
+def test_a_failure_of_another_shard_is_a_fault(store: Path) -> None:
+    file = store / "ledger" / "000001.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"failed": {"999": "x"}}, sort_keys=True))
+    assert faults(store) == ["its ledger entry tells of image row 999, which is of another shard"]
