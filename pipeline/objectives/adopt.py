@@ -26,7 +26,8 @@ class AdOpt(Objective):
     that it is near 0 early in training and near π / 2 later, so that K falls to few negatives: 4 to 5 in Figure C-2. As
     printed, γ_uniform tends to 0 for vectors that are spread, so the angle stays below π / 4 and K above 0.7 B: the
     late phase never comes. As released, γ_uniform tends to 1, the angle passes π / 2 and K falls to 1. But random unit
-    vectors have γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed.
+    vectors have γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed. On Flickr8k's val
+    the printed reading gave the higher RSUM (docs/measured.md), so the recipe vse2ad has it.
 
     The paper prints the loss with the K negatives alone in its denominator ("printed"). That is not InfoNCE: the loss
     is negative for a positive above its negatives, and pairs that are already separated keep their full gradient.
