@@ -72,8 +72,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         InputError: In one line, for a missing or unreadable annotation file or image; a file named twice; a caption
             without image or image without caption; an image of the folder that is not named, where the format names
             every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
-            used twice; a language that is no language tag; a clip that ends before it begins; clips where images are
-            expected, or images where clips are.
+            used twice; a language that is no language tag; a clip that ends before it begins, or lies in a tar or in
+            an object store; clips where images are expected, or images where clips are.
     """
     reader = _reader(annotations, form)
     if images is not None and not (images.is_dir() or remote.address(images)):
@@ -91,6 +91,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     _check_rows(table, annotations)
     for file in files:
         _check_path(file, annotations)
+    if kind == "video" and images is not None:
+        _check_plain(images, files)
     sizes = _sizes(images, files, annotations, kind) if images is not None else dict.fromkeys(files, NO_FILE)
     if images is not None and reader.names_every_image and not remote.address(images):
         _check_all_named(images, set(files), annotations, kind)
@@ -196,6 +198,13 @@ def _check_path(file: str, source: Path) -> None:
         raise InputError(f"{source}: write the path {file!r} as {path.as_posix()!r}, so that no file has two names")
     if path.is_absolute() or ".." in path.parts or "\\" in file or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
+
+
+def _check_plain(folder: Path, files: list[str]) -> None:
+    packed = next((file for file in files if containers.inside(folder / file)), None)
+    if packed is not None or remote.address(folder):
+        where = remote.address(folder) or folder / str(packed)
+        raise InputError(f"{where}: clips are decoded from plain files of this machine; copy or unpack them")
 
 
 def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str, int]:

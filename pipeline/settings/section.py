@@ -99,5 +99,9 @@ def first_fault(error: ValidationError) -> str:
         return f"{place}: unknown key" + (f"; {hint}" if hint else "")
     if fault["type"] == "missing":
         return f"{place}: missing"
+    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):  # or something else
+        others = [each for each in faults if each["loc"][:-1] == fault["loc"][:-1]]
+        said = " or ".join(each["msg"].removeprefix("Input should be ") for each in others)
+        return f"{'.'.join(map(str, fault['loc'][:-1]))}: expected {said}, got {fault['input']!r}"
     said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
     return f"{place}: {said}, got {fault['input']!r}"

@@ -84,6 +84,17 @@ def test_videos_without_captions_are_refused(folder: Path) -> None:
         build(folder, *(line for line in LINES if "b.mp4" not in line))
 
 
+def test_clips_are_plain_files_of_this_machine(folder: Path) -> None:
+    (folder / "a.tar").touch()
+    captions = folder.with_name("packed.csv")
+    captions.write_text("video,caption\na.tar/a.mp4,A dog.\n")
+    with pytest.raises(InputError, match=r"a\.tar/a\.mp4: clips are decoded from plain files"):
+        manifest.build("clips", folder, captions, kind="video")
+    captions.write_text("video,caption\na.mp4,A dog.\n")
+    with pytest.raises(InputError, match=r"s3://bucket/clips: clips are decoded from plain files"):
+        manifest.build("clips", Path("s3://bucket/clips"), captions, kind="video")
+
+
 def test_kinds_are_not_taken_for_each_other(folder: Path) -> None:
     build(folder, *LINES)
     with pytest.raises(InputError, match="names videos; give their folder with --videos"):

@@ -32,6 +32,8 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
 
 
 @pytest.mark.parametrize(("path", "value", "said"), [
+    ("extract.decoders", "0", "extract.decoders: expected 'auto' or greater than or equal to 1, got 0"),
+    ("extract.writers", "many", "extract.writers: expected 'auto' or a valid integer, got 'many'"),
     ("extract.colour", "red", "extract.colour: unknown key"),
     ("extract.batch_size", "0", "extract.batch_size"),
     ("extract.batch_size", "many", "extract.batch_size"),

@@ -90,6 +90,14 @@ def test_a_shard_that_is_not_whole_gets_no_entry(store: Path, scenes: Manifest) 
     assert "not extracted yet" in faults(store)
 
 
+def test_features_of_photographs_that_were_replaced_get_no_entry(store: Path, scenes: Manifest) -> None:
+    (store / "ledger" / "000001.json").unlink()
+    replaced = scenes.table["image_id"] == scenes.images["image_id"][9]
+    sizes = scenes.table["bytes"].where(~replaced, scenes.table["bytes"] + 1)
+    assert restored(store, replace(scenes, table=scenes.table.assign(bytes=sizes))) == ""
+    assert "not extracted yet" in faults(store)
+
+
 def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) -> None:
     shutil.rmtree(store / "image_ids" / "c")
     ids = scenes.images["image_id"].to_numpy()
