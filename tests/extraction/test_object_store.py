@@ -143,6 +143,15 @@ def test_copies_up_and_down_are_the_same_bytes_and_go_on(place: Path, job: extra
     assert not (tmp_path / "other.zarr").exists()
 
 
+def test_another_store_is_not_overwritten_by_a_copy(place: Path, job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    extraction.extract(job)
+    (tmp_path / "other.json").write_text("{}")
+    remote.write(place / "s.zarr" / "zarr.json", tmp_path / "other.json")
+    with pytest.raises(StoreError, match="another store is there"):
+        remote_store.upload(job.store, place / "s.zarr", print, print)
+    assert list(remote.listed(place / "s.zarr")) == ["zarr.json"]
+
+
 def test_a_copy_that_ended_within_a_file_goes_on(place: Path, job: extraction.ExtractionJob, tmp_path: Path,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
