@@ -28,7 +28,7 @@ setup: .venv/ready
 
 # Two workers, one thread each: torch's threads would wait for one another.
 test: .venv/test-ready
-	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadfile
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
 QUICK := compute files fusion heads importers judgements manifest metrics provenance report rescoring retrieval \

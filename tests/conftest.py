@@ -18,13 +18,9 @@ from pipeline.store import FeatureStore
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of several workers, one runs all tests of a file, and one, from the beginning, all those of the finished run."""
-    of_the_run = {item for item in items if "finished" in getattr(item, "fixturenames", ())}
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("finished" if item in of_the_run else str(item.path)))
-    items.sort(key=lambda item: item not in of_the_run)
+    """The tests of a finished run come first: they take longest, and two workers share the work evenly."""
+    items.sort(key=lambda item: "finished" not in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True, scope="session")
