@@ -31,9 +31,9 @@ test: .venv/test-ready
 	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadfile
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
-QUICK := compute files fusion heads importers judgements manifest metrics provenance report rescoring retrieval \
+QUICK := compute files fusion heads importers judgements manifest metrics objectives provenance report rescoring retrieval \
 	sample/test_scenes.py sample/test_wording.py scores settings statistics store test_architecture.py \
-	test_docstrings.py test_lazy.py test_objectives.py text training/test_batches.py training/test_divergence.py \
+	test_docstrings.py test_lazy.py text training/test_batches.py training/test_divergence.py \
 	training/test_optimizer.py
 
 test-quick: setup
