@@ -33,6 +33,7 @@ from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
+from pipeline.training.update import Update
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 
@@ -107,9 +108,9 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(sizes.words - len(SPECIAL))))))
     model = TwoTower("region", sizes.width, text, recipe, training).train().to(device)
-    step = TrainingStep(model, objectives.build("adopt"), optimizer.build(model, recipe),
-                        TrainingPrecision(precision, device), SingleProcess(), 1, recipe.same_image_negatives,
-                        recipe.gradient_clip)
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, device), SingleProcess(), 1,
+                    recipe.gradient_clip)
+    step = TrainingStep(model, update, objectives.build("adopt"), recipe.same_image_negatives)
     batch = data(sizes)
     layers = nn.Sequential(nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(),
                            nn.Linear(sizes.dim // 2, sizes.dim)).to(device)

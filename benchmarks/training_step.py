@@ -26,6 +26,7 @@ from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
+from pipeline.training.update import Update
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 PAIRS, ITEMS, WIDTH, DIM, WORD_DIM, WORDS = 128, 36, 2048, 1024, 300, 8000
@@ -54,9 +55,9 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
     chosen = settings.load(PARAMS, (f"training.flickr30k.dimension={dim}",))
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     model = TwoTower("region", width, text, recipe, training).train()
-    return TrainingStep(model, objectives.build(recipe.objective.name), optimizer.build(model, recipe),
-                        TrainingPrecision(precision, "cpu"), SingleProcess(), 1, recipe.same_image_negatives,
-                        recipe.gradient_clip)
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), SingleProcess(), 1,
+                    recipe.gradient_clip)
+    return TrainingStep(model, update, objectives.build(recipe.objective.name), recipe.same_image_negatives)
 
 
 def ours(batch: Batch, width: int, dim: int, precision: str = "fp32") -> Step:

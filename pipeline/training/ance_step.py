@@ -9,8 +9,7 @@ from torch import Tensor
 
 from pipeline.heads.cross import CrossEncoder
 from pipeline.settings.recipe import Ance
-from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.processes import Processes
+from pipeline.training.update import Step
 
 
 @dataclass(frozen=True)
@@ -35,53 +34,33 @@ class AnceBatch:
 
 
 @dataclass
-class AnceStep:
+class AnceStep(Step[AnceBatch]):
     """A training step over near negatives.
 
     The loss is that of `near_triplet`. A batch in `pieces`, spread over `processes`, gives the gradients of the whole
     batch, except for rounding and for what dropout draws.
 
+    Its log: loss; "violations", the share of near ones whose loss is above 0.
+
     Attributes:
         model: The network.
         ance: The settings.
-        optimizer: Its optimizer.
-        precision: The precision of forward and backward passes.
-        processes: The processes that share a batch.
-        pieces: Into how many pieces each process divides its share, to save memory.
-        gradient_clip: The largest norm of the gradients.
     """
 
     model: CrossEncoder
     ance: Ance
-    optimizer: torch.optim.Optimizer
-    precision: TrainingPrecision
-    processes: Processes
-    pieces: int
-    gradient_clip: float
 
-    def __call__(self, batch: AnceBatch) -> dict[str, float]:
-        """Move the weights.
-
-        Args:
-            batch: This process's share.
-
-        Returns:
-            loss; "violations", the share of near ones whose loss is above 0; "gradient", the gradients' norm before
-            clipping.
-        """
-        self.optimizer.zero_grad(set_to_none=True)
+    def _share(self, batch: AnceBatch) -> dict[str, float]:
         device = next(self.model.parameters()).device
         whole, pairs = torch.zeros(2, device=device), len(batch.images)
-        for rows in torch.arange(pairs).chunk(self.pieces):
+        for rows in torch.arange(pairs).chunk(self.update.pieces):
             near = near_triplet(*self._similarities(batch, rows, device), self.ance.margin)
-            share = len(rows) / (pairs * self.processes.count)
+            share = len(rows) / (pairs * self.update.processes.count)
             loss = near.sum(0).mean() * share
-            self.precision.scaled(loss).backward()
+            self.update.precision.scaled(loss).backward()
             whole += torch.stack([loss.detach(), (near > 0).float().mean() * share])
-        self.processes.add_up([whole])
-        self.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
-        return {"loss": float(whole[0]), "violations": float(whole[1]),
-                "gradient": self.precision.move(self.model, self.optimizer, self.gradient_clip)}
+        self.update.processes.add_up([whole])
+        return {"loss": float(whole[0]), "violations": float(whole[1])}
 
     def _similarities(self, batch: AnceBatch, rows: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """Those of some right pairs [b], of their captions with near images [b, n], and of images with captions."""
@@ -91,7 +70,7 @@ class AnceStep:
             places.append(place.to(device))
             part = batch.items, batch.counts, batch.tokens, batch.lengths
             values, counts = (each[wanted].to(device) for each in (part[:2] if near is batch.images else part[2:]))
-            with self.precision.autocast():
+            with self.update.precision.autocast():
                 embed = self.model.embed_images if near is batch.images else self.model.embed_captions
                 vectors.append(embed(values, counts).float()[places[-1]])
         images, captions = vectors

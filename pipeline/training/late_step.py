@@ -20,28 +20,20 @@ class LateStep(TrainingStep):
     """
 
     def __post_init__(self) -> None:
-        if self.pieces > 1 or self.processes.count > 1:
+        if self.update.pieces > 1 or self.update.processes.count > 1:
             raise InputError("late interaction compares whole batches; set training.NAME.pieces and processes to 1, "
                              "and for less memory a smaller batch_size")
 
-    def gradients(self, batch: Batch) -> dict[str, float]:
-        """Add the batch's gradients to the weights, see `TrainingStep.gradients`.
-
-        Args:
-            batch: The batch.
-
-        Returns:
-            The log of the step.
-        """
+    def _share(self, batch: Batch) -> dict[str, float]:
         model = self.model
         assert isinstance(model, LateInteraction)
         device = next(model.parameters()).device
         here = batch.to(device)
-        with self.precision.autocast():
+        with self.update.precision.autocast():
             items = model.embed_images(here.items, here.counts)
             words = model.embed_captions(here.tokens, here.lengths)
         similarity = model.similarity(items, here.counts, words, here.lengths)
         same = None if self.same_image_negatives else batch.same_image().to(device)
         loss = self.objective(similarity, same)
-        torch.autograd.backward(self.precision.scaled(loss))
+        torch.autograd.backward(self.update.precision.scaled(loss))
         return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}

@@ -103,13 +103,13 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         tasks.find_hard_negatives(job, batches, step, text)
         logs = _epoch(job, step, batches, watch, epoch, on_step)
-        state.stuck, state.scaler = watch.stuck, step.precision.state()
+        state.stuck, state.scaler = watch.stuck, step.update.precision.state()
         state.history.append({"epoch": epoch, **_means(logs)})
         if first:
             state.history[-1] |= measured(step.model, job.recipe, job.source, val, text,
-                                          max(1, job.training.batch_size // job.training.pieces), step.precision)
+                                          max(1, job.training.batch_size // job.training.pieces), step.update.precision)
             checkpoint.write_steps(job.folder, epoch, logs)
-            checkpoint.save(job.folder, step.model, step.optimizer, state)
+            checkpoint.save(job.folder, step.model, step.update.optimizer, state)
             job.put_back()  # a head that was replaced is needed no more
             on_epoch(state.history[-1])
         job.processes.wait()
@@ -145,8 +145,8 @@ def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
     if job.start is not None and not (job.folder / "last.safetensors").exists():
         _start(model, job.start)
     step = tasks.build(job, model, device)
-    state = checkpoint.restore(job.folder, model, step.optimizer)
-    step.precision.restore(state.scaler)
+    state = checkpoint.restore(job.folder, model, step.update.optimizer)
+    step.update.precision.restore(state.scaler)
     return step, state
 
 
@@ -170,7 +170,7 @@ def _epoch(job: TrainingJob, step: Tasks, batches: TrainingBatches, watch: Watch
     watch.start_epoch()
     logs = []
     for number, batch in enumerate(batches.epoch(epoch)):
-        optimizer.set_rate(step.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
+        optimizer.set_rate(step.update.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
                                                                    len(batches)))
         log = step(batch)
         watch.see(log, f"{job.folder}: epoch {epoch}, step {number}", job.training.precision)

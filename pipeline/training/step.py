@@ -9,66 +9,39 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.heads.base import HeadNetwork
 from pipeline.heads.batch_norm import ItemMoments
 from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.processes import Processes
+from pipeline.training.update import Step
 
 Sides = tuple[Tensor, Tensor]
 
 
 @dataclass
-class TrainingStep:
+class TrainingStep(Step[Batch]):
     """A training step.
 
     A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding.
-
 
     As in GradCache (Gao et al. 2021), the pieces are first embedded without a graph; the objective and its gradient are
     computed from all embeddings together; then each piece is embedded again, with the same random draws, to propagate
     that gradient. BatchNorm uses the whole batch's moments, and gradients flow through them.
 
+    Its log: loss; the objective's log; and what `state_of` says of the similarities.
+
     Attributes:
-        model: The network.
         objective: The loss.
-        optimizer: Its optimizer.
-        precision: The precision of forward and backward passes.
-        processes: The processes that share a batch.
-        pieces: Into how many pieces each process divides its share, to save memory.
         same_image_negatives: Whether other captions of a pair's image count as negatives.
-        gradient_clip: The largest norm of the gradients.
     """
 
-    model: HeadNetwork
     objective: Objective
-    optimizer: torch.optim.Optimizer
-    precision: TrainingPrecision
-    processes: Processes
-    pieces: int
     same_image_negatives: bool
-    gradient_clip: float
 
-    def __call__(self, batch: Batch) -> dict[str, float]:
-        """Move the weights. Returns what `gradients` returns, and "gradient", the gradients' norm before clipping."""
-        self.optimizer.zero_grad(set_to_none=True)
-        log = self.gradients(batch)
-        return {**log, "gradient": self.precision.move(self.model, self.optimizer, self.gradient_clip)}
-
-    def gradients(self, batch: Batch) -> dict[str, float]:
-        """Add the batch's gradients to the weights.
-
-        Args:
-            batch: This process's share.
-
-        Returns:
-            loss; the objective's log; and of the similarities: "similarity", their mean; "separation", the mean over
-            positive pairs less that over all others; "spread", the greatest less the least.
-        """
+    def _share(self, batch: Batch) -> dict[str, float]:
+        processes = self.update.processes
         device = next(self.model.parameters()).device
-        pieces = [piece.to(device) for piece in batch.split(self.pieces)]
+        pieces = [piece.to(device) for piece in batch.split(self.update.pieces)]
         with self._whole_batch_moments(pieces):
             states = []
             parts: list[Sides] = []
@@ -76,9 +49,9 @@ class TrainingStep:
                 states.append(_draws(device))
                 with torch.set_grad_enabled(len(pieces) == 1):
                     parts.append(self._embed(piece))
-            images, captions = (self.processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True))
+            images, captions = (processes.gather(torch.cat(side).detach()) for side in zip(*parts, strict=True))
             log, gradients = self._objective(images, captions, batch)
-            start = self.processes.rank * sum(len(part[0]) for part in parts)
+            start = processes.rank * sum(len(part[0]) for part in parts)
             for piece, part, state in zip(pieces, parts, states, strict=True):
                 rows = slice(start, start := start + len(part[0]))
                 if len(pieces) > 1:
@@ -86,11 +59,10 @@ class TrainingStep:
                         part = self._embed(piece)
                 torch.autograd.backward(part, [side[rows].to(own.dtype)
                                                for side, own in zip(gradients, part, strict=True)])
-        self.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
         return log
 
     def _embed(self, piece: Batch) -> Sides:
-        with self.precision.autocast():
+        with self.update.precision.autocast():
             return (self.model.embed_images(piece.items, piece.counts, piece.kept),
                     self.model.embed_captions(piece.tokens, piece.lengths))
 
@@ -99,35 +71,35 @@ class TrainingStep:
         sides = [side.float().requires_grad_() for side in (images, captions)]
         similarity = sides[0] @ sides[1].T
         same = None if self.same_image_negatives else batch.same_image().to(similarity.device)
-        if self.processes.count > 1:  # what the objective draws, all must draw alike
-            torch.set_rng_state(self.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
+        if self.update.processes.count > 1:  # what the objective draws, all must draw alike
+            torch.set_rng_state(self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
         loss = self.objective(similarity, same)
-        gradients = torch.autograd.grad(self.precision.scaled(loss), sides)
+        gradients = torch.autograd.grad(self.update.precision.scaled(loss), sides)
         return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}, list(gradients)
 
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
         """Within, BatchNorm has the moments of all pieces; at the end the gradients through them are carried on."""
         norm = self.model.norm if isinstance(self.model, TwoTower) else None
-        if norm is None or len(pieces) * self.processes.count == 1:
+        if norm is None or len(pieces) * self.update.processes.count == 1:
             yield
             return
         with torch.no_grad():
             own = ItemMoments.of_all(ItemMoments.of(self._before_norm(piece)) for piece in pieces)
-        count, mean, squares = (self.processes.gather(torch.as_tensor(value, device=own.mean.device)[None])
+        count, mean, squares = (self.update.processes.gather(torch.as_tensor(value, device=own.mean.device)[None])
                                 for value in (own.count, own.mean, own.squares))
         whole = ItemMoments.of_all(map(ItemMoments, count.tolist(), mean, squares))
         norm.give(whole)
         yield
         assert norm.given is not None
-        self.processes.add_up(moment.grad for moment in norm.given if moment.grad is not None)
+        self.update.processes.add_up(moment.grad for moment in norm.given if moment.grad is not None)
         for piece in pieces:
             norm.through_moments(self._before_norm(piece).float(), whole.count).backward()
         norm.given = None
 
     def _before_norm(self, piece: Batch) -> Tensor:
         assert isinstance(self.model, TwoTower)
-        with self.precision.autocast():
+        with self.update.precision.autocast():
             return self.model.before_norm(piece.items, piece.counts)
 
 
@@ -138,7 +110,8 @@ def state_of(similarity: Tensor) -> dict[str, float]:
         similarity: Float [B, B], positives on the diagonal.
 
     Returns:
-        "similarity", "separation" and "spread", see `TrainingStep.gradients`.
+        "similarity", their mean; "separation", the mean over positive pairs less that over all others; "spread", the
+        greatest less the least.
     """
     batch = len(similarity)
     positive = similarity.diagonal().mean()

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import torch
-
 from pipeline import objectives
 from pipeline.errors import InputError
 from pipeline.heads.base import HeadNetwork
@@ -16,18 +14,18 @@ from pipeline.heads.late import LateInteraction
 from pipeline.manifest import Split
 from pipeline.objectives.pairs import PAIR_OBJECTIVES
 from pipeline.text import Text
-from pipeline.training import hard_negatives, optimizer, source
+from pipeline.training import hard_negatives, source
 from pipeline.training.ance_step import AnceStep
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.embedding import embed
 from pipeline.training.head import load as load_head
 from pipeline.training.late_step import LateStep
-from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_batches import PairBatch, PairBatches
 from pipeline.training.pair_step import PairStep
 from pipeline.training.round_batches import Round, RoundBatches
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
+from pipeline.training.update import Update
 
 Log: TypeAlias = dict[str, float]
 
@@ -38,8 +36,7 @@ class Tasks:
 
     Attributes:
         model: The network.
-        optimizer: Of all tasks.
-        precision: Of all tasks.
+        update: The means of an update, of all tasks.
         emb: The step that trains embeddings, if the recipe does.
         ce: The step that trains scores of pairs, if the recipe does.
         ance: The step that trains embeddings by near negatives, if the recipe does.
@@ -47,8 +44,7 @@ class Tasks:
     """
 
     model: HeadNetwork
-    optimizer: torch.optim.Optimizer
-    precision: TrainingPrecision
+    update: Update
     emb: TrainingStep | None
     ce: PairStep | None
     ance: AnceStep | None = None
@@ -113,26 +109,25 @@ def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
     Raises:
         InputError: If the architecture does not score pairs and the recipe trains that.
     """
-    recipe, training = job.recipe, job.training
-    shared = optimizer.build(model, recipe), TrainingPrecision(training.precision, device), job.processes, \
-        training.pieces
+    recipe = job.recipe
+    update = Update.of(model, recipe, job.training, job.processes, device)
     emb = ce = None
     if "emb" in recipe.tasks:
         objective = objectives.build(recipe.objective.name, **recipe.objective.options)
         kind = LateStep if isinstance(model, LateInteraction) else TrainingStep
-        emb = kind(model, objective, *shared, recipe.same_image_negatives, recipe.gradient_clip)
+        emb = kind(model, update, objective, recipe.same_image_negatives)
     if "ce" in recipe.tasks:
         if not isinstance(model, CrossEncoder):
             raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
                              "recipe's tasks, or set its architecture to cross")
-        ce = PairStep(model, PAIR_OBJECTIVES[recipe.pairs.objective], *shared, recipe.gradient_clip)
+        ce = PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
     ance = None
     if "ance" in recipe.tasks:
         if not isinstance(model, CrossEncoder):
             raise InputError(f"the task ance is for the architecture cross, received {recipe.architecture.name}; leave "
                              "it out of the recipe's tasks")
-        ance = AnceStep(model, recipe.ance, *shared, recipe.gradient_clip)
-    return Tasks(model, shared[0], shared[1], emb, ce, ance, recipe.tasks)
+        ance = AnceStep(model, update, recipe.ance)
+    return Tasks(model, update, emb, ce, ance, recipe.tasks)
 
 
 def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> TrainingBatches:
@@ -173,7 +168,7 @@ def find_hard_negatives(job: TrainingJob, made: TrainingBatches, step: Tasks, te
     if not isinstance(made, PairBatches) or not (job.recipe.pairs.hard or "ance" in job.recipe.tasks):
         return
     if job.retriever is None:
-        with step.precision.autocast():
+        with step.update.precision.autocast():
             vectors = embed(step.model, job.source, made.split, text, job.training.batch_size)
     elif made.nearest is None:
         store = source.stored(job.source.path, job.manifest, job.retriever_recipe)

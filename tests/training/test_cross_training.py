@@ -216,4 +216,5 @@ def test_the_features_network_is_not_trained(make: Make, recipe: str) -> None:
 @pytest.mark.parametrize(("pieces", "processes"), [(2, 1), (1, 2)])
 def test_late_interaction_compares_whole_batches(pieces: int, processes: int) -> None:
     with pytest.raises(InputError, match=r"set training\.NAME\.pieces and processes to 1"):
-        LateStep(*[None] * 4, SimpleNamespace(count=processes), pieces, False, 1.0)  # type: ignore[arg-type]
+        LateStep(None, SimpleNamespace(processes=SimpleNamespace(count=processes), pieces=pieces),  # type: ignore[arg-type]
+                 None, False)  # type: ignore[arg-type]

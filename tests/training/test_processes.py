@@ -41,7 +41,7 @@ def in_each(fabric: Any, folder: Path) -> None:
     for pieces in (1, 2):
         for objective in ("triplet", "random_k"):
             one = step("region", objective, pieces)
-            one.processes = processes
+            one.update.processes = processes
             torch.manual_seed(7 + processes.rank)  # as if dropout had drawn differently
             loss = one.gradients(half(processes.rank))["loss"]
             found = {**gradients(one), **dict(one.model.named_buffers()), "loss": torch.tensor(loss)}

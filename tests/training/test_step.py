@@ -20,6 +20,7 @@ from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
+from pipeline.training.update import Update
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
                          ("training.sample.dimension=16", "training.sample.word_dimension=8"))
@@ -41,9 +42,8 @@ def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, p
     torch.manual_seed(0)
     recipe = SETTINGS.recipe("vse_infty")
     model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
-    return TrainingStep(model, objectives.build(objective), optimizer.build(model, recipe),
-                        TrainingPrecision(precision, "cpu"), SingleProcess(), pieces, same_image_negatives=False,
-                        gradient_clip=2.0)
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), SingleProcess(), pieces, 2.0)
+    return TrainingStep(model, update, objectives.build(objective), same_image_negatives=False)
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:
@@ -126,11 +126,11 @@ def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pi
 def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
     half = step(precision="fp16", dtype=torch.float32)
     before = {name: value.clone() for name, value in half.model.state_dict().items() if "embedding" in name}
-    scale = half.precision.state()["scale"]
+    scale = half.update.precision.state()["scale"]
     data = batch(torch.float32)
     log = half(replace(data, items=data.items * 1e30))
     assert not math.isfinite(log["gradient"])
-    assert half.precision.state()["scale"] < scale
+    assert half.update.precision.state()["scale"] < scale
     same({name: value for name, value in half.model.state_dict().items() if name in before}, before)
 
 
