@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, Task
+from pipeline.extractors import to_host
 from pipeline.store import StoreLayout, growth
 from pipeline.workers import Executor, InProcess
 
@@ -107,7 +108,8 @@ def probe(task: Task) -> tuple[int, float | None]:
         decoded = [worker.decode(file, size, task.engine) for file, size in batch]
         good = [image for image in decoded if not isinstance(image, str)]
         if good:
-            extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+            computed = extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+            to_host.bring(computed, task.layout.dtype)
         if warm or len(task.files) <= task.batch_size:
             timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
         warm = warm or bool(good)

@@ -18,7 +18,7 @@ from pipeline.compute import half, products
 from pipeline.errors import InputError
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extraction.naming import feature_name
-from pipeline.extractors import Items
+from pipeline.extractors import Items, to_host
 from pipeline.files import containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
@@ -170,7 +170,7 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
         try:
             for task, rows in chain([first], batches):
                 decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
-                running.append(((task, rows), lanes.submit(_features, engine, decoded)))
+                running.append(((task, rows), lanes.submit(_features, engine, decoded, task.layout.dtype)))
                 if len(running) >= first[0].threads.ahead + computing:
                     batch, features = running.popleft()
                     yield batch, features.result()
@@ -204,14 +204,15 @@ def _own_stream(device: str) -> None:
         gpu.set_stream(gpu.Stream(device))
 
 
-def _features(engine: EngineSpec, decoding: list[Future[Decoded]]) -> list[Extracted]:
+def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -> list[Extracted]:
     """A batch's features, or the reason why an image has none."""
     decoded = [future.result() for future in decoding]
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
     try:
-        items = iter(load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good]))
+        computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+        items = iter(to_host.bring(computed, dtype))
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
                          "--batch-size and run again to resume") from None

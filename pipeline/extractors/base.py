@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from PIL import Image
 
 from pipeline.store import Extra
@@ -23,6 +24,48 @@ class Items:
 
     features: np.ndarray
     extras: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """One image's features where a network that is not on the CPU left them, until `to_host.bring` copies a batch's.
+
+    Attributes:
+        features: Float32 [n, D], n at least 1.
+        extras: Name -> [n, ...], there or in the host's memory.
+    """
+
+    features: torch.Tensor
+    extras: Mapping[str, torch.Tensor]
+
+
+Computed = Items | OnDevice
+
+
+def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None = None) -> Computed:
+    """Collect what a network computed of an image.
+
+    Args:
+        features: Float32 [n, D].
+        extras: Name -> [n, ...], there or in the host's memory.
+
+    Returns:
+        The items, as arrays if they are in the host's memory.
+    """
+    found = OnDevice(features, extras or {})
+    return in_place(found) if features.device.type == "cpu" else found
+
+
+def in_place(items: OnDevice) -> Items:
+    """View tensors in the host's memory as arrays.
+
+    Args:
+        items: On the CPU.
+
+    Returns:
+        The same values.
+    """
+    return Items(items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()})
 
 
 class Extractor(Protocol):
@@ -65,7 +108,7 @@ class Extractor(Protocol):
         """
         ...
 
-    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
         """Compute the features of some images.
 
         Args:

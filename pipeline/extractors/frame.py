@@ -11,7 +11,7 @@ from PIL import Image
 
 from pipeline.errors import InputError
 from pipeline.extractors import network
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed, computed
 from pipeline.extractors.grid import as_map
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
@@ -87,7 +87,7 @@ class Frame:
         """
         return torch.stack([self.network.prepare(frame, self.options.image_size) for frame in frames])
 
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute an item for each frame.
 
         Args:
@@ -101,7 +101,7 @@ class Frame:
         averages = [self._averaged(self.network.features(frames[start:start + self.at_once]))
                     for start in range(0, len(frames), self.at_once)]
         counts = [len(clip) for clip in batch]
-        return [Items(clip.numpy()) for clip in torch.cat(averages).cpu().split(counts)]
+        return [computed(clip) for clip in torch.cat(averages).split(counts)]
 
     def _averaged(self, given: torch.Tensor) -> torch.Tensor:
         """[B, D] of maps or tokens; a ViT's class token and registers are left out."""

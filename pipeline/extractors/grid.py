@@ -15,7 +15,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from pipeline.errors import InputError
 from pipeline.extractors import network
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed, computed
 from pipeline.extractors.network import Network
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
@@ -71,7 +71,7 @@ class Grid:
         """
         return self.network.prepare(image, self.options.image_size)
 
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute grid × grid items for each image.
 
         Args:
@@ -81,7 +81,7 @@ class Grid:
         Returns:
             Each image's items.
         """
-        return [Items(row) for row in self._cells(self.network.features(batch)).cpu().numpy()]
+        return [computed(row) for row in self._cells(self.network.features(batch))]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute items with gradients to the network's weights.

@@ -104,9 +104,7 @@ class Network:
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
-        if torch.device(self.runtime.device).type == "cuda":
-            pixels = pixels.pin_memory()  # copied by the GPU itself, while it computes another batch
-        there = pixels.to(self.runtime.device, non_blocking=True)
+        there = self.runtime.send(pixels)
         lower = self.runtime.precision != "fp32"
         with torch.autocast(there.device.type, self.runtime.dtype, enabled=lower):
             return self.forward(there).float()

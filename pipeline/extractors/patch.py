@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from pipeline.errors import InputError
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed, computed
 from pipeline.extractors.network import Network
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
@@ -68,7 +68,7 @@ class Patch:
         """
         return self.network.prepare(image, self.options.image_size)
 
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the class token, if the options keep it, and the patches row by row.
 
         Args:
@@ -78,7 +78,7 @@ class Patch:
         Returns:
             Each image's items.
         """
-        return [Items(row) for row in self._tokens(batch).cpu().numpy()]
+        return [computed(row) for row in self._tokens(batch)]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute items with gradients to the network's weights.

@@ -15,7 +15,7 @@ from PIL import Image
 from torchvision.ops import roi_align
 
 from pipeline.extractors import network
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed, computed
 from pipeline.extractors.grid import as_map, feature_map
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count, Section
@@ -85,7 +85,7 @@ class Pyramid:
         """
         return self.network.prepare(image, self.options.image_size)
 
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute 36 items for each image.
 
         Args:
@@ -99,6 +99,6 @@ class Pyramid:
         scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale
         pooled = roi_align(maps, [boxes] * len(batch), output_size=1, aligned=True)
-        rows = pooled.flatten(1).unflatten(0, (len(batch), self.items)).cpu().numpy()
-        return [Items(row, {"boxes": self.boxes * np.array(size * 2, np.float32)})
+        rows = pooled.flatten(1).unflatten(0, (len(batch), self.items))
+        return [computed(row, {"boxes": torch.from_numpy(self.boxes * np.array(size * 2, np.float32))})
                 for row, size in zip(rows, sizes, strict=True)]

@@ -56,6 +56,20 @@ class Runtime:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
         return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
+    def send(self, values: torch.Tensor) -> torch.Tensor:
+        """Copy values to the device. A CUDA device copies them itself, from pinned memory, while it computes others.
+
+        Args:
+            values: In the host's memory.
+
+        Returns:
+            The same values on the device.
+        """
+        import torch
+
+        pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values
+        return pinned.to(self.device, non_blocking=True)
+
     @property
     def dtype(self) -> torch.dtype:
         """The precision as torch names it."""

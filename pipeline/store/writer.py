@@ -61,7 +61,7 @@ class Shard:
 
         Args:
             row: Its row in the store.
-            features: Float32 [n, D], n from 1 to N.
+            features: [n, D], float32 or of the store's dtype, n from 1 to N.
             size: Width and height in pixels.
             extras: Name -> [n, ...].
             file_bytes: Size of its file.
@@ -71,7 +71,7 @@ class Shard:
             ValueError: For a wrong number of items.
         """
         place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
-        if count and not np.abs(features).max() <= np.finfo(kind).max:  # not a number compares as False
+        if count and not _fit(features, kind):
             self.fail(row, f"the network's features are not finite in {kind}")
             return
         if not 1 <= count <= self.arrays["features"].shape[1]:
@@ -97,6 +97,13 @@ class Shard:
         """
         self.failed[row] = reason
         self.arrays["status"][row - self.rows.start] = FAILED
+
+
+def _fit(features: np.ndarray, kind: np.dtype) -> bool:
+    """Whether all are numbers within the range of a dtype."""
+    if features.dtype == np.float16:  # numpy would compute one after another: the exponent's bits say it
+        return bool(((features.view(np.uint16) & 0x7C00) != 0x7C00).all())
+    return bool(np.abs(features).max() <= np.finfo(kind).max)  # not a number compares as False
 
 
 def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:

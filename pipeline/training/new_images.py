@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.extractors import to_host
 from pipeline.extractors.rebuild import extractor_of
 from pipeline.store import FeatureStore
 from pipeline.store.boxes import BoxedStore
@@ -43,7 +44,7 @@ class NewImages:
         if isinstance(self.source, Photographs):
             return torch.stack(prepared).numpy(), np.full(len(images), self.source.layout.items)
         store, sizes = _store(self.source), [image.size for image in images]
-        found = self.engine.extract(prepared, sizes)
+        found = to_host.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
         counts = np.array([len(each.features) for each in found])
         items = np.zeros((len(images), store.layout.items, store.layout.dimension), store.layout.dtype)
         for row, each in zip(items, found, strict=True):

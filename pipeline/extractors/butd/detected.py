@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from pydantic import model_validator
 
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed
 from pipeline.extractors.butd import detector, pixels, proposals, selection
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count
@@ -79,7 +79,7 @@ class Detected:
         return self.detector.prepare(image)
 
     @torch.inference_mode()
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute min_boxes to max_boxes items for each image, fewer where an image has fewer regions.
 
         Args:
@@ -92,7 +92,7 @@ class Detected:
         return [self._one(prepared, self.detector.scale(size))
                 for prepared, size in zip(batch, sizes, strict=True)]
 
-    def _one(self, prepared: torch.Tensor, scale: float) -> Items:
+    def _one(self, prepared: torch.Tensor, scale: float) -> Computed:
         height, width = prepared.shape[1:]
         feature_map = self.detector.feature_map(prepared)
         found = proposals.propose(*self.detector.proposal_maps(feature_map), width, height, scale,

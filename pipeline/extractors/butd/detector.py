@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from pipeline.extractors import backend
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed, computed
 from pipeline.extractors.butd import checkpoint, geometry, pixels
 from pipeline.extractors.runtime import Runtime
 from pipeline.files import weights
@@ -111,7 +111,7 @@ class Detector:
             Float32 [1024, h, w].
         """
         with self._precision():
-            return self._feature_map(prepared.to(self.runtime.device)).float()
+            return self._feature_map(self.runtime.send(prepared)).float()
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Score and correct the anchors of a map.
@@ -144,7 +144,7 @@ class Detector:
         return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
 
 
-def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:
+def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
     """Collect some regions as one image's items.
 
     Args:
@@ -157,7 +157,6 @@ def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Items:
     """
     object_score, label = regions.objects[rows].max(dim=1)
     attribute_score, attribute = regions.attributes[rows].max(dim=1)
-    extras = {"boxes": boxes, "object": label, "object_score": object_score,
-              "attribute": attribute, "attribute_score": attribute_score}
-    return Items(regions.features[rows].float().cpu().numpy(),
-                 {name: extras[name].cpu().numpy().astype(extra.dtype) for name, extra in EXTRAS.items()})
+    return computed(regions.features[rows].float(), {
+        "boxes": boxes, "object": label.int(), "object_score": object_score,
+        "attribute": attribute.int(), "attribute_score": attribute_score})

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from pipeline.errors import InputError
-from pipeline.extractors.base import Items
+from pipeline.extractors.base import Computed
 from pipeline.extractors.butd import detector
 from pipeline.extractors.runtime import Runtime
 from pipeline.files.digest import sha256
@@ -90,7 +90,7 @@ class Given:
         return Prepared(self.detector.prepare(image), boxes)
 
     @torch.inference_mode()
-    def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Items]:
+    def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute an item for each box of each image.
 
         Args:
@@ -103,7 +103,7 @@ class Given:
         return [self._one(prepared, self.detector.scale(size))
                 for prepared, size in zip(batch, sizes, strict=True)]
 
-    def _one(self, prepared: Prepared, scale: float) -> Items:
+    def _one(self, prepared: Prepared, scale: float) -> Computed:
         feature_map = self.detector.feature_map(prepared.pixels)
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
         regions = self.detector.regions(feature_map, boxes * scale)
