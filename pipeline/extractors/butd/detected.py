@@ -89,12 +89,12 @@ class Detected:
         Returns:
             Each image's items.
         """
-        return [self._one(prepared, self.detector.scale(size))
-                for prepared, size in zip(batch, sizes, strict=True)]
+        found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
+                 for place, feature_map in self.detector.feature_maps(batch)}
+        return [found[place] for place in range(len(batch))]
 
-    def _one(self, prepared: torch.Tensor, scale: float) -> Computed:
+    def _one(self, feature_map: torch.Tensor, prepared: torch.Tensor, scale: float) -> Computed:
         height, width = prepared.shape[1:]
-        feature_map = self.detector.feature_map(prepared)
         found = proposals.propose(*self.detector.proposal_maps(feature_map), width, height, scale,
                                   self.options.proposals)
         regions = self.detector.regions(feature_map, found)

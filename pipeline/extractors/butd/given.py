@@ -100,11 +100,12 @@ class Given:
         Returns:
             Each image's items.
         """
-        return [self._one(prepared, self.detector.scale(size))
-                for prepared, size in zip(batch, sizes, strict=True)]
+        maps = self.detector.feature_maps([prepared.pixels for prepared in batch])
+        found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
+                 for place, feature_map in maps}
+        return [found[place] for place in range(len(batch))]
 
-    def _one(self, prepared: Prepared, scale: float) -> Computed:
-        feature_map = self.detector.feature_map(prepared.pixels)
+    def _one(self, feature_map: torch.Tensor, prepared: Prepared, scale: float) -> Computed:
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
         regions = self.detector.regions(feature_map, boxes * scale)
         return detector.items(regions, torch.arange(len(boxes), device=boxes.device), boxes)

@@ -63,16 +63,16 @@ class FasterRCNN(nn.Module):
             if isinstance(block, BottleneckBlock):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
 
-    def feature_map(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the map of res4 at 1/16.
+    def feature_maps(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Compute the maps of res4 at 1/16.
 
         Args:
-            pixels: One network input [3, H, W].
+            pixels: Network inputs of one size [B, 3, H, W].
 
         Returns:
-            [1024, h, w].
+            [B, 1024, h, w].
         """
-        return self.backbone(pixels[None])["res4"][0]
+        return self.backbone(pixels)["res4"]
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Score and correct the anchors of a map.

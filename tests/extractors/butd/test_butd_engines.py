@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from pipeline import extraction, extractors, manifest
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extractors import Runtime
-from pipeline.extractors.butd import checkpoint, detected, given
+from pipeline.extractors.butd import checkpoint, detected, detector, given
 from pipeline.files import weights
 from pipeline.files.digest import sha256
 from pipeline.files.images import ImageError
@@ -97,11 +98,42 @@ def test_items_are_the_networks_regions_of_their_boxes() -> None:
     assert {name: found.extras[name].dtype for name in EXTRAS} == {
         name: np.dtype(extra.dtype) for name, extra in engine.extras.items()}
     with torch.inference_mode():
-        feature_map = engine.detector.feature_map(prepared)
+        feature_map = map_of(engine.detector, prepared)
         regions = engine.detector.regions(feature_map, torch.from_numpy(found.extras["boxes"]) * 1.6)
     np.testing.assert_allclose(found.features, regions.features, atol=1e-5)
     np.testing.assert_array_equal(found.extras["object"], regions.objects.argmax(dim=1))
     np.testing.assert_allclose(found.extras["attribute_score"], regions.attributes.amax(dim=1), atol=1e-6)
+
+
+def map_of(network: detector.Detector, prepared: torch.Tensor) -> torch.Tensor:
+    ((_, feature_map),) = network.feature_maps([prepared])
+    return feature_map
+
+
+@pytest.mark.parametrize(("name", "backend"), [("butd-36", "torch"), ("butd-given", "openvino")])
+def test_images_of_equal_size_together_give_the_features_of_each_alone(name: str, backend: str, tmp_path: Path) -> None:
+    sizes = [(60, 80), (90, 50), (60, 80), (60, 80)]
+    noise = np.random.default_rng(5)
+    pictures = [Image.fromarray(noise.integers(0, 255, (*size, 3), dtype=np.uint8)) for size in sizes]
+    np.savez(tmp_path / "boxes.npz", picture=np.array([[0, 0, 40, 50], [10, 20, 45, 60], [5, 5, 30, 30]], np.float32))
+    options = {**SMALL, **({"boxes": str(tmp_path / "boxes.npz")} if name == "butd-given"
+                           else {"min_boxes": 5, "max_boxes": 5, "proposals": 8})}
+    engine: Any = extractors.build(name, options, Runtime(backend=backend))
+    for picture in pictures:
+        picture.info["file"] = "picture"
+    prepared = [engine.prepare(picture) for picture in pictures]
+    assert engine.detector.at_once == detector.AT_ONCE_ON_CPU == 1
+    alone = engine.extract(prepared, [picture.size for picture in pictures])
+    sent: list[int] = []
+    maps = engine.detector._feature_maps
+    engine.detector._feature_maps = lambda pixels: sent.append(len(pixels)) or maps(pixels)
+    engine.detector.at_once = 2
+    together = engine.extract(prepared, [picture.size for picture in pictures])
+    assert sent == [2, 1, 1]  # three of the first size, one of the second
+    for expected, got in zip(alone, together, strict=True):
+        scale = np.abs(expected.features).max()
+        np.testing.assert_allclose(got.features / scale, expected.features / scale, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(got.extras["boxes"], expected.extras["boxes"], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["butd-36", "butd-given"])
@@ -163,7 +195,7 @@ def test_lower_precision_is_close() -> None:
     full, lower = (detected.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
     prepared = full.prepare(picture)
     with torch.inference_mode():
-        exact, close = full.detector.feature_map(prepared), lower.detector.feature_map(prepared)
+        exact, close = map_of(full.detector, prepared), map_of(lower.detector, prepared)
     assert close.dtype == torch.float32
     assert 0 < (exact - close).abs().max() < 0.05 * exact.abs().max()
     assert lower.extract([prepared], [picture.size])[0].features.dtype == np.float32
@@ -186,7 +218,7 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     found = engine.extract([prepared], [picture.size])[0]
     np.testing.assert_array_equal(found.extras["boxes"], np.array(boxes, np.float32))
     with torch.inference_mode():
-        feature_map = engine.detector.feature_map(prepared.pixels)
+        feature_map = map_of(engine.detector, prepared.pixels)
         expected = engine.detector.regions(feature_map, torch.tensor(boxes) * 1.6)  # 96 / 60
     np.testing.assert_allclose(found.features, expected.features, atol=1e-6)
     np.testing.assert_array_equal(found.extras["object"], expected.objects.argmax(dim=1))

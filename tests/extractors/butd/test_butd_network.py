@@ -164,7 +164,7 @@ def test_pooling_after_the_first_layer_has_no_padding_and_rounds_up() -> None:
 def test_the_map_has_a_cell_for_every_16_pixels(network: FasterRCNN, height: int, width: int, rows: int,
                                                 columns: int) -> None:
     with torch.inference_mode():
-        feature_map = network.feature_map(torch.zeros(3, height, width))
+        feature_map = network.feature_maps(torch.zeros(1, 3, height, width))[0]
         objectness, deltas = network.proposal_maps(feature_map)
     assert feature_map.shape == (1024, rows, columns)
     assert (objectness.shape, deltas.shape) == ((12, rows, columns), (48, rows, columns))
