@@ -28,6 +28,8 @@ if TYPE_CHECKING:
               "video,caption[,split][,start,end]; or the files of Multi30K, MSR-VTT, VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations: coco, karpathy, csv, multi30k, msrvtt, vatex or hgr.")
+@click.option("--role-graphs", type=FilePath(), show_default="the data set's card",
+              help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--fetch", is_flag=True, help="Bring images that are named by http(s) addresses into the folder "
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 @click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
-            annotations: Path | None, form: str | None, without_images: bool, fetch: bool, out: Path | None) -> None:
+            annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool, fetch: bool,
+            out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, vatex, sample) or your own; default:
@@ -51,8 +54,10 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     card = manifest.dataset(name or settings.run.dataset, paths.root)
     folder = None if without_images else given or paths.root / card.images
     kind = "video" if videos else "image" if images else None if without_images else card.kind
+    if role_graphs is None and annotations is None and card.role_graphs is not None:
+        role_graphs = paths.root / card.role_graphs
     build = partial(manifest.build, card.name, folder, annotations or paths.root / card.annotations,
-                    form or card.format, kind=kind, fetch_addresses=fetch)
+                    form or card.format, kind=kind, role_graphs=role_graphs, fetch_addresses=fetch)
     if fetch:
         with Progress("fetch", "image") as bar:
             table = build(on_start=bar.reset, on_image=bar.update)

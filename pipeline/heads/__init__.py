@@ -2,7 +2,9 @@
 
     two_tower.py   images and captions apart: projections, poolings, unit vectors
     cross.py       word pieces and items in one BERT encoder
+    interaction.py what heads share that compare parts of an image with parts of a caption
     late.py        words and items compared one by one
+    hgr.py         events, verbs and other phrases of a role graph compared with frames
     pooling/       from a set of vectors to one
 """
 
@@ -22,6 +24,7 @@ HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
     "two_tower": "pipeline.heads.two_tower:TwoTower",
     "cross": "pipeline.heads.cross:CrossEncoder",
     "late": "pipeline.heads.late:LateInteraction",
+    "hgr": "pipeline.heads.hgr:HGR",
 }, "heads")
 
 
@@ -60,6 +63,33 @@ def reads_boxes(recipe: Recipe) -> bool:
         Whether `source.with_boxes` must give its items.
     """
     return recipe.architecture.name == "cross" and recipe.architecture.options.get("boxes", True) is not False
+
+
+def compares_parts(recipe: Recipe) -> bool:
+    """Look up whether a recipe's head is late interaction, which scores pairs and has no embeddings.
+
+    Args:
+        recipe: The recipe.
+
+    Returns:
+        Whether it is an `Interaction`.
+    """
+    from pipeline.heads.interaction import Interaction
+
+    name = recipe.architecture.name
+    return name in HEADS and issubclass(HEADS[name], Interaction)
+
+
+def reads_graphs(recipe: Recipe) -> bool:
+    """Look up whether a recipe's head reads the role graphs of captions.
+
+    Args:
+        recipe: The recipe.
+
+    Returns:
+        Whether its captions need them.
+    """
+    return compares_parts(recipe) and bool(HEADS[recipe.architecture.name].reads_graphs)  # type: ignore[attr-defined]
 
 
 lazy.offer(__name__)

@@ -49,7 +49,7 @@ class CrossEncoder(HeadNetwork):
             from EMB then begins near EMB's own scores, where a new classifier begins with nothing.
 
     Raises:
-        InputError: For a text that is no BERT, a layer that it lacks, or a backbone.
+        InputError: For a text that is no BERT, a layer that it lacks, a backbone, or a dropout.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
@@ -62,6 +62,8 @@ class CrossEncoder(HeadNetwork):
                              f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}")
         if backbone is not None:
             raise InputError("a cross-encoder reads stored features; leave out finetune")
+        if recipe.dropout:
+            raise InputError("a cross-encoder has the dropout of its BERT; leave dropout out of the recipe")
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         _keep(self.bert, layers or [])
         self.dimension = hidden = config.hidden_size

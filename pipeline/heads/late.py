@@ -11,13 +11,15 @@ from torch.nn.functional import normalize
 from pipeline.errors import InputError
 from pipeline.heads import projection
 from pipeline.heads.backbone import Backbone
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.interaction import Interaction, Parts, cosine_with_attended, valid_slots
 from pipeline.heads.pooling.mask import valid_mask
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
+from pipeline.text.base import with_dropout
+from pipeline.text.role_graphs import GraphBatch
 
 
-class LateInteraction(HeadNetwork):
+class LateInteraction(Interaction):
     """Unit vectors of words and items, whose products make a similarity.
 
     `max`: the mean over the words of each word's best item (FILIP's text-to-image similarity; ColBERT's sum, divided
@@ -28,7 +30,7 @@ class LateInteraction(HeadNetwork):
         feature: A name in `pipeline.features.FEATURES`.
         width: D of the items.
         text: Its encoder reads the captions.
-        recipe: Not used.
+        recipe: Its dropout.
         training: The sizes; d is `training.dimension`.
         backbone: None: items are read from a store.
         form: Which of the two.
@@ -46,7 +48,8 @@ class LateInteraction(HeadNetwork):
             raise InputError("late interaction reads stored features; leave out finetune")
         self.dimension, self.form, self.sharpness = training.dimension, form, sharpness
         self.projection = projection.build(feature, width, self.dimension)
-        self.text = text.encoder(self.dimension, training)
+        self.dropout = nn.Dropout(recipe.dropout)
+        self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
@@ -54,67 +57,53 @@ class LateInteraction(HeadNetwork):
         part = getattr(self.text, "pretrained", None)
         return {"text": part} if isinstance(part, nn.Module) else {}
 
-    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
-        """Embed every item.
+    def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
+        """Encode every item, see `Interaction.image_parts`.
 
         Args:
             items: Float [B, N, width].
             counts: Int64 [B].
-            kept: Not used.
 
         Returns:
-            Unit vectors [B, N, d], padding zero.
+            Unit vectors [B, N, d], padding zero; counts [B].
         """
-        return _units(self.projection(items, counts), counts)
+        return _units(self.dropout(self.projection(items, counts)), counts), counts
 
-    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Embed every word.
+    def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
+        """Encode every word, see `Interaction.caption_parts`.
 
         Args:
             tokens: Int64 [B, T].
             lengths: Int64 [B].
+            graphs: Not used.
 
         Returns:
-            Unit vectors [B, T, d], padding zero.
+            Unit vectors [B, T, d], padding zero; lengths [B].
         """
-        return _units(self.text(tokens, lengths), lengths)
+        return _units(self.text(tokens, lengths), lengths), lengths
 
-    def similarity(self, items: Tensor, counts: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """Compare all images with all captions.
-
-        Args:
-            items: Unit vectors [I, N, d].
-            counts: Int64 [I].
-            words: Unit vectors [C, T, d].
-            lengths: Int64 [C].
-
-        Returns:
-            Float32 [I, C], each from -1 to 1.
-        """
+    def similarity(self, images: Parts, captions: Parts) -> Tensor:
+        """Compare all images with all captions, see `Interaction.similarity`."""
+        (items, counts), (words, lengths) = images, captions
         with torch.autocast(items.device.type, enabled=False):
             products = torch.einsum("ind,ctd->ictn", items.float(), words.float())
             return self._compared(products, items.float(), counts[:, None], lengths[None])
 
-    def pairs(self, items: Tensor, counts: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """Compare images with captions one by one.
-
-        Args:
-            items: Unit vectors [P, N, d].
-            counts: Int64 [P].
-            words: Unit vectors [P, T, d].
-            lengths: Int64 [P].
-
-        Returns:
-            Float32 [P].
-        """
+    def pairs(self, images: Parts, captions: Parts) -> Tensor:
+        """Compare images with captions one by one, see `Interaction.pairs`."""
+        (items, counts), (words, lengths) = images, captions
         with torch.autocast(items.device.type, enabled=False):
             products = (words.float() @ items.float().transpose(1, 2))[:, None]
             return self._compared(products, items.float(), counts[:, None], lengths[:, None])[:, 0]
 
+    def products(self, images: Parts, captions: Parts) -> int:
+        """Count the products of words with items, see `Interaction.products`."""
+        return captions[0].shape[0] * captions[0].shape[1] * images[0].shape[1]
+
     def _compared(self, products: Tensor, items: Tensor, counts: Tensor, lengths: Tensor) -> Tensor:
         """[I, C] of products [I, C, T, N], items [I, N, d], counts [I, 1] and lengths that broadcast to [I, C]."""
-        item = torch.arange(products.shape[3], device=products.device) < counts[..., None]  # [I, 1, N]
-        word = torch.arange(products.shape[2], device=products.device) < lengths[..., None]  # [., C, T]
+        item = valid_slots(counts, products.shape[3])  # [I, 1, N]
+        word = valid_slots(lengths, products.shape[2])  # [., C, T]
         if self.form == "max":
             best = products.masked_fill(~item[:, :, None], float("-inf")).amax(3)
         else:
@@ -126,9 +115,7 @@ class LateInteraction(HeadNetwork):
         positive = products.clamp(min=0).masked_fill(~word, 0.0)
         weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
         weights = weights.masked_fill(~item, float("-inf")).softmax(3)
-        gram = items @ items.transpose(1, 2)  # of the mean's length, without making the mean
-        length = ((weights @ gram[:, None]) * weights).sum(3).clamp(min=1e-12).sqrt()
-        return (weights * products).sum(3) / length
+        return cosine_with_attended(products, weights, items)
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:

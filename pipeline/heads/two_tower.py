@@ -13,6 +13,7 @@ from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
+from pipeline.text.base import with_dropout
 
 LONG = 128
 """Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's."""
@@ -36,8 +37,9 @@ class TwoTower(HeadNetwork):
         self.dimension = d = training.dimension
         self.backbone = backbone
         self.projection = projection.build(feature, width, d)
+        self.dropout = nn.Dropout(recipe.dropout)
         self.image_pooling = pooling.build(recipe.image_pooling.name, d, **recipe.image_pooling.options)
-        self.text = text.encoder(d, training)
+        self.text = with_dropout(text.encoder(d, training), recipe.dropout)
         self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
 
     def embed_images(self, items: torch.Tensor, counts: torch.Tensor,
@@ -56,7 +58,7 @@ class TwoTower(HeadNetwork):
             items = self.backbone(items)
             if kept is not None:
                 items = items.gather(1, kept[..., None].expand(-1, -1, items.shape[2]))
-        projected = self.projection(items, counts)
+        projected = self.dropout(self.projection(items, counts))
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -19,7 +19,8 @@ from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest import fetch
 from pipeline.manifest.reader import Reader
-from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, SPLITS, Manifest, columns_of
+from pipeline.manifest.role_graphs import read as graphs_of
+from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, columns_of
 from pipeline.settings.recipe import LANGUAGE_TAG
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
@@ -50,7 +51,7 @@ def all_test(files: list[str]) -> dict[str, str]:
 
 def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
           draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None,
-          fetch_addresses: bool = False, on_start: fetch.OnImage = lambda count: None,
+          role_graphs: Path | None = None, fetch_addresses: bool = False, on_start: fetch.OnImage = lambda count: None,
           on_image: fetch.OnImage = lambda count: None) -> Manifest:
     """Read annotations and check them against the folder of images or clips.
 
@@ -61,6 +62,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         form: The format's name in `READERS`; None for the one that recognises the annotations.
         draw: Chooses a split for each image file; called where the annotations have no splits.
         kind: What the folder holds; None for what the annotations name.
+        role_graphs: HGR's file of role graphs, see `pipeline.manifest.role_graphs`; None for what the annotations have.
         fetch_addresses: Whether images that are named by their addresses are fetched into the folder.
         on_start: Called with the number of images to fetch.
         on_image: Called with 1 for each that is done.
@@ -73,7 +75,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
             without image or image without caption; an image of the folder that is not named, where the format names
             every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
             used twice; a language that is no language tag; a clip that ends before it begins, or lies in a tar or in
-            an object store; clips where images are expected, or images where clips are.
+            an object store; clips where images are expected, or images where clips are; role graphs that do not fit
+            their captions.
     """
     reader = _reader(annotations, form)
     if images is not None and not (images.is_dir() or remote.address(images)):
@@ -101,6 +104,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         _check_languages(table, annotations)
         # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
+    if role_graphs is not None:
+        table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
     columns = COLUMNS | columns_of(table.columns)
     return Manifest(table[list(columns)].astype(columns).reset_index(drop=True), dataset, images or Path())
 

@@ -18,7 +18,8 @@ class Dataset(BaseModel):
     """One `manifests/NAME.yaml`.
 
     `images` and `annotations` are paths below the root. `kind` says what the folder `images` holds. `format` is that of
-    the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them.
+    the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
+    the path of HGR's file of role graphs; None where the annotations have them or there are none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,6 +33,7 @@ class Dataset(BaseModel):
     protocols: list[str]
     format: str | None = None
     kind: Kind = "image"
+    role_graphs: str | None = None
 
 
 def names(root: Path = Path()) -> list[str]:

@@ -1,6 +1,7 @@
 """HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: annotation/RET/ref_captions.json.
 
 The root holds the folders `annotation/RET` and `public_split`. Captions are as HGR reads them: words between blanks.
+Beside them lie their role graphs, if the folder has them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.manifest import role_graphs
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.names_file import FOLDER, splits_of
 from pipeline.manifest.reader import Reader
+from pipeline.manifest.table import ROLE_GRAPH
 
 CAPTIONS = Path("annotation", "RET", "ref_captions.json")
 
@@ -24,10 +27,12 @@ def read(path: Path) -> pd.DataFrame:
         path: The root.
 
     Returns:
-        A row a caption, clips in the order of the splits' lists; a clip's file is its name with .mp4.
+        A row a caption, clips in the order of the splits' lists; a clip's file is its name with .mp4. With role graphs,
+        the column `role_graph`.
 
     Raises:
-        InputError: For a file that is missing or in another layout, or a clip without captions.
+        InputError: For a file that is missing or in another layout, a clip without captions, or a role graph that does
+            not fit its caption.
     """
     captions, splits = json_of(path / CAPTIONS), splits_of(path / FOLDER)
     if not splits:
@@ -41,6 +46,8 @@ def read(path: Path) -> pd.DataFrame:
             raise InputError(f"{path / CAPTIONS}: {name!a} of the split {split} has no list of captions")
         rows += [(number, f"{name}.mp4", split, caption) for caption in own]
     table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
+    if (path / role_graphs.FILE).is_file():
+        table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
     return table.assign(caption_id=range(len(table)), kind="video")
 
 

@@ -20,7 +20,8 @@ class Reader:
         title: What the format is, for help and messages.
         recognises: Whether a file or folder looks like this format. It may read the file's beginning.
         read: From a file or folder to a row a caption: image_id, file, caption_id, caption; split, where the
-            annotations have splits; language, where captions are in several languages; kind, where they say that the
+            annotations have splits; language, where captions are in several languages; role_graph, where they have
+            role graphs; kind, where they say that the
             files are videos; start and end, in seconds, where these are cut into clips.
         names_every_image: Whether an image of the folder that the annotations do not name is a mistake.
     """

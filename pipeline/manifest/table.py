@@ -32,6 +32,8 @@ COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str",
            "caption": "str"}
 LANGUAGE = "language"
 """An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
+ROLE_GRAPH = "role_graph"
+"""An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption without one."""
 CLIP = {"kind": "str", "start": "float64", "end": "float64"}
 """The last columns, where gallery items are clips: "video", and seconds from the file's beginning, NaN for its own
 beginning and end."""
@@ -49,8 +51,9 @@ class Manifest:
 
     Attributes:
         table: A row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
-            NO_FILE), split, caption_id, caption; with captions in several languages, language; where an image is a
-            clip, kind, start and end. The rows of an image stand together, images in the annotation file's order.
+            NO_FILE), split, caption_id, caption; with captions in several languages, language; with role graphs,
+            role_graph; where an image is a clip, kind, start and end. The rows of an image stand together, images in
+            the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -64,10 +67,10 @@ class Manifest:
     remember: Remember = field(default=_compute, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        optional = [column for column in (LANGUAGE, "kind") if column in self.table.columns]
+        optional = [column for column in (LANGUAGE, ROLE_GRAPH, "kind") if column in self.table.columns]
         if list(self.table.columns) != [*COLUMNS, *columns_of(optional)]:
-            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE} and "
-                             f"{', '.join(CLIP)}, got {', '.join(map(str, self.table.columns))}")
+            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE}, "
+                             f"{ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.table.columns))}")
 
     @cached_property
     def images(self) -> pd.DataFrame:
@@ -158,7 +161,8 @@ class Manifest:
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         position = pd.Series(np.arange(len(image_ids)), index=image_ids)
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(), self._languages(rows))
+                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(), self._languages(rows),
+                     rows[ROLE_GRAPH].tolist() if ROLE_GRAPH in rows.columns else None)
 
     @staticmethod
     def _languages(rows: pd.DataFrame) -> np.ndarray | None:
@@ -251,6 +255,7 @@ class Split:
         caption_image: Int64 [C], each caption's image as a row of image_ids.
         captions: The C texts.
         languages: Str [C], each caption's language; None if the manifest has none.
+        role_graphs: Each caption's role graph, see `ROLE_GRAPH`; None if the manifest has none.
     """
 
     name: str
@@ -260,6 +265,7 @@ class Split:
     caption_image: np.ndarray
     captions: list[str]
     languages: np.ndarray | None = None
+    role_graphs: list[str] | None = None
 
     def only(self, keep: np.ndarray) -> Split:
         """Keep some images and their captions.
@@ -303,19 +309,20 @@ class Split:
         position, kept = np.cumsum(images) - 1, np.flatnonzero(captions)
         return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[kept],
                      position[self.caption_image[kept]], [self.captions[i] for i in kept],
-                     None if self.languages is None else self.languages[kept])
+                     None if self.languages is None else self.languages[kept],
+                     None if self.role_graphs is None else [self.role_graphs[i] for i in kept])
 
 
 def columns_of(optional: Iterable[str]) -> dict[str, str]:
     """List the columns that a manifest has besides `COLUMNS`.
 
     Args:
-        optional: What it holds: "language", "kind".
+        optional: What it holds: "language", "role_graph", "kind".
 
     Returns:
         Column -> dtype, in order.
     """
-    found = {LANGUAGE: "str"} if LANGUAGE in optional else {}
+    found = {column: "str" for column in (LANGUAGE, ROLE_GRAPH) if column in optional}
     return found | (CLIP if "kind" in optional else {})
 
 

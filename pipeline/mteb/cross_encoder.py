@@ -13,10 +13,11 @@ from PIL import Image
 from pipeline import training
 from pipeline.errors import InputError
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.mteb.model import meta
 from pipeline.paths import Paths
 from pipeline.text.base import encode
+from pipeline.training.captions import read
 from pipeline.training.late_scores import some_pairs
 from pipeline.training.new_images import NewImages
 from pipeline.training.optimizer import TrainingPrecision
@@ -79,7 +80,7 @@ class MtebCrossEncoder:
     def __init__(self, paths: Paths, dataset: str, name: str, device: str = "cpu") -> None:
         self._head, source = training.open_by_name(paths, dataset, name, device)
         model = self._head.model
-        if not (isinstance(model, LateInteraction)
+        if not (isinstance(model, Interaction)
                 or (isinstance(model, CrossEncoder) and "scorer" in self._head.description)):
             raise InputError(f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head")
         self._new, self._device = NewImages(source, device), device
@@ -108,13 +109,12 @@ class MtebCrossEncoder:
         rows = np.array([images.row(image) for image in by_kind["image"]])
         texts = list(dict.fromkeys(by_kind["text"]))
         place = {text: number for number, text in enumerate(texts)}
-        caption, numbers = np.array([place[text] for text in by_kind["text"]]), encode(self._head.text, texts)
-        model = self._head.model
-        if isinstance(model, LateInteraction):
-            return some_pairs(model, images, rows, numbers, caption, PAIRS)
+        caption, model = np.array([place[text] for text in by_kind["text"]]), self._head.model
+        if isinstance(model, Interaction):
+            return some_pairs(model, images, rows, read(model, self._head.text, texts, None), caption, PAIRS)
         assert isinstance(model, CrossEncoder)
         autocast = TrainingPrecision("fp32", self._device).autocast
-        return score_pairs(model, images, rows, numbers, caption, PAIRS, autocast)
+        return score_pairs(model, images, rows, encode(self._head.text, texts), caption, PAIRS, autocast)
 
 
 def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:

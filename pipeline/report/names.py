@@ -11,7 +11,7 @@ from pipeline.features import FEATURES, letters
 FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
 
-METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++"}
+METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++", "hgr": "HGR", "hgr_infty": "HGR∞"}
 ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
 DATASETS = {
     "coco": "MS-COCO",
@@ -39,7 +39,7 @@ VARIANTS = {
 POOLINGS = {
     "max": "max", "mean": "mean", "gpo": "GPO", "cls": "CLS", "lip": "LIP", "gcn": "GCN", "gem": "GeM",
     "seq2seq": "Seq2Seq", "selfattn": "SelfAttn", "adapool": "AdaPool", "softpool": "SoftPool", "fspool": "FSPool",
-    "adpool": "AdPool",
+    "adpool": "AdPool", "attention": "attention",
 }
 """Pooling -> its name in a sentence."""
 TEST_SETS = {"coco_1k_5fold": "MS-COCO 5-fold 1K", "coco_5k": "MS-COCO 5K", "f30k_1k": "Flickr30K 1K"}

@@ -26,6 +26,7 @@ SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.Lookup
     "system": "pipeline.reranking.system:StoredSystem",
     "cross": "pipeline.reranking.cross:CrossScorer",
     "late": "pipeline.reranking.late:LateScorer",
+    "hgr": "pipeline.reranking.late:LateScorer",
     "blip": "pipeline.reranking.pixels:Blip",
     "blip2": "pipeline.reranking.pixels:Blip2",
     "vilt": "pipeline.reranking.pixels:Vilt",

@@ -49,8 +49,8 @@ class CrossScorer:
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Score pairs, see `PairScorer.score`."""
-        numbers, caption = self.opened.numbers(caption_ids)
+        captions, caption = self.opened.captions_of(caption_ids)
         precision = TrainingPrecision(self.precision, self.source.device)
-        scores = score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), numbers, caption,
+        scores = score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), captions.numbers, caption,
                              self.source.batch_size, precision.autocast, progress)
         return scores if self.gives_logits else scores * np.float32(TEMPERATURE)

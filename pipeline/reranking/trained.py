@@ -11,11 +11,12 @@ from pipeline import training
 from pipeline.compute import products
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.reranking.base import PairSource
 from pipeline.retrieval.blocks import Ids
 from pipeline.store import FeatureStore
-from pipeline.text.base import encode
 from pipeline.training import Head
+from pipeline.training.captions import Captions, read
 
 
 @dataclass(frozen=True)
@@ -100,22 +101,24 @@ class TrainedScorer:
             raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction and has no features to score")
         return rows
 
-    def numbers(self, caption_ids: Ids) -> tuple[list[list[int]], Ids]:
-        """Convert the captions of pairs to numbers, each once.
+    def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:
+        """Read the captions of pairs, each once.
 
         Args:
             caption_ids: Int64 [P].
 
         Returns:
-            The different captions as numbers, and int64 [P], each pair's place among them.
+            The different captions, and int64 [P], each pair's place among them.
 
         Raises:
-            InputError: For a caption that is not in the manifest.
+            InputError: For a caption that is not in the manifest, or lacks the role graph that the head reads.
         """
         ids, place = np.unique(caption_ids, return_inverse=True)
         table = self.captions.table
         rows = places(table["caption_id"].to_numpy(), ids, f"the manifest of {self.captions.dataset} has no caption")
-        return encode(self.head.text, table["caption"].to_numpy()[rows].tolist()), place.astype(np.int64)
+        graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
+        captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs)
+        return captions, place.astype(np.int64)
 
 
 def places(ids: Ids, wanted: Ids, said: str) -> Ids:

@@ -81,6 +81,7 @@ class Recipe(Section):
     decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
     epsilon: Of Adam's denominator.
     noise: Of the training pairs; null for none.
+    dropout: Share of the components of word vectors and of projected items that is left out in training.
     decayed: Which weights the weight decay moves: all, or those of two dimensions alone (no bias, no normalisation).
     """
 
@@ -110,6 +111,7 @@ class Recipe(Section):
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
     decayed: Literal["all", "matrices"] = "all"
     noise: Noise | None = None
+    dropout: Share = 0.0
 
     @field_validator("languages")
     @classmethod

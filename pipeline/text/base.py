@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import nn
 
-from pipeline.errors import InputWarning
+from pipeline.errors import InputError, InputWarning
 from pipeline.settings import Training
 
 Words = list[list[int]]
@@ -116,6 +116,27 @@ class Text(Protocol):
             A module (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension]. Padded values are unspecified.
         """
         ...
+
+
+def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
+    """Let an encoder leave out components of word vectors in training.
+
+    Args:
+        encoder: As `Text.encoder` builds it.
+        share: Of the components; 0 leaves the encoder as it is.
+
+    Returns:
+        The same encoder.
+
+    Raises:
+        InputError: If it has no such dropout.
+    """
+    if share:
+        if not hasattr(encoder, "dropout"):
+            raise InputError("the recipe's dropout is of word vectors, which the text encoder bigru has; choose it, or "
+                             "set dropout to 0")
+        encoder.dropout = share  # type: ignore[assignment]  # of a Module mypy expects modules
+    return encoder
 
 
 def encode(text: Text, captions: Sequence[str]) -> list[list[int]]:

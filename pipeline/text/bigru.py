@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.errors import InputError
@@ -33,9 +34,13 @@ class BiGRU(nn.Module):
         words: Size of the vocabulary.
         dimension: d of the joint space.
         word_dimension: Width of the word embeddings.
+
+    Attributes:
+        dropout: Share of the components of word vectors that is left out in training, of each word anew.
     """
 
     pretrained = None
+    dropout: float = 0.0
 
     def __init__(self, words: int, dimension: int, word_dimension: int = 300) -> None:
         super().__init__()
@@ -57,15 +62,22 @@ class BiGRU(nn.Module):
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
-            different, which = numbers.unique(return_inverse=True)
+            words, which = self._vectors(numbers)
             # How many steps there are depends on the data, which torch.compile cannot follow.
             reading = torch.compiler.disable(bidirectional_states) if torch.compiler.is_compiling() \
                 else bidirectional_states
-            states = reading(self.onward, self.rearward, self.embedding(different), which, packing)
+            states = reading(self.onward, self.rearward, words, which, packing)
         else:
-            states = self._read_by_torch(self.embedding(numbers), packing)
+            states = self._read_by_torch(dropout(self.embedding(numbers), self.dropout, self.training), packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])
         return padded.index_copy(0, packing.places, states).view(*tokens.shape, -1)
+
+    def _vectors(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors [U, W], and which of them each of the numbers [M] has: one for each word, unless dropout differs."""
+        if self.training and self.dropout:
+            return dropout(self.embedding(numbers), self.dropout), torch.arange(len(numbers))
+        different, which = numbers.unique(return_inverse=True)
+        return self.embedding(different), which
 
     def _read_by_torch(self, words: torch.Tensor, packing: Packing) -> torch.Tensor:
         """Compute the same as `gru.bidirectional_states` on a GPU, from words [M, W] in the packing's order."""

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.text.base import encode
+from pipeline.training.captions import of_split
 from pipeline.training.head import Head
 from pipeline.training.image_source import ImageSource
 from pipeline.training.late_scores import all_pairs
@@ -30,7 +31,7 @@ def embeds(head: Head) -> bool:
         False for late interaction, and for a cross-encoder that learned pairs alone.
     """
     tasks = head.description["recipe_settings"].get("tasks", ["emb"])
-    return not isinstance(head.model, LateInteraction) and "emb" in tasks
+    return not isinstance(head.model, Interaction) and "emb" in tasks
 
 
 def score_all(head: Head, source: ImageSource, split: Split, batch_size: int,
@@ -47,10 +48,11 @@ def score_all(head: Head, source: ImageSource, split: Split, batch_size: int,
     Returns:
         Float32 [I, C].
     """
-    numbers, captions = encode(head.text, split.captions), len(split.captions)
-    if isinstance(head.model, LateInteraction):
-        return all_pairs(head.model, source, split.store_rows, numbers, batch_size, progress)
+    if isinstance(head.model, Interaction):
+        return all_pairs(head.model, source, split.store_rows, of_split(head.model, head.text, split), batch_size,
+                         progress)
     assert isinstance(head.model, CrossEncoder)
+    numbers, captions = encode(head.text, split.captions), len(split.captions)
     device = next(head.model.parameters()).device.type
     scores = np.empty((len(split.image_ids), captions), np.float32)
     for start in range(0, len(scores), AT_ONCE):

@@ -16,9 +16,10 @@ import torch
 
 from pipeline.errors import InputError
 from pipeline.manifest import Split
-from pipeline.text import Text
+from pipeline.text import Text, role_graphs
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
+from pipeline.text.role_graphs import GraphBatch
 from pipeline.training import sampling
 from pipeline.training.image_source import ImageSource
 from pipeline.training.photographs import Photographs
@@ -37,6 +38,7 @@ class Batch:
         lengths: Int64 [b].
         image_ids: Int64 [B], of the whole batch.
         kept: With a backbone, int64 [b, N'], the indices of the items that are pooled.
+        spans, roles, edges: Of the captions' role graphs, for a head that reads them, see `role_graphs.GraphBatch`.
     """
 
     items: torch.Tensor
@@ -45,6 +47,16 @@ class Batch:
     lengths: torch.Tensor
     image_ids: torch.Tensor
     kept: torch.Tensor | None = None
+    spans: torch.Tensor | None = None
+    roles: torch.Tensor | None = None
+    edges: torch.Tensor | None = None
+
+    @property
+    def graphs(self) -> GraphBatch | None:
+        """The captions' role graphs, for a head that reads them."""
+        if self.spans is None or self.roles is None or self.edges is None:
+            return None
+        return GraphBatch(self.spans, self.roles, self.edges)
 
     def same_image(self) -> torch.Tensor:
         """Compare the pairs' images.
@@ -114,18 +126,21 @@ class TrainingBatches:
         keep_first: Whether an image's first item, the class token, is never left out.
         order: A recipe's `sampling`, see `sampling.order`.
         steps: Of an epoch; None for as many as take every caption once.
+        graphs: Whether captions come with their role graphs.
 
     Raises:
-        InputError: If a batch cannot be divided equally.
+        InputError: If a batch cannot be divided equally, or a caption lacks its role graph.
     """
 
     def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
-                 keep_first: bool = False, order: str = "uniform", steps: int | None = None) -> None:
+                 keep_first: bool = False, order: str = "uniform", steps: int | None = None,
+                 graphs: bool = False) -> None:
         self.source, self.split, self.text = source, split, text
         self.batch_size, self.seed = min(batch_size, len(split.captions)), seed
         self.drop_items, self.drop_tokens, self.keep_first = drop_items, drop_tokens, keep_first
         self.order, self.steps = order, steps
+        self.graphs = role_graphs.place(text, split.captions, split.role_graphs) if graphs else None
         rank, count = share
         if self.batch_size % count:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
@@ -170,8 +185,11 @@ class TrainingBatches:
         else:
             items, counts = drop(*self.source.read(rows), left_out[self.own])
         tokens, lengths = pad(numbers[self.own])
+        graphs: tuple[torch.Tensor, ...] = ()
+        if self.graphs is not None:
+            graphs = role_graphs.batch([self.graphs[caption] for caption in captions[self.own]], tokens.shape[1])
         return Batch(torch.from_numpy(items), torch.from_numpy(counts), tokens, lengths,
-                     torch.from_numpy(self.split.image_ids[images]), kept)
+                     torch.from_numpy(self.split.image_ids[images]), kept, *graphs)
 
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from pipeline.errors import InputError
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.training.batches import Batch
 from pipeline.training.step import TrainingStep, state_of
 
@@ -16,7 +16,7 @@ from pipeline.training.step import TrainingStep, state_of
 class LateStep(TrainingStep):
     """A training step over the similarities of all images and captions of a batch.
 
-    Every word meets every item of the batch, so a batch is neither divided into pieces nor shared.
+    Parts of every caption meet parts of every image, so a batch is neither divided into pieces nor shared.
     """
 
     def __post_init__(self) -> None:
@@ -26,13 +26,13 @@ class LateStep(TrainingStep):
 
     def _share(self, batch: Batch) -> dict[str, float]:
         model = self.model
-        assert isinstance(model, LateInteraction)
+        assert isinstance(model, Interaction)
         device = next(model.parameters()).device
         here = batch.to(device)
         with self.update.precision.autocast():
-            items = model.embed_images(here.items, here.counts)
-            words = model.embed_captions(here.tokens, here.lengths)
-        similarity = model.similarity(items, here.counts, words, here.lengths)
+            images = model.image_parts(here.items, here.counts)
+            captions = model.caption_parts(here.tokens, here.lengths, here.graphs)
+        similarity = model.similarity(images, captions)
         same = None if self.same_image_negatives else batch.same_image().to(device)
         loss = self.objective(similarity, same)
         torch.autograd.backward(self.update.precision.scaled(loss))

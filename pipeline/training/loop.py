@@ -20,7 +20,7 @@ from pipeline.errors import InputError
 from pipeline.files.lock import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
-from pipeline.text import Text
+from pipeline.text import Text, role_graphs
 from pipeline.training import checkpoint, noise, optimizer, sampling, tasks
 from pipeline.training.batches import TrainingBatches
 from pipeline.training.divergence import Watch
@@ -59,7 +59,8 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     Raises:
         InputError: If the folder holds another head that is not to be replaced, or another run trains it; if the recipe
             pools a class token that images lack; if this CPU is slower with the half precision asked for; if the
-            features' bytes have changed; if the index of noise does not fit; or if training diverges.
+            features' bytes have changed; if the index of noise does not fit; if the head reads role graphs that the
+            manifest lacks; or if training diverges.
     """
     memory.keep_freed()
     keep_first = job.pools_class_token
@@ -68,6 +69,9 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     split = subset(split, job.training.images, job.training.subset_seed)
     split = noise.mismatch(split, job.recipe.noise)
     sampling.require_languages(split, job.recipe.sampling)
+    if heads.reads_graphs(job.recipe):
+        for part in (split, val):
+            role_graphs.require(part.captions, part.role_graphs)
     text = texts.kind(job.text).learn(split.captions, job.training)
     job.check(text)
     if not job.finished(text):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.paths import Paths
 from pipeline.retrieval.blocks import Ids
@@ -109,7 +109,7 @@ def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     Returns:
         Pieces of some batches.
     """
-    late = isinstance(opened.head.model, LateInteraction)
+    late = isinstance(opened.head.model, Interaction)
     size = _whole_batches(COMPARED, batch_size) if late else all_scores.AT_ONCE
     captions = np.arange(len(split.caption_ids))
     return [Piece(split.name, images, captions) for images in _cut(np.arange(len(split.image_ids)), size)]

@@ -9,12 +9,13 @@ import numpy as np
 from pipeline import retrieval
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.retrieval.languages import divide
 from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.text.base import encode
+from pipeline.training.captions import of_split
 from pipeline.training.embedding import embed
 from pipeline.training.image_source import ImageSource
 from pipeline.training.late_scores import all_pairs
@@ -41,8 +42,8 @@ def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split
         The recalls and their sum; of a head that does both, the means of both, and both sums.
     """
     rows: dict[str, Row] = {}
-    if isinstance(model, LateInteraction):
-        rows["late"] = of_scores(all_pairs(model, source, val.store_rows, encode(text, val.captions), batch_size), val)
+    if isinstance(model, Interaction):
+        rows["late"] = of_scores(all_pairs(model, source, val.store_rows, of_split(model, text, val), batch_size), val)
     elif "emb" in recipe.tasks:
         rows["emb"] = of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
     if "ce" in recipe.tasks:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pipeline import objectives
+from pipeline import heads, objectives
 from pipeline.errors import InputError
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.late import LateInteraction
+from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.objectives.pairs import PAIR_OBJECTIVES
 from pipeline.text import Text
@@ -114,7 +114,7 @@ def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
     emb = ce = None
     if "emb" in recipe.tasks:
         objective = objectives.build(recipe.objective.name, **recipe.objective.options)
-        kind = LateStep if isinstance(model, LateInteraction) else TrainingStep
+        kind = LateStep if isinstance(model, Interaction) else TrainingStep
         emb = kind(model, update, objective, recipe.same_image_negatives)
     if "ce" in recipe.tasks:
         if not isinstance(model, CrossEncoder):
@@ -145,7 +145,7 @@ def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> Tra
     training, recipe = job.training, job.recipe
     steps = training.steps and training.steps // training.epochs
     given = (job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
-             (job.processes.rank, job.processes.count), keep_first, recipe.sampling, steps)
+             (job.processes.rank, job.processes.count), keep_first, recipe.sampling, steps, heads.reads_graphs(recipe))
     if "ance" in recipe.tasks or recipe.tasks.count("ce") > 1:
         return RoundBatches(recipe, *given)
     return PairBatches(recipe.pairs, *given) if "ce" in recipe.tasks else TrainingBatches(*given)

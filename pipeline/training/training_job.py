@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
@@ -101,7 +102,7 @@ class TrainingJob:
             if folder is not None:
                 checkpoint.read_description(folder)  # refused in plain words if there is none
                 more[key] = sha256(folder / "best.safetensors")
-        if "ce" in self.recipe.tasks or self.recipe.architecture.name == "late":
+        if "ce" in self.recipe.tasks or heads.compares_parts(self.recipe):
             more["scorer"] = self.recipe.architecture.name
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}

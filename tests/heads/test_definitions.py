@@ -107,6 +107,7 @@ def weighted(token_weight: Callable[[Any], float]) -> Callable[[Tensor, Any], Te
 
 
 DEFINITIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "attention": lambda x, p: (x @ p.score.weight[0] + p.score.bias).softmax(0) @ x,
     "mean": lambda x, _: x.mean(0),
     "max": lambda x, _: x.max(0).values,
     "kmax": lambda x, _: x.sort(0, descending=True).values[:5].mean(0),

@@ -44,17 +44,16 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
     items, counts = torch.randn(3, 5, 6), torch.tensor([5, 1, 3])
     tokens, lengths = torch.randint(5, 18, (4, 7)), torch.tensor([7, 2, 1, 4])
     with torch.inference_mode():
-        own, words = model.embed_images(items, counts), model.embed_captions(tokens, lengths)
-        found = model.similarity(own, counts, words, lengths)
+        (own, _), (words, _) = model.image_parts(items, counts), model.caption_parts(tokens, lengths)
+        found = model.similarity((own, counts), (words, lengths))
         expected = [[by_hand(own[i, :counts[i]].numpy(), words[c, :lengths[c]].numpy()) for c in range(4)]
                     for i in range(3)]
         torch.testing.assert_close(found, torch.tensor(expected), atol=1e-5, rtol=0)
         image, caption = torch.tensor([0, 2, 1, 1]), torch.tensor([3, 0, 1, 2])
-        pairs = model.pairs(own[image], counts[image], words[caption], lengths[caption])
+        pairs = model.pairs((own[image], counts[image]), (words[caption], lengths[caption]))
         torch.testing.assert_close(pairs, found[image, caption], atol=1e-6, rtol=0)
         longer = torch.cat([items, torch.full((3, 2, 6), 7.0)], 1), torch.cat([tokens, tokens[:, :2]], 1)
-        again = model.similarity(model.embed_images(longer[0], counts), counts,
-                                 model.embed_captions(longer[1], lengths), lengths)
+        again = model.similarity(model.image_parts(longer[0], counts), model.caption_parts(longer[1], lengths))
         torch.testing.assert_close(again, found, atol=1e-5, rtol=0)
 
 
@@ -62,6 +61,6 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
 def test_gradients_are_finite_with_padding(form: str) -> None:
     model = late(form=form)
     counts, lengths = torch.tensor([2, 1]), torch.tensor([3, 1])
-    own = model.embed_images(torch.randn(2, 4, 6), counts)
-    model.similarity(own, counts, model.embed_captions(torch.randint(5, 18, (2, 5)), lengths), lengths).sum().backward()
+    own = model.image_parts(torch.randn(2, 4, 6), counts)
+    model.similarity(own, model.caption_parts(torch.randint(5, 18, (2, 5)), lengths)).sum().backward()
     assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())

@@ -35,7 +35,7 @@ LEAKY = {"adpool_released"}
 AVERAGING = {
     variant
     for variant, (name, _) in VARIANTS.items()
-    if name in {"adapool", "adpool", "cls", "gpo", "kmax", "lip", "max", "mean", "softpool"}
+    if name in {"adapool", "adpool", "attention", "cls", "gpo", "kmax", "lip", "max", "mean", "softpool"}
 }
 
 # Those that multiply items by items.

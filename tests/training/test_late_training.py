@@ -1,7 +1,8 @@
-"""Late interaction from training to a matrix of similarities and to scores of pairs, from the command line."""
+"""Late interaction and HGR from training to a matrix of similarities and to scores of pairs, from the command line."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -27,7 +28,9 @@ SMALL = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=2", "decay
 @pytest.fixture
 def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
     paths = Paths(tmp_path)
-    scenes.save(paths.manifest("sample"))
+    graphs = [json.dumps([[["V", [1]], ["ARG0", [0]], ["ARG1", [len(caption.split()) - 1]]], [[0, 1], [0, 2]]])
+              for caption in scenes.table["caption"]]
+    Manifest(scenes.table.assign(role_graph=graphs), "sample", scenes.images_folder).save(paths.manifest("sample"))
     shutil.copytree(store.path, paths.features("sample", "region"))
     return paths
 
@@ -40,6 +43,7 @@ def run(paths: Paths, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize(("recipe", "text", "atol"), [("late", "bigru", 1e-6), ("late-scan", "bigru", 1e-6),
+                                                      ("hgr", "bigru", 1e-6),
                                                       ("ce", "bert", 0.05)])
 def test_a_head_without_embeddings_is_scored_pair_by_pair(
         paths: Paths, scenes: Manifest, recipe: str, text: str, atol: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,10 +60,21 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     image, caption = (part.ravel() for part in np.indices(matrix.shape))
     found = scorer.score(kept.image_ids[image], kept.caption_ids[caption])
     np.testing.assert_allclose(found.reshape(matrix.shape), matrix, atol=atol)
-    step = of_head.embedded_again(paths.head("sample", name), kept.path, scenes, paths.features("sample", "region"), 3,
-                                  None, 8)
+    manifest = Manifest.load(paths.manifest("sample"))
+    step = of_head.embedded_again(paths.head("sample", name), kept.path, manifest, paths.features("sample", "region"),
+                                  3, None, 8)
     assert step.recorded == step.found
     assert step.what == "scored again"
+
+
+def test_captions_without_role_graphs_are_refused_in_one_line(scenes: Manifest, store: FeatureStore, tmp_path: Path
+                                                               ) -> None:
+    chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
+    with pytest.raises(InputError, match=r"captions have none, such as .*; give HGR's sent2rolegraph") as refused:
+        training.train(training.TrainingJob(scenes, store, "region", "bigru", "hgr", chosen.recipe("hgr"),
+                                            chosen.training_of("sample"), 0, tmp_path / "head"))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "head" / "head.json").exists()
 
 
 def test_a_batch_in_pieces_is_refused(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ POOLINGS: lazy.LookupTable[type[Pooling]] = lazy.LookupTable({
     "adapool": "pipeline.heads.pooling.adapool:AdaPool",
     "adpool": "pipeline.heads.pooling.adpool:AdPool",
     "adpool_released": "pipeline.heads.pooling.adpool_released:ReleasedAdPool",
+    "attention": "pipeline.heads.pooling.attention:AttentionPool",
     "cls": "pipeline.heads.pooling.cls:CLSPool",
     "fspool": "pipeline.heads.pooling.fspool:FSPool",
     "gcn": "pipeline.heads.pooling.gcn:GCNPool",

@@ -13,7 +13,9 @@ from pipeline.report.table_columns import TableColumns
 CAPTION = "Video–text retrieval on {data} in percent, after Table"
 DIRECTIONS = (("i2t", "VIDEO → TEXT"), ("t2i", "TEXT → VIDEO"))
 VIDEO = "-video"
-"""Ending of the recipes of this table; behind it `_` and what is varied."""
+"""Ending of the recipes of this table that others build on; behind it `_` and what is varied."""
+OF_CLIPS = ("hgr", "hgr_infty")
+"""Recipes for clips alone, and their variants behind `-`."""
 NETWORKS = {"IN-R152": "ResNet-152 on ImageNet", "I3D": "I3D on Kinetics", networks.OTHER: "Other networks"}
 
 
@@ -28,7 +30,7 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
     if origin.visual != FEATURES["frame"].letter:
         return None
     network, (base, _, varied) = networks.backbone(system), origin.recipe.partition(VIDEO)
-    if VIDEO not in origin.recipe:
+    if VIDEO not in origin.recipe and base.partition("-")[0] not in OF_CLIPS:
         method = f"{names.method(base, origin.visual)}, trained as on photographs"
     else:
         method = names.method(f"{base}-{varied.removeprefix('_')}" if varied else base, origin.visual)

@@ -1,0 +1,176 @@
+"""Hierarchical graph reasoning of clips and captions: HGR (Chen et al., CVPR 2020), and HGR∞ of VSE∞'s Table 4."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from pipeline.errors import InputError
+from pipeline.heads import pooling
+from pipeline.heads.backbone import Backbone
+from pipeline.heads.interaction import Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.settings import Recipe, Training
+from pipeline.text import Text
+from pipeline.text.base import with_dropout
+from pipeline.text.role_graphs import PHRASES, ROLES, VERBS, GraphBatch
+
+LEVELS = 3
+
+
+class HGR(Interaction):
+    """Clip and caption on three levels: the event, its actions (verbs) and their entities (other phrases).
+
+    A clip's frames go through a linear layer for each level; those of the first are pooled to the event. A caption's
+    event is pooled from its words. A phrase is the maximum over its words, times a vector of its role. Event and
+    phrases then attend to their neighbours in the caption's role graph. The similarity is the mean of three: the cosine
+    of the events, and for verbs and for other phrases the mean cosine of a phrase with the frames that it attends to.
+
+    HGR pools events by `attention`, HGR∞ by `gpo`: the recipe's poolings.
+
+    Args:
+        feature: A name in `pipeline.features.FEATURES`.
+        width: D of the items.
+        text: Its encoder reads the captions.
+        recipe: Poolings and dropout.
+        training: The sizes; d is `training.dimension`.
+        backbone: None: items are read from a store.
+        sharpness: What attention to frames is multiplied by before its softmax.
+        graph_dropout: Of what nodes take over from their neighbours.
+
+    Raises:
+        InputError: For a backbone, or a recipe that changes words of captions.
+    """
+
+    reads_graphs = True
+
+    def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
+                 backbone: Backbone | None = None, sharpness: float = 4.0, graph_dropout: float = 0.5) -> None:
+        super().__init__()
+        if backbone is not None:
+            raise InputError("the architecture hgr reads stored features; leave out finetune")
+        if recipe.drop_tokens:
+            raise InputError("the architecture hgr reads role graphs, which name words by their places; set "
+                             "drop_tokens to 0")
+        self.dimension, self.sharpness = training.dimension, sharpness
+        self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
+        self.dropout = nn.Dropout(recipe.dropout)
+        self.image_pooling, self.text_pooling = (pooling.build(side.name, self.dimension, **side.options)
+                                                 for side in (recipe.image_pooling, recipe.text_pooling))
+        self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
+        self.roles = nn.Embedding(len(ROLES), self.dimension)
+        self.graph = GraphAttention(self.dimension, graph_dropout)
+
+    @property
+    def pretrained(self) -> dict[str, nn.Module]:
+        """The pretrained text encoder, as "text"."""
+        part = getattr(self.text, "pretrained", None)
+        return {"text": part} if isinstance(part, nn.Module) else {}
+
+    def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
+        """Encode clips, see `Interaction.image_parts`.
+
+        Args:
+            items: Float [B, N, width].
+            counts: Int64 [B].
+
+        Returns:
+            The event, unit vectors [B, d]; the frames of the levels of verbs and of other phrases, [B, N, d] each,
+            padding zero; counts [B].
+        """
+        items = items.to(self.roles.weight.dtype)
+        events, verbs, others = (self.dropout(level(items)) for level in self.levels)
+        padding = ~valid_slots(counts, items.shape[1])[..., None]
+        return (normalize(self.image_pooling(events, counts), dim=-1),
+                verbs.masked_fill(padding, 0.0), others.masked_fill(padding, 0.0), counts)
+
+    def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
+        """Encode captions with their role graphs, see `Interaction.caption_parts`.
+
+        Args:
+            tokens: Int64 [B, T].
+            lengths: Int64 [B].
+            graphs: Their role graphs.
+
+        Returns:
+            The event and the phrases, unit vectors [B, 1 + P, d]; which slots hold a phrase, bool [B, P].
+        """
+        assert graphs is not None
+        words = self.text(tokens, lengths)
+        event = self.text_pooling(words, lengths)
+        present = graphs.spans.any(2)
+        phrases = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf")).amax(2)
+        phrases = phrases.masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)
+        nodes = self.graph(torch.cat([event[:, None], phrases], 1), graphs.edges)
+        return normalize(nodes, dim=-1), present
+
+    def similarity(self, images: Parts, captions: Parts) -> Tensor:
+        """Compare all clips with all captions, see `Interaction.similarity`."""
+        (event, *levels, counts), (nodes, present) = images, captions
+        with torch.autocast(event.device.type, enabled=False):
+            nodes = nodes.float()
+            found = event.float() @ nodes[:, 0].T
+            for frames, (part, slots) in zip(levels, _parts(nodes), strict=True):
+                products = torch.einsum("ind,cpd->icpn", frames.float(), part)
+                found = found + self._mean_over_phrases(products, frames.float(), counts, present[None, :, slots])
+        return found / LEVELS
+
+    def pairs(self, images: Parts, captions: Parts) -> Tensor:
+        """Compare clips with captions one by one, see `Interaction.pairs`."""
+        (event, *levels, counts), (nodes, present) = images, captions
+        with torch.autocast(event.device.type, enabled=False):
+            nodes = nodes.float()
+            found = (event.float() * nodes[:, 0]).sum(1)
+            for frames, (part, slots) in zip(levels, _parts(nodes), strict=True):
+                products = (part @ frames.float().transpose(1, 2))[:, None]
+                found = found + self._mean_over_phrases(products, frames.float(), counts, present[:, None, slots])[:, 0]
+        return found / LEVELS
+
+    def products(self, images: Parts, captions: Parts) -> int:
+        """Count the products of phrases with frames, see `Interaction.products`."""
+        return captions[1].numel() * images[1].shape[1]
+
+    def _mean_over_phrases(self, products: Tensor, frames: Tensor, counts: Tensor, present: Tensor) -> Tensor:
+        """[I, C] of products [I, C, P, N] of unit phrases with frames [I, N, d]; present broadcasts to [I, C, P]."""
+        valid = valid_slots(counts, frames.shape[1])[:, None, None]
+        cosines = products / frames.norm(dim=2).clamp(min=1e-9)[:, None, None]
+        weights = self.sharpness * normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
+        weights = weights.masked_fill(~valid, float("-inf")).softmax(3)
+        found = cosine_with_attended(products, weights, frames)
+        return (found * present).sum(2) / present.sum(2).clamp(min=1)
+
+
+class GraphAttention(nn.Module):
+    """One layer of attention over a graph: a node takes over the mean of its neighbours, and is normalised.
+
+    Args:
+        dim: d.
+        dropout: Of what it takes over.
+    """
+
+    def __init__(self, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.query, self.key = (nn.Linear(dim, max(1, dim // 2)) for _ in range(2))
+        self.context = nn.Linear(dim, dim, bias=False)
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+        """Compute the nodes after the layer.
+
+        Args:
+            nodes: Float [B, M, d].
+            edges: Bool [B, M, M], whether the row's node attends to the column's.
+
+        Returns:
+            [B, M, d].
+        """
+        scores = self.query(nodes) @ self.key(nodes).transpose(1, 2) / self.query.out_features ** 0.5
+        weights = scores.float().masked_fill(~edges, -1e18).softmax(2) * edges  # without neighbours: nothing
+        return self.norm(nodes + self.dropout(self.context(weights.to(nodes.dtype) @ nodes)))
+
+
+def _parts(nodes: Tensor) -> tuple[tuple[Tensor, slice], tuple[Tensor, slice]]:
+    """Verbs and other phrases of nodes [C, 1 + P, d], each with its slots among the phrases."""
+    verbs, others = slice(0, VERBS), slice(VERBS, PHRASES)
+    return (nodes[:, 1:1 + VERBS], verbs), (nodes[:, 1 + VERBS:], others)

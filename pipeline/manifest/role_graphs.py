@@ -1,0 +1,92 @@
+"""Role graphs of captions: which words are a verb's, which are the things and places that the verb relates.
+
+HGR's annotation file (Chen et al., CVPR 2020), `sent2rolegraph.augment.json`, gives each caption's graph by its text:
+
+    {caption: [{name: {"role": "V", "spans": [2], "words": ["runs"]}, …}, [[name, name, role], …]]}
+
+`spans` counts the caption's words from 0, as blanks separate them. An edge leads from a verb, whose role is V, to
+another phrase. The node whose role is ROOT is the whole caption.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.manifest.json_file import json_of
+
+FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
+"""Where HGR's folder has it."""
+MOST = 256
+"""Phrases of a caption. The most of MSR-VTT's are 20."""
+ROLE = re.compile(r"[A-Z][A-Z0-9-]{0,23}")
+ROOT, VERB = "ROOT", "V"
+
+
+def read(path: Path, captions: Iterable[str]) -> list[str]:
+    """Read the graphs of captions, and check them.
+
+    Args:
+        path: HGR's annotation file.
+        captions: As in a manifest.
+
+    Returns:
+        For each caption its graph as the manifest holds it, `[[[role, [word, …]], …], [[verb, phrase], …]]` in JSON,
+        where an edge names phrases by their places; "" for a caption of which the file says nothing.
+
+    Raises:
+        InputError: If the file is missing, in another layout, or has a graph that does not fit its caption.
+    """
+    tree = json_of(path)
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}")
+    made: dict[str, str] = {}
+    for caption in captions:
+        if caption not in made:
+            try:
+                made[caption] = _graph(tree[caption], len(caption.split())) if caption in tree else ""
+            except ValueError as error:
+                raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
+    return [made[caption] for caption in captions]
+
+
+def _graph(entry: Any, words: int) -> str:
+    """A caption's graph in the manifest's form. Raises ValueError with what is wrong with it."""
+    if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], dict) and isinstance(entry[1], list)):
+        raise ValueError("is not [nodes, edges]")
+    nodes, edges = entry
+    if len(nodes) > MOST or len(edges) > MOST ** 2:
+        raise ValueError(f"has {len(nodes)} nodes and {len(edges)} edges; expected at most {MOST} and {MOST ** 2}")
+    phrases: list[tuple[str, list[int]]] = []
+    place: dict[str, int] = {}
+    for name, node in nodes.items():
+        role, spans = _node(name, node, words)
+        if role != ROOT:
+            place[name] = len(phrases)
+            phrases.append((role, spans))
+    found = []
+    for edge in edges:
+        if not (isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge)):
+            raise ValueError("has an edge that is not [name, name, role]")
+        start, end = (place.get(name) for name in edge[:2])
+        if start is None or end is None:
+            raise ValueError(f"has an edge from {edge[0][:20]!a} to {edge[1][:20]!a}, and no such nodes")
+        if phrases[start][0] != VERB or phrases[end][0] == VERB:
+            raise ValueError(f"has an edge from {edge[0][:20]!a} to {edge[1][:20]!a}; expected one from a verb, of "
+                             f"role {VERB}, to another phrase")
+        found.append([start, end])
+    return json.dumps([phrases, found], separators=(",", ":"))
+
+
+def _node(name: str, node: Any, words: int) -> tuple[str, list[int]]:
+    """Its role, and its words in order."""
+    role, spans = (node.get("role"), node.get("spans")) if isinstance(node, dict) else (None, None)
+    if not (isinstance(role, str) and ROLE.fullmatch(role)):
+        raise ValueError(f"has a node {name[:20]!a} without a role such as V or ARG0")
+    if not (isinstance(spans, list) and spans and all(type(word) is int and 0 <= word < words for word in spans)):
+        raise ValueError(f"has a node {name[:20]!a} whose spans are not places of the caption's {words} words")
+    return role, sorted(set(spans))

@@ -1,0 +1,144 @@
+"""Role graphs as a head reads them: a caption's phrases by the places of their words among its numbers.
+
+HGR (Chen et al., CVPR 2020) reads the first four verbs and the first six other phrases of a caption, in the order of
+its annotation file. `pipeline/manifest/role_graphs.py` checks that file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.errors import InputError
+from pipeline.text.base import Text
+
+VERB, NOUN = "V", "NOUN"
+ROLES = (VERB, "ARG1", "ARG0", "ARG2", "ARG3", "ARG4", "ARGM-LOC", "ARGM-MNR", "ARGM-TMP", "ARGM-DIR", "ARGM-ADV",
+         "ARGM-PRP", "ARGM-PRD", "ARGM-COM", "ARGM-MOD", NOUN)
+"""Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another counts as that
+one, any other as NOUN."""
+VERBS, NOUNS = 4, 6
+"""Phrases of a caption, at most."""
+PHRASES = VERBS + NOUNS
+
+
+class Graph(NamedTuple):
+    """A caption's graph.
+
+    Attributes:
+        phrases: For each slot of `PHRASES`, verbs first, the places of its words among the caption's numbers; none for
+            an empty slot.
+        roles: The number of each slot's role; 0 for an empty slot.
+        edges: (verb, other) slots.
+    """
+
+    phrases: tuple[tuple[int, ...], ...]
+    roles: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+class GraphBatch(NamedTuple):
+    """The graphs of B captions.
+
+    Attributes:
+        spans: Bool [B, P, T], which of a caption's T numbers are of each of P phrases.
+        roles: Int64 [B, P].
+        edges: Bool [B, 1 + P, 1 + P], whether the row's node attends to the column's. Node 0 is the whole caption, to
+            which every verb attends; verbs and their phrases attend to each other.
+    """
+
+    spans: Tensor
+    roles: Tensor
+    edges: Tensor
+
+
+def place(text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> list[Graph]:
+    """Find the words of phrases among the numbers of captions.
+
+    Args:
+        text: Converts captions to numbers.
+        captions: As in a manifest.
+        graphs: Their graphs, as in a manifest; None where it has none.
+
+    Returns:
+        A graph for each caption. A phrase is left out where a long caption is cut before it.
+
+    Raises:
+        InputError: For a caption without a graph, or one whose numbers are not those of its words one by one.
+    """
+    require(captions, graphs)
+    assert graphs is not None
+    return [_placed(text, caption, words, graph)
+            for caption, words, graph in zip(captions, text.split(captions), graphs, strict=True)]
+
+
+def require(captions: Sequence[str], graphs: Sequence[str] | None) -> None:
+    """Check that captions have role graphs.
+
+    Args:
+        captions: As in a manifest.
+        graphs: Their graphs, as in a manifest; None where it has none.
+
+    Raises:
+        InputError: If one has none; it says which file is needed.
+    """
+    missing = list(captions) if graphs is None else [caption for caption, graph in zip(captions, graphs, strict=True)
+                                                     if not graph]
+    if missing:
+        raise InputError(f"the head reads role graphs, and {len(missing)} of {len(captions)} captions have none, such "
+                         f"as {missing[0][:60]!a}; give HGR's sent2rolegraph.augment.json to `pipeline manifest "
+                         "--role-graphs FILE`")
+
+
+def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str) -> Graph:
+    alone = text.split(caption.split())  # of each word between blanks what it is split into
+    sizes = [sum(map(len, each)) for each in alone]
+    if list(chain(*words)) != list(chain(*chain(*alone))):
+        raise InputError(f"the caption {caption[:60]!a} is not read word by word, so its role graph cannot be placed; "
+                         "choose the text encoder bigru")
+    starts = [1, *accumulate(sizes, initial=1)][1:]  # number 0 is the start
+    room = text.longest - 1
+    phrases, pairs = json.loads(graph)
+    slots: dict[int, int] = {}
+    places: list[tuple[int, ...]] = [()] * PHRASES
+    roles, free = [0] * PHRASES, {True: iter(range(VERBS)), False: iter(range(VERBS, PHRASES))}
+    for number, (role, span) in enumerate(phrases):
+        found = tuple(at for word in span for at in range(starts[word], starts[word] + sizes[word]) if at < room)
+        slot = next(free[role == VERB], None) if found else None
+        if slot is not None:
+            slots[number], places[slot], roles[slot] = slot, found, _role(role)
+    edges = tuple((slots[verb], slots[other]) for verb, other in pairs if verb in slots and other in slots)
+    return Graph(tuple(places), tuple(roles), edges)
+
+
+def _role(name: str) -> int:
+    own = name[2:] if name[:2] in ("C-", "R-") else name
+    return ROLES.index(own if own in ROLES else NOUN)
+
+
+def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
+    """Put graphs together.
+
+    Args:
+        graphs: Those of B captions.
+        width: T.
+
+    Returns:
+        The batch.
+    """
+    spans = np.zeros((len(graphs), PHRASES, width), bool)
+    edges = np.zeros((len(graphs), 1 + PHRASES, 1 + PHRASES), bool)
+    for row, graph in enumerate(graphs):
+        for slot, places in enumerate(graph.phrases):
+            spans[row, slot, list(places)] = True
+            edges[row, 1 + slot, 0] = slot < VERBS and bool(places)
+        for verb, other in graph.edges:
+            edges[row, 1 + verb, 1 + other] = edges[row, 1 + other, 1 + verb] = True
+    roles = np.array([graph.roles for graph in graphs], np.int64).reshape(len(graphs), PHRASES)
+    return GraphBatch(torch.from_numpy(spans), torch.from_numpy(roles), torch.from_numpy(edges))
