@@ -22,7 +22,7 @@ from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
 from pipeline.retrieval import Embeddings, Similarity, as_similarity, select
 from pipeline.retrieval.blocks import cut
-from pipeline.scores import by_language, similarity_store
+from pipeline.scores import by_language, contents, similarity_store
 from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge, told
 from pipeline.scores.measured import extend, measure
@@ -31,6 +31,19 @@ from pipeline.settings import Evaluate
 
 ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
+
+
+def can_be(store: SimilarityStore) -> bool:
+    """Look up whether scores can be computed again from other stores.
+
+    Args:
+        store: The scores.
+
+    Returns:
+        False for those of a head that scores pairs and recorded no embeddings: `of_head` scores some of them again.
+    """
+    single = store.made_from["ensemble"] is None and stored.SOURCE not in store.made_from
+    return not single or "image_embeddings" in (store.made_from.get(contents.KEY) or {"image_embeddings": ""})
 
 
 def scores(store: SimilarityStore, paths: Paths) -> Step:

@@ -89,7 +89,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     if KEY in store.made_from:
         yield from of_reranked.steps(store, paths)
-    else:
+    elif computed_again.can_be(store):
         yield computed_again.scores(store, paths)
 
 

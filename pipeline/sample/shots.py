@@ -1,9 +1,10 @@
-"""Write the video sample: scenes as moving shots of two seconds in H.264, and a CSV of their captions."""
+"""Write the video sample: scenes as moving shots of two seconds in H.264, a CSV of their captions, and role graphs."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -18,6 +19,7 @@ from pipeline.files.atomic import replacing, write_text
 from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order
 from pipeline.sample.movement import MOVEMENTS, choose, tell
 from pipeline.sample.paint import paint
+from pipeline.sample.role_graphs import graph
 from pipeline.sample.scenes import compose
 from pipeline.sample.wording import write_captions
 
@@ -29,7 +31,10 @@ OF_SCENE, OF_MOVEMENT = 3, 2
 
 def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
            progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
-    """Write `out/videos/shot_*.mp4`, then `out/captions.csv`, with the columns video, caption and split.
+    """Write `out/videos/shot_*.mp4`, then `out/sent2rolegraph.augment.json`, then `out/captions.csv`.
+
+    The JSON file has the role graphs of the captions, as HGR's annotation file. The CSV has the columns video, caption
+    and split.
 
     Scene, movement, captions and split of clip i depend on `seed` and i alone. The bytes of a clip are those of one
     version of its encoder. A sample that was in `out` before is replaced.
@@ -62,6 +67,8 @@ def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
                 progress(done)
         for path in set(folder.glob("shot_*.mp4*")) - {folder / name for name, _, _ in rows}:
             path.unlink()
+        graphs = {caption: graph(caption) for _, caption, _ in rows}
+        write_text(out / "sent2rolegraph.augment.json", json.dumps(graphs), durable=False)
         write_text(listing, _csv(rows), durable=False)
     except OSError as error:
         raise InputError(f"cannot write the sample to {out}: {error}; choose another folder or free some space"

@@ -90,6 +90,22 @@ def test_hgr(tmp_path: Path) -> None:
     assert table.split("train").captions == ["a man runs", "a dog", "a man runs"]
 
 
+def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> None:
+    root = hgr(tmp_path)
+    assert build(root).split("train").role_graphs is None
+    graph = [{"1": {"role": "V", "spans": [2]}, "2": {"role": "ARG0", "spans": [0, 1]}}, [["1", "2", "ARG0"]]]
+    file = dump(root / "annotation" / "RET" / "sent2rolegraph.augment.json", {"a man runs": graph})
+    kept = '[[["V",[2]],["ARG0",[0,1]]],[[0,1]]]'
+    assert build(root).split("train").role_graphs == [kept, "", kept]
+    assert build(root).split("test").role_graphs == [""]
+    (tmp_path / "captions.csv").write_text("video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8")
+    table = manifest.build("clips", None, tmp_path / "captions.csv", role_graphs=file)
+    assert table.split("train").role_graphs == [kept]
+    table.save(tmp_path / "clips.parquet")
+    assert Manifest.load(tmp_path / "clips.parquet").digest == table.digest
+    assert table.digest != manifest.build("clips", None, tmp_path / "captions.csv").digest
+
+
 def test_pickled_names_are_not_read(tmp_path: Path) -> None:
     np.save(hgr(tmp_path) / "public_split" / "val_names.npy", np.array(["b"], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="an array of text without pickled objects"):

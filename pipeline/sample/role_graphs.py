@@ -1,0 +1,142 @@
+"""Role graphs of the sample's captions, in the form of HGR's annotation file (`pipeline/manifest/role_graphs.py`).
+
+HGR's own graphs come from a trained labeller. The sample's grammar has few words, so a few rules find verbs and the
+phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where, where to, when and with what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.sample import vocabulary
+
+DOING = ("carry", "carries", "moves", "move", "glides", "travels", "shows", "see", "looking", "left")
+STANDING = ("float", "floats", "floating", "hover", "hovers", "hovering", "balanced", "placed",
+            *vocabulary.STAND, *(form for forms in vocabulary.VERBS.values() for form in forms))
+BEING = ("is", "are")
+"""Verbs of their own only where no other verb follows."""
+WHERE = {"in", "on", "by", "at", "out", "among", "downtown", "indoors", "outdoors", "under", "against", "between",
+         "before", "behind", "above", "over", "beneath", "underneath", "beside", "next", "to", "left", "right"}
+WHITHER = {"from", "closer", "nearer", "farther", "back", "downwards", "upwards"}
+"""First words of a phrase that says where, or where to."""
+WHEN = {"day", "night", "sunset", "autumn", "starlight", "light", "down"}
+"""Last words of a phrase that says when."""
+PATTERNS = {"stripes", "spots", "dots", "checks", "pattern"}
+"""What comes after a "with" that belongs to a thing."""
+DETERMINERS = {"a", "an", "the", "another", *vocabulary.NUMBERS.values(), "six", "seven", "eight", "nine", "ten"}
+
+
+@dataclass
+class Phrase:
+    """Some words of a caption.
+
+    Attributes:
+        places: Their places.
+        verb: Whether it is a verb.
+    """
+
+    places: list[int]
+    verb: bool = False
+
+
+def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
+    """Make a caption's role graph.
+
+    Args:
+        caption: A caption of the sample.
+
+    Returns:
+        Nodes by name, and edges, as HGR's annotation file has them.
+    """
+    words = caption.split()
+    plain = [word.strip(".,;").lower() for word in words]
+    nodes = {"ROOT": _node("ROOT", list(range(len(words))), words)}
+    edges: list[list[str]] = []
+    for clause in _clauses(words, plain):
+        names = [str(len(nodes) + place) for place in range(len(clause))]
+        verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
+        for place, phrase in enumerate(clause):
+            before = [verb for verb in verbs if verb < place]
+            own = before[-1] if before else verbs[0] if verbs else None  # else the first verb behind it
+            role = "V" if phrase.verb else "NOUN" if own is None else _role(
+                [plain[at] for at in phrase.places], plain[clause[own].places[0]], bool(before))
+            nodes[names[place]] = _node(role, phrase.places, words)
+            if own is not None and not phrase.verb:
+                edges.append([names[own], names[place], role])
+            elif before and not clause[place - 1].verb:  # "we see a ball floating": the ball is of both verbs
+                edges.append([names[place], names[place - 1], "ARG1"])
+    return nodes, edges
+
+
+def _node(role: str, places: list[int], words: list[str]) -> dict[str, Any]:
+    return {"role": role, "spans": places, "words": [words[place] for place in places]}
+
+
+def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
+    """Cut a caption into clauses, and these into phrases."""
+    clauses: list[list[Phrase]] = [[]]
+    opened = False
+    for place, word in enumerate(plain):
+        if word in ("while", "where") or (word == "and" and _at(plain, place + 1) in DETERMINERS):
+            opened = False  # an "and" between two things; one between two colours belongs to its phrase
+            if word != "and" or (any(each.verb for each in clauses[-1]) and _verb_follows(words, plain, place)):
+                clauses.append([])
+        elif _is_verb(plain, place):
+            opened = False
+            clauses[-1].append(Phrase([place], verb=True))
+        elif not (word in (*BEING, "has") and _is_verb(plain, place + 1)):
+            if not (opened and _goes_on(plain, clauses[-1][-1], place)):
+                clauses[-1].append(Phrase([]))
+            opened = True
+            clauses[-1][-1].places.append(place)
+        if words[place][-1] in ".,;":
+            opened = False
+        if words[place][-1] in ".;":
+            clauses.append([])
+    return [clause for clause in clauses if clause]
+
+
+def _at(plain: list[str], place: int) -> str:
+    return plain[place] if 0 <= place < len(plain) else ""
+
+
+def _is_verb(plain: list[str], place: int) -> bool:
+    word = _at(plain, place)
+    if word == "left":
+        return _at(plain, place - 1) == "has"
+    return word in (*DOING, *STANDING) or (word in BEING and _at(plain, place + 1) not in (*DOING[:-1], *STANDING))
+
+
+def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
+    """Whether a verb stands behind a place and before the next comma or stop."""
+    end = next((at for at in range(place, len(words)) if words[at][-1] in ".,;"), len(words) - 1)
+    return any(_is_verb(plain, at) for at in range(place, end + 1))
+
+
+def _goes_on(plain: list[str], phrase: Phrase, place: int) -> bool:
+    """Whether a word belongs to the phrase before it; else a phrase of place, direction or circumstance begins."""
+    word, before = plain[place], plain[place - 1]
+    if before in ("covered", "striped") or (word in ("left", "right") and before == "the"):
+        return True
+    if plain[phrase.places[0]] in WHITHER and word in WHITHER | {"to", "left", "right"}:
+        return True
+    if word == "with":
+        return bool(PATTERNS & set(plain[place:place + 5]))
+    return word not in WHERE | WHITHER | {"as"}
+
+
+def _role(phrase: list[str], verb: str, behind: bool) -> str:
+    """A phrase's role by its words, its verb, and whether it stands behind that."""
+    first, last = phrase[0], phrase[-1]
+    if first == "with":
+        return "ARGM-COM"
+    if first in WHITHER:
+        return "ARGM-DIR"
+    if first == "as" or (first in WHERE and last in WHEN):
+        return "ARGM-TMP"
+    if first in WHERE:
+        return "ARGM-LOC"
+    if verb in DOING:
+        return "ARG1" if behind else "ARG0"
+    return "ARG2" if behind else "ARG1"
