@@ -20,6 +20,8 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
     "butd-10-100": "pipeline.extractors.butd.detected:Detected",
     "butd-given": "pipeline.extractors.butd.given:Given",
     "grid": "pipeline.extractors.grid:Grid",
+    "grid-feats-x101": "pipeline.extractors.grid_feats:GridFeats",
+    "grid-feats-x152": "pipeline.extractors.grid_feats:GridFeats",
     "patch": "pipeline.extractors.patch:Patch",
     "frame": "pipeline.extractors.frame:Frame",
 }, "extractors")
@@ -28,6 +30,7 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
 PRESETS: dict[str, dict[str, Any]] = {
     "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
     "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
+    "grid-feats-x152": {"weights": "grid-feats-x152", "network": "resnext152_32x8d"},
 }
 """Engine -> the options that make it of its class, where they are not the class's own; settings may change them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,6 +66,23 @@ def in_place(items: OnDevice) -> Items:
         The same values.
     """
     return Items(items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()})
+
+
+def alike(batch: Sequence[torch.Tensor], most: int) -> Iterator[list[int]]:
+    """Group prepared images of equal size, for networks that take images of any.
+
+    Args:
+        batch: The images.
+        most: The most images of a group.
+
+    Yields:
+        Places in the batch, each once.
+    """
+    by_size: dict[torch.Size, list[int]] = {}
+    for place, prepared in enumerate(batch):
+        by_size.setdefault(prepared.shape, []).append(place)
+    for places in by_size.values():
+        yield from (places[first:first + most] for first in range(0, len(places), most))
 
 
 class Extractor(Protocol):

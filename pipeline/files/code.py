@@ -28,14 +28,14 @@ ALIKE = {
     "d276875628b41ac3": "a7300bc233017bcc",  # extractors.butd.pixels: faster, the same bits (test_butd_pixels.py)
     # Features leave the device rounded as the store rounds them (test_to_host.py), and BUTD's first layers may
     # have several images at once (test_butd_engines.py).
-    "c30774d06c24bf77": "53185f4e4e9e18ec",  # extractors.base
+    "c30774d06c24bf77": "d53bb892969a6c1d",  # extractors.base
     "dee4558ffe8cad38": "9a1081c41e171b98",  # extractors.grid
     "e1867be348e05029": "d4b40681f01b2438",  # extractors.patch
     "8c5ce9c01104d8b6": "781e6380240aca24",  # extractors.pyramid
     "149ab374f606e1da": "63154dcd3a905797",  # extractors.frame
     "2d417b45c2386a35": "e1ce5662ee0679ed",  # extractors.network
     "7601e52940af03f1": "cfe753cfc1feb4ac",  # extractors.runtime
-    "0a65cef440476264": "7a6d9ab7add4ef14",  # extractors.butd.detector
+    "0a65cef440476264": "8e0e44ffca84eab9",  # extractors.butd.detector
     "dc360b3d977e5ea0": "f3e5350fb5ed02ec",  # extractors.butd.detected
     "40ab676d0e2f1d7b": "7cac5f19894d329b",  # extractors.butd.given
     "fed5875400aab6e6": "93bc6b39cee5fbc2",  # extractors.butd.network

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from pipeline.extractors import backend
-from pipeline.extractors.base import Computed, computed
+from pipeline.extractors.base import Computed, alike, computed
 from pipeline.extractors.butd import checkpoint, geometry, pixels
 from pipeline.extractors.runtime import Runtime
 from pipeline.files import weights
@@ -116,7 +116,7 @@ class Detector:
         Yields:
             An image's place in the batch, and its map, float32 [1024, h, w]. Each image comes once, in any order.
         """
-        for places in _alike(batch, self.at_once):
+        for places in alike(batch, self.at_once):
             with self._precision():
                 maps = self._feature_maps(self.runtime.send(torch.stack([batch[place] for place in places]))).float()
             yield from zip(places, maps, strict=True)
@@ -150,15 +150,6 @@ class Detector:
     def _precision(self) -> torch.autocast:
         lower = self.runtime.precision != "fp32"
         return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
-
-
-def _alike(batch: Sequence[torch.Tensor], most: int) -> Iterator[list[int]]:
-    """Places of images of equal size, at most so many at once."""
-    by_size: dict[torch.Size, list[int]] = {}
-    for place, prepared in enumerate(batch):
-        by_size.setdefault(prepared.shape, []).append(place)
-    for places in by_size.values():
-        yield from (places[first:first + most] for first in range(0, len(places), most))
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
