@@ -29,6 +29,11 @@ class HeadNetwork(nn.Module, ABC):
         """The pretrained parts by name: "text", "backbone"."""
         return {}
 
+    @property
+    def sides_are_apart(self) -> bool:
+        """Whether the sides share no weight, draw nothing at random, and take about as long as each other."""
+        return False
+
     @abstractmethod
     def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
         """Embed images.

@@ -69,7 +69,9 @@ class ResidualProjection(nn.Module):
         kind = items.device.type
         autocast = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
-        return items.flatten(0, 1).index_select(0, places).to(dtype)
+        present = items.flatten(0, 1).index_select(0, places)
+        # On a CPU torch converts float16 to bfloat16 one by one, and by way of float32 with vector instructions.
+        return present.float().to(dtype) if kind == "cpu" and dtype == torch.bfloat16 else present.to(dtype)
 
 
 def _places(items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

@@ -88,6 +88,12 @@ class TwoTower(HeadNetwork):
         return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
+    def sides_are_apart(self) -> bool:
+        """Whether there is no dropout, and nothing pretrained: BERT takes far longer than the projection of items."""
+        draws = any(isinstance(part, nn.Dropout) and part.p for part in self.modules())
+        return not draws and not self.pretrained
+
+    @property
     def norm(self) -> ItemNorm | None:
         """The BatchNorm over the items of a batch; None for a projection without one."""
         return self.projection.norm if isinstance(self.projection, ResidualProjection) else None

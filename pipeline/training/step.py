@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from pipeline.compute.threads import side_by_side
 from pipeline.heads.batch_norm import ItemMoments
 from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
@@ -16,6 +19,8 @@ from pipeline.training.batches import Batch
 from pipeline.training.update import Step
 
 Sides = tuple[Tensor, Tensor]
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -57,14 +62,22 @@ class TrainingStep(Step[Batch]):
                 if len(pieces) > 1:
                     with _same_draws(device, state):
                         part = self._embed(piece)
-                torch.autograd.backward(part, [side[rows].to(own.dtype)
-                                               for side, own in zip(gradients, part, strict=True)])
+                images, captions = ((own, side[rows].to(own.dtype)) for own, side in zip(part, gradients, strict=True))
+                self._both(lambda pair: torch.autograd.backward(*pair), images, captions)
         return log
 
     def _embed(self, piece: Batch) -> Sides:
-        with self.update.precision.autocast():
-            return (self.model.embed_images(piece.items, piece.counts, piece.kept),
-                    self.model.embed_captions(piece.tokens, piece.lengths))
+        def embed(side: Callable[[], Tensor]) -> Tensor:
+            with self.update.precision.autocast():
+                return side()
+        return self._both(embed, partial(self.model.embed_images, piece.items, piece.counts, piece.kept),
+                          partial(self.model.embed_captions, piece.tokens, piece.lengths))
+
+    def _both(self, work: Callable[[Argument], Result], images: Argument, captions: Argument) -> tuple[Result, Result]:
+        """Work on images and on captions: at once on a CPU, where many short operations leave threads waiting."""
+        if self.model.sides_are_apart and next(self.model.parameters()).device.type == "cpu":
+            return side_by_side(work, images, captions)
+        return work(images), work(captions)
 
     def _objective(self, images: Tensor, captions: Tensor, batch: Batch) -> tuple[dict[str, float], list[Tensor]]:
         """The log, and the gradients by all images' and captions' embeddings [B, d]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,28 @@ def test_dropout_repeats_its_draws() -> None:
     cut.gradients(data)
     same(gradients(cut), expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(torch.rand(1), after)  # embedding again leaves the generator where it was
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_images_and_captions_at_once_give_the_same_bits(pieces: int, precision: str,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    used = set()
+    embed = {name: getattr(TwoTower, name) for name in ("embed_images", "embed_captions")}
+    for name, method in embed.items():
+        monkeypatch.setattr(TwoTower, name, lambda *given, method=method: (used.add(threading.get_ident()),
+                                                                           method(*given))[1])
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        one = step(pieces=pieces, precision=precision, dtype=torch.float32)
+        log = one(batch(torch.float32))
+        found.append((log, gradients(one), one.model.state_dict()))
+    torch.set_num_threads(before)
+    assert len(used) >= 2
+    assert found[0][0] == found[1][0]
+    for alone, apart in zip(found[0][1:], found[1][1:], strict=True):
+        same(alone, apart, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("pieces", [1, 3])

@@ -1,0 +1,62 @@
+"""Python threads that share torch's threads among them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from pipeline.compute.threads import shared_out, side_by_side
+
+
+@pytest.fixture(autouse=True)
+def four_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_each_half_runs_in_a_thread_of_its_own_on_half_of_torchs_threads() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def work(name: str) -> tuple[str, int, bool]:
+        both.wait()  # would time out if one ran after the other
+        return name, torch.get_num_threads(), torch.is_grad_enabled()
+
+    assert side_by_side(work, "images", "captions") == (("images", 2, True), ("captions", 2, True))
+    with torch.no_grad():
+        assert side_by_side(work, "images", "captions") == (("images", 2, False), ("captions", 2, False))
+    assert torch.get_num_threads() == 4
+
+
+def test_a_half_is_halved_again_and_then_no_more() -> None:
+    def threads(depth: int) -> int | tuple[object, object]:
+        return side_by_side(threads, depth - 1, depth - 1) if depth else torch.get_num_threads()
+
+    assert side_by_side(threads, 1, 1) == ((1, 1), (1, 1))
+    assert side_by_side(threads, 2, 2) == (((1, 1), (1, 1)), ((1, 1), (1, 1)))
+    assert torch.get_num_threads() == 4
+
+
+def test_inside_a_half_only_its_own_threads_are_shared_out() -> None:
+    def shared(_: int) -> int:
+        with shared_out() as threads:
+            return threads
+
+    assert side_by_side(shared, 0, 1) == (2, 2)
+    with shared_out() as threads:
+        assert threads == 4
+
+
+def test_after_an_error_the_threads_are_as_before() -> None:
+    def fail(_: int) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        side_by_side(fail, 0, 1)
+    assert torch.get_num_threads() == 4
+    with shared_out() as threads:
+        assert threads == 4
