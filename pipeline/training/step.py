@@ -62,8 +62,8 @@ class TrainingStep(Step[Batch]):
                 if len(pieces) > 1:
                     with _same_draws(device, state):
                         part = self._embed(piece)
-                images, captions = ((own, side[rows].to(own.dtype)) for own, side in zip(part, gradients, strict=True))
-                self._both(lambda pair: torch.autograd.backward(*pair), images, captions)
+                one, other = ((own, side[rows].to(own.dtype)) for own, side in zip(part, gradients, strict=True))
+                self._both(lambda pair: torch.autograd.backward(*pair), one, other)
         return log
 
     def _embed(self, piece: Batch) -> Sides:

@@ -167,3 +167,12 @@ def test_the_log_tells_how_far_pairs_are_apart() -> None:
     assert log["separation"] == pytest.approx(float(similarity.diagonal().mean() - off.mean()), abs=1e-5)
     assert log["spread"] == pytest.approx(float(similarity.max() - similarity.min()), abs=1e-5)
     assert log["similarity"] == pytest.approx(float(similarity.mean()), abs=1e-5)
+
+
+def test_sides_with_dropout_or_a_pretrained_part_are_not_apart() -> None:
+    plain, dropping, pretrained = (step().model for _ in range(3))
+    assert plain.sides_are_apart
+    dropping.dropout = nn.Dropout(0.2)  # type: ignore[assignment]
+    assert not dropping.sides_are_apart
+    pretrained.backbone = nn.Linear(2, 2)  # type: ignore[assignment]
+    assert not pretrained.sides_are_apart
