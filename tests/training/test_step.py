@@ -114,11 +114,17 @@ def test_dropout_repeats_its_draws() -> None:
 def test_images_and_captions_at_once_give_the_same_bits(pieces: int, precision: str,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     used = set()
-    embed = {name: getattr(TwoTower, name) for name in ("embed_images", "embed_captions")}
-    for name, method in embed.items():
-        monkeypatch.setattr(TwoTower, name, lambda *given, method=method: (used.add(threading.get_ident()),
-                                                                           method(*given))[1])
-    before, found = torch.get_num_threads(), []
+
+    def seen(method: Any) -> Any:
+        def embed(*given: Any) -> Tensor:
+            used.add(threading.get_ident())
+            return method(*given)
+        return embed
+
+    for method in (TwoTower.embed_images, TwoTower.embed_captions):
+        monkeypatch.setattr(TwoTower, method.__name__, seen(method))
+    before = torch.get_num_threads()
+    found: list[Any] = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
         one = step(pieces=pieces, precision=precision, dtype=torch.float32)
