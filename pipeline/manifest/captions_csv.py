@@ -40,6 +40,8 @@ def read(path: Path) -> pd.DataFrame:
         there = list(lines.fieldnames or [])
     except csv.Error as error:
         raise InputError(f"CSV line 1: {error}") from None
+    if {"image", "video"} <= set(there):
+        raise InputError(f"{path}: has both columns image and video; a data set holds one or the other")
     kind = "video" if "video" in there else "image"
     expected = EXPECTED_OF_CLIPS if kind == "video" else EXPECTED
     missing = {kind, "caption"} - set(there)

@@ -139,6 +139,7 @@ class Training(Section):
     steps: All steps of the training, divided among the epochs; null for epochs that take every caption once.
     images: How many of the training images are used; null for all. Smaller subsets lie within larger ones.
     subset_seed: Which images these are.
+    word_vectors: A file as GloVe's with the words' first vectors, for the BiGRU; null for drawn ones.
     """
 
     dimension: Count
@@ -156,6 +157,7 @@ class Training(Section):
     steps: Count | None = None
     images: Count | None = None
     subset_seed: Annotated[int, Field(ge=0)] = 0
+    word_vectors: str | None = None
 
     @model_validator(mode="after")
     def _divides(self) -> Training:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.errors import InputError
 from pipeline.settings import Training
+from pipeline.text import word_vectors
 from pipeline.text.base import Words
 from pipeline.text.gru import bidirectional_states
 from pipeline.text.packing import Packing
 from pipeline.text.splitting import SPLITTINGS
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary
+from pipeline.text.word_vectors import WordVectors
 
 LONGEST = 256
 """Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow."""
@@ -92,10 +95,11 @@ class BiGRUText:
 
     Args:
         vocabulary: The words and their numbers.
+        vectors: First vectors of words, for a head that is to be trained; None for drawn ones.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:
+        self.vocabulary, self.vectors = vocabulary, vectors
         self.start, self.end, self.mask = (vocabulary.number(word) for word in (START, END, MASK))
         self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
             else np.array([self.mask])
@@ -105,6 +109,8 @@ class BiGRUText:
     def learn(cls, captions: Sequence[str], training: Training) -> BiGRUText:
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
+        Their first vectors are those of `training.word_vectors`; of words that it lacks, and without it, drawn ones.
+
         Args:
             captions: The training captions.
             training: The settings.
@@ -113,7 +119,7 @@ class BiGRUText:
             The kind of text.
 
         Raises:
-            InputError: If there are no words.
+            InputError: If there are no words, or the vectors cannot be read.
         """
         found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
                  else Vocabulary.of(captions, training.minimum_count))
@@ -121,7 +127,10 @@ class BiGRUText:
             raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
                              f"no word is {training.minimum_count} times in the training captions: there is nothing to "
                              "learn from; lower training.NAME.minimum_count")
-        return cls(found)
+        if training.word_vectors is None:
+            return cls(found)
+        vectors = word_vectors.read(Path(training.word_vectors), found.numbers, training.word_dimension)
+        return cls(replace(found, vectors=vectors.digest), vectors)
 
     @classmethod
     def load(cls, folder: Path) -> BiGRUText:
@@ -151,7 +160,7 @@ class BiGRUText:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words."""
+        """SHA-256 over the words and their first vectors."""
         return self.vocabulary.digest
 
     @property
@@ -192,4 +201,8 @@ class BiGRUText:
         Returns:
             The network.
         """
-        return BiGRU(len(self.vocabulary), dimension, training.word_dimension)
+        encoder = BiGRU(len(self.vocabulary), dimension, training.word_dimension)
+        if self.vectors is not None:
+            with torch.no_grad():
+                encoder.embedding.weight[torch.from_numpy(self.vectors.numbers)] = torch.from_numpy(self.vectors.values)
+        return encoder

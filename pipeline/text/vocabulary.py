@@ -24,10 +24,12 @@ class Vocabulary:
     Attributes:
         words: The words in the order of their numbers.
         splitting: How captions are split, a key of `SPLITTINGS`.
+        vectors: SHA-256 of the file with the words' first vectors; None for drawn ones.
     """
 
     words: tuple[str, ...]
     splitting: str = "words"
+    vectors: str | None = None
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
@@ -61,7 +63,8 @@ class Vocabulary:
         return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
+        """Word -> its number."""
         return {word: number for number, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -76,7 +79,7 @@ class Vocabulary:
         Returns:
             Its number, or that of <unk>.
         """
-        return self._numbers.get(word, self._numbers[UNKNOWN])
+        return self.numbers.get(word, self.numbers[UNKNOWN])
 
     def split(self, caption: str) -> list[int]:
         """Convert a caption to numbers.
@@ -91,8 +94,9 @@ class Vocabulary:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words in order and over how captions are split. Checkpoints hold it."""
-        return digest([self.splitting, *self.words])
+        """SHA-256 over the words in order, how captions are split, and first vectors. Checkpoints hold it."""
+        words = digest([self.splitting, *self.words])
+        return words if self.vectors is None else digest({"words": words, "vectors": self.vectors})
 
     def to_json(self) -> str:
         """Write the vocabulary as JSON.
@@ -100,7 +104,8 @@ class Vocabulary:
         Returns:
             The text.
         """
-        return json.dumps({"splitting": self.splitting, "words": list(self.words)}, ensure_ascii=False)
+        vectors = {} if self.vectors is None else {"vectors": self.vectors}
+        return json.dumps({"splitting": self.splitting, **vectors, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
@@ -117,15 +122,17 @@ class Vocabulary:
         """
         try:
             tree = json.loads(text)
-            found, splitting = tree["words"], tree["splitting"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            found, splitting, vectors = tree["words"], tree["splitting"], tree.get("vectors")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError("vocabulary: not JSON of words and their splitting") from None
         if not isinstance(found, list) or not all(isinstance(word, str) for word in found) \
                 or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
             raise InputError(f"vocabulary: expected different words that begin with {', '.join(SPECIAL)}")
         if splitting not in SPLITTINGS:
             raise InputError(f"vocabulary: splitting {splitting!r}, expected one of {', '.join(SPLITTINGS)}")
-        return cls(tuple(found), splitting)
+        if not isinstance(vectors, str | None):
+            raise InputError("vocabulary: vectors are named by the SHA-256 of their file")
+        return cls(tuple(found), splitting, vectors)
 
 
 def scan_words(path: Path) -> list[str]:

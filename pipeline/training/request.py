@@ -55,13 +55,15 @@ class TrainingRequest:
             return None
         if not self.manifest.is_file() or not self.store.exists():
             return None
-        words, index = self.training.vocabulary, self.recipe.noise.index if self.recipe.noise else None
-        if any(name is not None and not Path(name).is_file() for name in (words, index)):
+        words, vectors = self.training.vocabulary, self.training.word_vectors
+        index = self.recipe.noise.index if self.recipe.noise else None
+        if any(name is not None and not Path(name).is_file() for name in (words, vectors, index)):
             return None
         return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
                 "recipe": recorded(self.recipe), "torch": version("torch"),
                 "training": self.training.recorded(exclude={"device", "processes"}),
-                "vocabulary": words and sha256(Path(words))}
+                "vocabulary": words and sha256(Path(words)),
+                **({"word_vectors": sha256(Path(vectors))} if vectors else {})}
 
     def is_done(self, folder: Path) -> bool:
         """Compare the request with a finished head.

@@ -33,9 +33,9 @@ from pipeline.training.source import described, has_class_token, networks
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
 KEPT = (*checkpoint.FILES, code.FILE, asked.FILE, "text")
-NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count"}
-"""Settings on which a head does not depend: where it is trained, but for rounding, and where its words came from, which
-their digest tells."""
+NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
+"""Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
+vectors came from, which their digest tells."""
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,12 @@ def test_bad_lines_are_refused(folder: Path, line: str, reason: str) -> None:
         build(folder, *LINES, line)
 
 
+def test_a_csv_of_both_kinds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "captions.csv").write_text("image,video,caption\na.jpg,a.mp4,A dog.\n", encoding="utf-8")
+    with pytest.raises(InputError, match="has both columns image and video"):
+        manifest.build("mine", tmp_path, tmp_path / "captions.csv")
+
+
 def test_videos_without_captions_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"1 videos have no caption.*b\.mp4"):
         build(folder, *(line for line in LINES if "b.mp4" not in line))

@@ -83,6 +83,22 @@ def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes:
         training.load_head(job.folder, scenes, store)
 
 
+def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_their_file(
+        job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    training.train(job)
+    drawn = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
+    file = tmp_path / "glove.txt"
+    file.write_text("".join(f"{word} {' '.join(['0.5'] * 8)}\n" for word in ("a", "red", "on")), encoding="utf-8")
+    begun = replace(job, training=job.training.model_copy(update={"word_vectors": str(file)}))
+    with pytest.raises(InputError, match=r"other settings \(vocabulary\)"):
+        training.train(begun)
+    training.train(replace(begun, if_changed="redo"))
+    learned = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
+    assert not learned["text.embedding.weight"].equal(drawn["text.embedding.weight"])
+    file.unlink()
+    training.load_head(job.folder, scenes, store)
+
+
 @pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
 def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: str) -> None:
     training.train(job)
