@@ -47,14 +47,14 @@ class Claim(Section):
     where: The paper, its table and the data.
     better: The system that is said to be better.
     worse: The other.
-    published: The rows that say so.
+    published: The rows that say so; None for a question of your own.
     """
 
     claim: str
     where: str
     better: SystemOfClaim
     worse: SystemOfClaim
-    published: PublishedPair
+    published: PublishedPair | None = None
 
 
 class Tested(NamedTuple):
@@ -62,12 +62,12 @@ class Tested(NamedTuple):
 
     Attributes:
         claim: The claim.
-        published: RSUM of `better` less that of `worse`, as printed.
+        published: RSUM of `better` less that of `worse`, as printed; None if no paper has it.
         contrast: What `statistics.contrast` gives for `worse` and `better`; None where a system is not of the run.
     """
 
     claim: Claim
-    published: float
+    published: float | None
     contrast: dict[str, Any] | None
 
 
@@ -101,19 +101,19 @@ def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
     return all(each and set(each) <= set(features) for each in wanted)
 
 
-def published_difference(pair: PublishedPair) -> float:
+def published_difference(pair: PublishedPair | None) -> float | None:
     """Subtract the RSUMs of two published rows.
 
     Args:
-        pair: The rows.
+        pair: The rows; None if there are none.
 
     Returns:
-        That of `better` less that of `worse`, in percentage points.
+        That of `better` less that of `worse`, in percentage points; None without rows.
 
     Raises:
         InputError: If not one row, or a row without an RSUM, has these cells.
     """
-    return round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
+    return None if pair is None else round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
 
 
 def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
@@ -156,7 +156,8 @@ def to_markdown(tested: Sequence[Tested], said: str) -> str:
              "|:--|:--|--:|--:|--:|:--|--:|--:|:--|"]
     for each in tested:
         cells = ["–"] * 5 if each.contrast is None else _measured(each.contrast["rsum"])
-        lines.append(f"| {each.claim.claim} | {each.claim.where} | {each.published:+.1f} | {' | '.join(cells)} | "
+        printed = "–" if each.published is None else f"{each.published:+.1f}"
+        lines.append(f"| {each.claim.claim} | {each.claim.where} | {printed} | {' | '.join(cells)} | "
                      f"{verdict(each.contrast)} |")
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [said, f"Brackets: 95 % intervals over {' or over '.join(sorted(over)) or 'nothing'}; ±: standard "
