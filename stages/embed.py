@@ -18,7 +18,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders
+    from pipeline import dual_encoders, training
     from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
@@ -114,6 +114,7 @@ def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: st
                   settings.compute.products)
     # With workers, the network computes there.
     opened = OpenHead.open(use if place is None else replace(use, device="cpu"))
+    training.require_embeddings(opened.head, head)
     if isinstance(opened.source, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
     manifest, path = opened.manifest, out or paths.embeddings(name, dataset, head)

@@ -124,6 +124,7 @@ def _by_head(paths: Paths, manifest: Manifest, name: str, store: EmbeddingStore,
              ) -> np.ndarray:
     """[Q, d] float32, of the head that made the store."""
     trained, source = training.open_by_name(paths, manifest.dataset, name)
+    training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")

@@ -53,12 +53,14 @@ class OfHead:
             The head.
 
         Raises:
-            InputError: If the head or the features are not there, or these are not made as the head's.
+            InputError: If the head or the features are not there, these are not made as the head's, or the head scores
+                pairs alone.
         """
         described = training.read_description(folder)
         own, source = (training.source_of(described, manifest, stores / f"{described['feature']}.zarr")
                        for manifest, stores in (trained_on, images))
         head = training.load_head(folder, trained_on[0], own, device)
+        training.require_embeddings(head, folder.name)
         if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
             training.require_alike(source, own)
         return cls(folder, head, images[0], source, batch_size)

@@ -7,7 +7,7 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
     from pipeline.training import pieces
-    from pipeline.training.all_scores import embeds, score_all
+    from pipeline.training.all_scores import embeds, require_embeddings, score_all
     from pipeline.training.checkpoint import read_description
     from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
@@ -53,6 +53,7 @@ __all__ = [
     "read_released_cross",
     "recipe_of",
     "require_alike",
+    "require_embeddings",
     "score_all",
     "scores",
     "source_of",

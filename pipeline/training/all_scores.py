@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.errors import InputError
 from pipeline.heads.cross import CrossEncoder
 from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
@@ -32,6 +33,21 @@ def embeds(head: Head) -> bool:
     """
     tasks = head.description["recipe_settings"].get("tasks", ["emb"])
     return not isinstance(head.model, Interaction) and "emb" in tasks
+
+
+def require_embeddings(head: Head, name: str) -> None:
+    """Check that a head gives an image and a caption a vector each.
+
+    Args:
+        head: The open head.
+        name: Its name.
+
+    Raises:
+        InputError: If it scores pairs alone.
+    """
+    if not embeds(head):
+        raise InputError(f"{name}: scores pairs and has no vectors of images and captions; take another head, or "
+                         "rerank with this one")
 
 
 def score_all(head: Head, source: ImageSource, split: Split, batch_size: int,

@@ -96,6 +96,16 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     assert "goes without --embeddings" in refused("score", "--embeddings", "one.zarr", "--workers", "2")
 
 
+@pytest.mark.parametrize("command", [("embed", "sample", "--head", LATE), ("hard-negatives", "--head", LATE),
+                                     ("search", "a ball", "--head", LATE, "--in", "similarities/sample/whole.zarr")])
+def test_a_head_that_scores_pairs_alone_embeds_nothing(
+        pipeline: Any, refused: Any, project: Path, command: tuple[str, ...]) -> None:
+    train_late(pipeline)
+    assert pipeline("score", "--feature", "region", *SMALL)[0] == 0
+    shutil.move(f"similarities/sample/{HEAD}.zarr", "similarities/sample/whole.zarr")
+    assert "scores pairs and has no vectors of images and captions" in refused(*command, *TINY)
+
+
 @pytest.mark.usefixtures("many")
 def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ("embed", "sample", "--head", HEAD, *SMALL, "--out")
