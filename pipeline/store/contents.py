@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_contents
-from pipeline.store.layout import StoreError, StoreLayout, attributes, read_header
+from pipeline.store.layout import StoreError, StoreLayout, attributes, maker, read_header
 
 Progress = Callable[[int], object]
 BY_IMAGES = "images:"
@@ -78,8 +78,8 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[
 
 
 def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:
-    """An entry as it was recorded before images had digests."""
-    return {name: value for name, value in asdict(entry).items() if name != "values"}
+    """An entry as it was recorded before images had digests and entries said what made them."""
+    return {name: value for name, value in asdict(entry).items() if name not in ("values", "maker")}
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
@@ -92,20 +92,21 @@ def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
 
     Yields:
         Each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
-        ledger differs where its images' digests are not those of the shard's values.
+        ledger differs where its images' digests are not those of the shard's values, or what it says made them is
+        not what the store says.
 
     Raises:
         StoreError: If an entry of the ledger is missing or cannot be read.
     """
-    layout, _ = read_header(path)
+    layout, fingerprint = read_header(path)
     entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
     with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
-        for size, differ in threads.map(lambda entry: _compared(path, layout, entry), entries):
+        for size, differ in threads.map(lambda entry: _compared(path, layout, maker(fingerprint), entry), entries):
             progress(size)
             yield from differ
 
 
-def _compared(path: Path, layout: StoreLayout, entry: ledger.LedgerEntry
+def _compared(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
               ) -> tuple[int, list[tuple[Path, str, str]]]:
     """The bytes of a shard's files, and those that differ."""
     there = shard_contents.read(path, layout, entry.shard)
@@ -114,6 +115,8 @@ def _compared(path: Path, layout: StoreLayout, entry: ledger.LedgerEntry
               if there.checksums[name] != (recorded := entry.checksums.get(name, ""))]
     if entry.values and not differ and there.values != entry.values:
         differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(there.values))]
+    if entry.maker not in ("", made_by):
+        differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
     return there.bytes, differ
 
 

@@ -189,6 +189,18 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         fill(making)
 
 
+def maker(fingerprint: Mapping[str, Any]) -> str:
+    """Digest what made a store's features, whichever images it holds: it stays the same where the store grows.
+
+    Args:
+        fingerprint: All that its values depend on.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
+    return digest({name: value for name, value in fingerprint.items() if name != "images"})
+
+
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
     """Digest the arrays' metadata, by which other libraries read them.
 

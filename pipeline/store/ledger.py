@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pipeline.files.atomic import write_text
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.store.layout import StoreError, StoreLayout
+from pipeline.store.layout import StoreError, StoreLayout, maker
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class LedgerEntry:
             entries from before this was recorded.
         values: Row -> digest of the image's features and of what is stored beside them, which does not depend on shards
             and compression. Entries from before this was recorded have none.
+        maker: Digest of what made the features, see `layout.maker`. Entries from before this was recorded have "".
     """
 
     shard: int
@@ -36,6 +38,7 @@ class LedgerEntry:
     checksums: dict[str, str]
     photographs: dict[int, str] = field(default_factory=dict)
     values: dict[int, str] = field(default_factory=dict)
+    maker: str = ""
 
 
 def file(store: Path, shard: int) -> Path:
@@ -75,19 +78,40 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         StoreError: If it cannot be read.
     """
     try:
-        tree = json.loads(file(store, shard).read_text(encoding="utf-8"))
+        tree = {"maker": ""} | json.loads(file(store, shard).read_text(encoding="utf-8"))
         entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
                             dict(tree["checksums"]), _by_row(tree.get("photographs", {})),
-                            _by_row(tree.get("values", {})))
+                            _by_row(tree.get("values", {})), tree["maker"])
         by_row = {"failed": entry.failed, "photographs": entry.photographs, "values": entry.values}
         if asdict(entry) != tree | by_row \
-                or set(map(type, entry.checksums.values())) != {str}:
+                or set(map(type, [*entry.checksums.values(), entry.maker])) != {str}:
             raise ValueError("not as it was written")
         return entry
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
+
+
+def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
+    """Tell whether a description is another store's than the shards: no entry names what it says made them.
+
+    Args:
+        store: The store.
+        layout: Its sizes, by that description.
+        fingerprint: All that its values depend on, by that description.
+
+    Returns:
+        Whether it is; False where no entry says what made its shard.
+    """
+    makers = set()
+    for shard in range(layout.shards):
+        try:
+            entry = read(store, shard)
+        except StoreError:
+            continue
+        makers |= {entry.maker} if entry is not None and entry.maker else set()
+    return bool(makers) and maker(fingerprint) not in makers
 
 
 def _by_row(tree: Mapping[str, str]) -> dict[int, str]:

@@ -11,6 +11,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +31,7 @@ from pipeline.store.layout import (
     arrays_digest,
     attributes,
     create,
+    maker,
     read_header,
 )
 from pipeline.store.verify import impossible
@@ -65,14 +67,14 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
             yield _image_ids(path, layout, manifest, folder)
         for shard in lost:
             if entry := _entry(path, layout, shard, manifest, folder if "settings" in made_from else None):
-                ledger.write(path, entry)
+                ledger.write(path, replace(entry, maker=maker(made_from)))
                 yield f"shard {shard}: ledger entry made from its files, whose bytes are taken as they are"
 
 
 def _header(path: Path) -> Iterator[str]:
     file, copy = path / "zarr.json", path / COPY
     try:
-        read_header(path)
+        _require_shards_own(path)
         if not copy.exists():  # a store from before there was a copy
             shutil.copyfile(file, copy)
     except StoreError as error:
@@ -82,10 +84,18 @@ def _header(path: Path) -> Iterator[str]:
         write_bytes(file, content)
         try:
             _require_own(path, read_header(path)[0])
+            _require_shards_own(path)
         except StoreError as told:  # the copy is no better
             file.unlink() if damaged is None else write_bytes(file, damaged)
             raise (told if isinstance(told, OtherStoreError) else error) from None
         yield f"zarr.json restored from {COPY}"
+
+
+def _require_shards_own(path: Path) -> None:
+    """Refuse a description of another network or other settings than those that the shards were made by."""
+    if ledger.of_another_store(path, *read_header(path)):
+        raise OtherStoreError(f"{path}: zarr.json and {COPY} are another store's, by what the ledger says made the "
+                              f"shards; put this store's own {COPY} there")
 
 
 def _require_own(path: Path, layout: StoreLayout) -> None:

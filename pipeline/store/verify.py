@@ -11,7 +11,7 @@ import zarr
 
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_contents
-from pipeline.store.layout import DONE, FAILED, StoreError, StoreLayout, arrays_digest, read_header
+from pipeline.store.layout import COPY, DONE, FAILED, StoreError, StoreLayout, arrays_digest, maker, read_header
 from pipeline.store.reader import all_finite
 
 
@@ -28,7 +28,10 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     Raises:
         StoreError: If the store as a whole is damaged.
     """
-    layout, _ = read_header(path)
+    layout, fingerprint = read_header(path)
+    if ledger.of_another_store(path, layout, fingerprint):
+        raise StoreError(f"{path}: zarr.json is another store's, by what the ledger says made the shards; --repair "
+                         f"restores it where {COPY} is this store's own")
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
     except Exception as error:  # zarr raises its own and others' for metadata that is not its own
@@ -44,10 +47,11 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
         raise StoreError(f"{path}/image_ids: not those that were written; extract again")
     with ThreadPoolExecutor(workers) as threads:  # hashing lets go of Python's lock
-        yield from enumerate(threads.map(lambda shard: list(_faults(path, layout, shard)), range(layout.shards)))
+        found = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
+        yield from enumerate(found)
 
 
-def _faults(path: Path, layout: StoreLayout, shard: int) -> Iterator[str]:
+def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterator[str]:
     if not layout.rows(shard):
         return
     try:
@@ -64,6 +68,9 @@ def _faults(path: Path, layout: StoreLayout, shard: int) -> Iterator[str]:
         return
     if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
         yield f"its ledger entry is of images {entry.first} to {entry.first + entry.images - 1}"
+        return
+    if entry.maker not in ("", made_by):
+        yield "is another store's, by its ledger entry"
         return
     there = shard_contents.read(path, layout, shard)
     same = {name: checksum == entry.checksums.get(name) for name, checksum in there.checksums.items()}

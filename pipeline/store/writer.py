@@ -18,7 +18,7 @@ import zarr
 from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
 from pipeline.store import ledger, shard_contents, shard_file
-from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, read_header
+from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, maker, read_header
 from pipeline.store.survey import survey
 
 
@@ -125,7 +125,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
         raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
-    _check_own(store, layout, made_from)
+    fingerprint = _check_own(store, layout, made_from)
     ledger.erase(store, shard.number)
     group = zarr.open_group(store, mode="r+", zarr_format=3)
     checksums = {}
@@ -141,16 +141,18 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = ledger.checksum(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
-                               shard.photographs, shard_contents.values(shard.rows, shard.arrays))
+                               shard.photographs, shard_contents.values(shard.rows, shard.arrays), maker(fingerprint))
     _check_own(store, layout, made_from)
     ledger.write(store, entry)
     return entry
 
 
-def _check_own(store: Path, layout: StoreLayout, made_from: str) -> None:
+def _check_own(store: Path, layout: StoreLayout, made_from: str) -> dict[str, Any]:
+    """The store's fingerprint, if it is still this store."""
     there, fingerprint = read_header(store)
     if there != layout or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
+    return fingerprint
 
 
 def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,

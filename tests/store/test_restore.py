@@ -158,6 +158,69 @@ def test_the_description_of_another_store_forgets_no_features(store: Path, scene
     assert tree(store) == before
 
 
+@pytest.fixture(scope="module")
+def alike(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another store of the same shapes: the same network on images of another size."""
+    options = {**dict(ENGINE.options), "image_size": 96}
+    store = tmp_path_factory.mktemp("alike") / "grid.zarr"
+    engine = extraction.EngineSpec.of("grid", options, Runtime())
+    extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, 4, 8))
+    return store
+
+
+def test_the_description_of_another_store_of_equal_shapes_is_replaced_by_the_stores_own(
+        store: Path, alike: Path, scenes: Manifest) -> None:
+    whole = tree(store)
+    shutil.copyfile(alike / "zarr.json", store / "zarr.json")
+    with pytest.raises(StoreError, match=r"zarr\.json is another store's"):
+        faults(store)
+    assert {file.parent.name for file, _, _ in contents.changed(store, np.array([9]))} == {"ledger"}
+    assert restored(store, scenes) == "zarr.json restored from header.json"
+    assert tree(store) == whole
+    assert faults(store) == []
+
+
+@pytest.mark.parametrize("lost", ["zarr.json", "ledger/000001.json", "image_ids/c/0"])
+def test_the_description_of_another_store_of_equal_shapes_is_refused(store: Path, alike: Path, scenes: Manifest,
+                                                                     lost: str) -> None:
+    for name in ("header.json", "zarr.json"):
+        shutil.copyfile(alike / "zarr.json", store / name)
+    (store / lost).unlink()
+    before = tree(store)
+    with pytest.raises(StoreError, match=r"are another store's.*put this store's own header\.json there"):
+        restored(store, scenes)
+    assert tree(store) == before
+
+
+def test_a_shard_of_another_store_is_a_fault(store: Path, alike: Path, scenes: Manifest) -> None:
+    for name in ("features/c/1/0/0", "counts/c/1", "status/c/1", "sizes/c/1/0", "bytes/c/1", "ledger/000001.json"):
+        shutil.copyfile(alike / name, store / name)
+    assert restored(store, scenes) == ""
+    assert faults(store) == ["is another store's, by its ledger entry"]
+
+
+def test_a_store_from_before_its_ledger_said_what_made_it_stays_as_it_is(store: Path, scenes: Manifest) -> None:
+    for file in (store / "ledger").iterdir():
+        entry = json.loads(file.read_text())
+        assert len(entry.pop("maker")) == 64
+        file.write_text(json.dumps(entry, ensure_ascii=False, sort_keys=True))
+    before = tree(store)
+    assert (restored(store, scenes), faults(store)) == ("", [])
+    assert tree(store) == before
+
+
+def test_a_store_that_grows_keeps_what_made_it(store: Path, scenes: Manifest) -> None:
+    ids = scenes.images["image_id"].to_numpy()
+    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
+    few = extraction.ExtractionJob(less, less.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8)
+    extraction.extract(few)
+    extraction.extract(replace(few, manifest=scenes))
+    makers = [json.loads(file.read_text())["maker"] for folder in (few.store, store)
+              for file in (folder / "ledger").iterdir()]
+    assert len(set(makers)) == 1
+    assert (restored(few.store, scenes), faults(few.store)) == ("", [])
+
+
 @pytest.mark.parametrize("name", ["zarr.json", "ledger/000001.json", "status/zarr.json", "code.json"])
 def test_json_that_is_too_deep_is_damage_as_any_other(store: Path, scenes: Manifest, name: str) -> None:
     whole = tree(store)
