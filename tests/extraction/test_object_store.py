@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -51,8 +49,23 @@ def put(folder: Path, place: Path) -> Path:
     return place
 
 
-def command(root: Path, *words: object) -> list[str]:
-    return [sys.executable, "-c", "from stages.cli import main; main()", *map(str, words), "--root", str(root)]
+def command(root: Path, *words: object, before: str = "") -> list[str]:
+    return [sys.executable, "-c", f"{before}\nfrom stages.cli import main; main()", *map(str, words), "--root",
+            str(root)]
+
+
+# The features of the fourth shard, as they are sent, kill the process: however fast it is, three shards are there.
+KILLED = """
+import os, signal
+from pipeline.files import remote
+send, shards = remote.write, []
+def killing(path, *file):
+    shards.extend([path] if "/features/c/" in str(path) else [])
+    if len(shards) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    send(path, *file)
+remote.write = killing
+"""
 
 
 def test_paths_and_addresses() -> None:
@@ -68,20 +81,18 @@ def test_tars_killed_and_resumed_equal_files(place: Path, scenes: Manifest, tmp_
     made.save(place / "sample.parquet")
     subprocess.run(command(tmp_path, "copy", remote.address(place / "sample.parquet"),
                            tmp_path / "data" / "sample.parquet")[:-2], check=True)
-    store, run = place / "grid.zarr", command(
-        tmp_path, "extract", "--feature", "grid", "--dataset", "sample", "--out", remote.address(place / "grid.zarr"),
+    store, words = place / "grid.zarr", (
+        "extract", "--feature", "grid", "--dataset", "sample", "--out", remote.address(place / "grid.zarr"),
         "-S", ENGINE, "-S", "extract.batch_size=1", "-S", "extract.shard_images=2", "--params", PARAMS)
-    first = subprocess.Popen(run, stderr=subprocess.DEVNULL)
-    while first.poll() is None and not any(name.startswith("ledger/") for name in remote.listed(store)):
-        time.sleep(0.02)
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    first = subprocess.run(command(tmp_path, *words, before=KILLED), stderr=subprocess.DEVNULL)
+    assert first.returncode == -signal.SIGKILL
     done = [name for name in remote.listed(store) if name.startswith("ledger/")]
-    assert 0 < len(done) < 12
+    assert len(done) == 3
+    run = command(tmp_path, *words)
     second = subprocess.run(run, capture_output=True, text=True, check=True)
     again = [name for name in remote.listed(store) if name.startswith("ledger/")]
     assert len(again) == 12
-    assert f"{len(scenes.images)} images" not in second.stdout  # the finished shards were not extracted again
+    assert f"{len(scenes.images) - 6} images" in second.stdout  # the finished shards were not extracted again
     assert "nothing to do" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert remote_store.download(store, tmp_path / "grid.zarr", print, print) == 12
     assert [fault for _, found in verify.verify(tmp_path / "grid.zarr") for fault in found] == []
