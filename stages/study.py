@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from pipeline.statistics import contrast
     from pipeline.studies import claims
     from pipeline.studies.claims import Claim, SystemOfClaim, Tested
+    from pipeline.training.head import is_finished
 
 
 @click.command
 @click.option("--split", type=click.Choice(["val", "test"]), default="val", show_default=True,
               help="Where systems are measured. Look at val as often as you like; test is read once, at the end.")
-@click.option("--no-training", is_flag=True, help="Test the claims whose heads are there, and train nothing.")
+@click.option("--no-training", is_flag=True, help="Test the claims whose heads are finished, and train nothing.")
 @options.with_settings
 def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
@@ -47,7 +48,7 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
         for side in sides.values():
             _run("train", *_heads(settings, side), per_feature=_features(settings, side))
     there = [side for side in sides.values() if all(
-        (paths.head(settings.run.dataset, name) / "best.safetensors").exists()
+        is_finished(paths.head(settings.run.dataset, name))
         for feature in _features(settings, side) for name in _names(settings, side.recipe, feature))]
     for side in there:
         _run("score", *_heads(settings, side), "-S", f"score.split={split}", per_feature=_features(settings, side))

@@ -83,6 +83,24 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
     return Head(to_device(model, device).eval(), text, description, sha256(folder / "best.safetensors"))
 
 
+def is_finished(folder: Path) -> bool:
+    """Look whether a head is there with all its epochs, so that `load` takes it.
+
+    Args:
+        folder: Where it would be.
+
+    Returns:
+        Whether it is.
+
+    Raises:
+        InputError: If its description is damaged.
+    """
+    if not (folder / "best.safetensors").exists():
+        return False
+    description = checkpoint.read_description(folder)
+    return "origin" in description or checkpoint.state(folder).epochs >= description["training"]["epochs"]
+
+
 def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> tuple[Head, ImageSource]:
     """Open a head by its name.
 

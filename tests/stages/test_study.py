@@ -53,6 +53,20 @@ def test_without_training_only_heads_that_are_there_are_measured(project: Path, 
     assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
 
 
+def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any) -> None:
+    assert pipeline("train", "--feature", "region", "--recipe", "vse2ad", *TINY)[0] == 0
+    assert pipeline("train", "--feature", "region", "--recipe", "vse2ad-noadpool", *TINY)[0] == 0
+    described = project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0" / "head.json"
+    head = json.loads(described.read_text())
+    for epochs in (1, 2):
+        head["training"]["epochs"] = epochs
+        described.write_text(json.dumps(head))
+        code, _, err = pipeline("study", *TINY, "--no-training")
+        assert code == 0, err
+        verdicts = {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())}
+        assert (verdicts == {"not tested"}) == (epochs == 2)
+
+
 def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     odd = claims.load()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
