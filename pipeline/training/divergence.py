@@ -13,7 +13,9 @@ from pipeline.objectives import Objective
 WINDOW = 200
 """Steps that are looked at together; an epoch, where that is shorter."""
 LONG = 400
-"""For so many steps a loss stands at its collapsed value before that is called stuck: weak features take their time."""
+"""For so many steps at least a loss stands at its collapsed value before that is called stuck."""
+LONG_SHARE = 0.25
+"""And for this share of all steps: the hard triplet loss often collapses at first, and finds its way out much later."""
 OVERFLOWS = 50
 """Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one."""
 LEAST_SPREAD = 1e-4
@@ -36,11 +38,13 @@ class Watch:
         objective: Gives the loss of a collapsed model; None for a head whose embeddings are not trained.
         batch: B.
         steps: Steps of an epoch.
+        epochs: Epochs of the training.
         stuck: How many windows in a row the loss has been at its collapsed value, when a run is resumed.
     """
 
-    def __init__(self, objective: Objective | None, batch: int, steps: int, stuck: int = 0) -> None:
+    def __init__(self, objective: Objective | None, batch: int, steps: int, epochs: int, stuck: int = 0) -> None:
         self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck
+        self.long = max(LONG, LONG_SHARE * steps * epochs)
         self._seen: list[Mapping[str, float]] = []
         self._overflows = 0
 
@@ -84,7 +88,7 @@ class Watch:
         collapsed = self._collapsed(self.objective, similarity)
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
         self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
-        if self.stuck * self.window >= LONG:
+        if self.stuck * self.window >= self.long:
             raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stood at {loss:.4g}, its value "
                            f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "
                            "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")

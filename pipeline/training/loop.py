@@ -102,7 +102,8 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     step, state = _resume(job, text)
     batches = tasks.batches(job, split, text, keep_first)
     on_start(state.epochs * len(batches), job.training.epochs * len(batches))
-    watch = Watch(step.emb.objective if step.emb else None, batches.batch_size, len(batches), state.stuck)
+    watch = Watch(step.emb.objective if step.emb else None, batches.batch_size, len(batches),
+                  job.training.epochs, state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         tasks.find_hard_negatives(job, batches, step, text)

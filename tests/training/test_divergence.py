@@ -15,8 +15,8 @@ HEALTHY = {"loss": 3.0, "gradient": 1.0, "similarity": 0.3, "separation": 0.2, "
 COLLAPSED = {"gradient": 0.1, "similarity": 0.9, "separation": 0.001, "spread": 0.05}
 
 
-def watch(name: str = "infonce", steps: int = 50, stuck: int = 0) -> Watch:
-    return Watch(objectives.build(name), BATCH, steps, stuck)
+def watch(name: str = "infonce", steps: int = 50, stuck: int = 0, epochs: int = 1) -> Watch:
+    return Watch(objectives.build(name), BATCH, steps, epochs, stuck)
 
 
 def see(by: Watch, steps: int, precision: str = "fp32", **log: float) -> None:
@@ -57,6 +57,17 @@ def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: flo
     see(by, 399, **COLLAPSED, loss=expected * 1.01)
     with pytest.raises(Diverged, match=rf"for 400 steps the loss has stood at .*\({expected:.4g}\)"):
         see(by, 1, **COLLAPSED, loss=expected * 1.01)
+
+
+def test_in_a_long_training_it_may_stand_there_for_a_quarter_of_it() -> None:
+    """The hard triplet loss of a schedule of 25 epochs with 200 steps: 1,250 steps, not 400."""
+    by = watch("triplet", 200, epochs=25)
+    loss = 2 * 0.2 * BATCH
+    see(by, 1200, **COLLAPSED, loss=loss)
+    see(by, 200)  # out of it
+    see(by, 1200, **COLLAPSED, loss=loss)
+    with pytest.raises(Diverged, match="for 1400 steps the loss has stood at"):
+        see(by, 200, **COLLAPSED, loss=loss)
 
 
 STUCK = {**COLLAPSED, "loss": 2 * math.log(BATCH)}
