@@ -1,4 +1,4 @@
-"""The exception for bad input, the warning for input that is used with a change, and how unknown names are told."""
+"""The exception for bad input, the warning for input that is used with a change, and how names and numbers are told."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -19,6 +19,19 @@ class InputError(Exception):
 
 class InputWarning(UserWarning):
     """Input that is used with a change. The command line prints the message once, in one line."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many of something there are.
+
+    Args:
+        number: How many.
+        noun: What, in the singular.
+
+    Returns:
+        Such as "1 image" or "123,287 images".
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import manifest as manifests
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.paths import Paths
 from stages import options, workplace
 from stages.progress import Progress
@@ -135,7 +135,7 @@ def _splits(manifest: Manifest, names: tuple[str, ...]) -> list[Split]:
 def _told(path: Path, parts: list[Split], name: str) -> str:
     images, captions = (sum(len(ids) for ids in every) for every in zip(
         *((part.image_ids, part.caption_ids) for part in parts), strict=True))
-    return f"{path}: {images} images and {captions} captions of {name}"
+    return f"{path}: {counted(images, 'image')} and {counted(captions, 'caption')} of {name}"
 
 
 def _embed(path: Path, opened: OpenHead, parts: list[Split], batch_size: int, made_from: Mapping[str, Any],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.paths import Paths
 from stages import options, workplace
 from stages.progress import Progress
@@ -108,7 +108,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         shutil.rmtree(store)  # all of it is up there
     elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         asked.write(store, asked_for, ["zarr.json"], job.images_folder)
-    click.echo(f"{named}: " + (f"{outcome.extracted} images extracted" if outcome.extracted else "nothing to do")
+    did = f"{counted(outcome.extracted, 'image')} extracted" if outcome.extracted else "nothing to do"
+    click.echo(f"{named}: {did}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
 
 
@@ -167,9 +168,10 @@ def _number(asked: int | Literal["auto"]) -> int | None:
 def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> str:
     """An estimate as text."""
     engine = estimate.engine
-    lines = [f"{store}: {engine.reported_as}, at most {engine.items} items of {engine.dimension} an image"
+    lines = [f"{store}: {engine.reported_as}, at most {counted(engine.items, 'item')} of {engine.dimension} an image"
              + ("" if engine.trained else ", an untrained network"),
-             f"  to extract  {estimate.images:,} of {estimate.total:,} images, in {estimate.shards:,} shards",
+             f"  to extract  {estimate.images:,} of {counted(estimate.total, 'image')}, "
+             f"in {counted(estimate.shards, 'shard')}",
              f"  on disk     {_bytes(estimate.size)} more, {_bytes(estimate.free)} free"
              + ("" if estimate.size < estimate.free else ": NOT ENOUGH")]
     if estimate.changed:
@@ -177,8 +179,9 @@ def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) ->
                      "or with --if-changed redo replaces what changed")
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
-        lines.append(f"  time        {whole} by {workers} worker{'s' * (workers > 1)} like the one that took "
-                     f"{estimate.seconds / estimate.images:.3f} s an image over {estimate.probed} images just now")
+        lines.append(f"  time        {whole} by {counted(workers, 'worker')} like the one that took "
+                     f"{estimate.seconds / estimate.images:.3f} s an image over "
+                     f"{counted(estimate.probed, 'image')} just now")
     elif estimate.images:
         lines.append("  time        unknown: none of the images that were tried could be decoded")
     return "\n".join(lines)

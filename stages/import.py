@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import importers
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.features import FEATURES
 from pipeline.paths import Paths
 from stages import options
@@ -65,7 +65,7 @@ def command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ..
                     extract.dtype, extract.on_error, changes["if_changed"], changes["frames"])
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = import_features(job, looking.update, bar.reset, bar.update)
-    told = [f"{store}: " + (f"{done.images:,} images imported" if done.images else "nothing to do")
+    told = [f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
             + f", reported as {done.reported_as}"]
     if done.failed:
         told.append(f"{len(done.failed):,} failed, see {store}/failures.csv")

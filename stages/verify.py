@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.paths import Paths
 from stages import options
 from stages.progress import Progress, say
@@ -55,15 +55,16 @@ def command(paths: Paths, settings: Settings, store: Path, repair: bool, forget:
                 say(f"shard {shard}: {fault}", err=False)
             damaged += [shard] if found else []
     if not damaged:
-        click.echo(f"{store}: {shards} shards, all as they were written")
+        click.echo(f"{store}: {counted(shards, 'shard')}, all as written")
     elif repair:
         _repair(paths, settings, store, damaged, images)
     elif forget:
         _forget(store, damaged)
-        click.echo(f"{store}: {len(damaged)} of {shards} shards forgotten; run the command that made the store again")
+        click.echo(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
+                   "the store again")
     else:
-        raise InputError(f"{store}: {len(damaged)} of {shards} shards are damaged or not there; --repair makes them "
-                         "again")
+        raise InputError(f"{store}: damaged or not there: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
+                         "them again")
 
 
 def _restore(paths: Paths, store: Path, images: Path | None) -> None:
@@ -81,12 +82,12 @@ def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], i
         job = _job(paths, settings, store, images)
         worker.describe_engine(job.engine)
     except InputError as error:
-        raise InputError(f"{store}: its {len(damaged)} damaged shards cannot be made again from here ({error}); "
+        raise InputError(f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again from here ({error}); "
                          "--forget drops them, so that the command that made the store makes them again") from None
     _forget(store, damaged)
     with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
-    click.echo(f"{store}: {len(damaged)} damaged shards made again, {outcome.extracted} images")
+    click.echo(f"{store}: made {counted(len(damaged), 'damaged shard')} again, {counted(outcome.extracted, 'image')}")
 
 
 def _forget(store: Path, damaged: list[int]) -> None:

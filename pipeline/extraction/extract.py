@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pipeline import workers
-from pipeline.errors import InputError, InputWarning
+from pipeline.errors import InputError, InputWarning, counted
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
@@ -90,7 +90,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
             remote_store.push_description(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
-        raise InputError(f"{job.store}: {len(failed)} images failed in an earlier run, the first "
+        raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
                          f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
     return ExtractionOutcome(todo.images, failed)

@@ -15,7 +15,7 @@ import torch
 
 from pipeline import extractors
 from pipeline.compute import half, products
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extraction.naming import feature_name
 from pipeline.extractors import Items, to_host
@@ -214,8 +214,8 @@ def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -
         computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
         items = iter(to_host.bring(computed, dtype))
     except (torch.OutOfMemoryError, MemoryError):
-        raise InputError(f"no memory for {len(good)} images at once on {engine.runtime.device}; give a smaller "
-                         "--batch-size and run again to resume") from None
+        raise InputError(f"no memory for {counted(len(good), 'image')} at once on {engine.runtime.device}; give a "
+                         "smaller --batch-size and run again to resume") from None
     return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
@@ -70,7 +70,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
             failed = write_failures(store, layout, images["file"].tolist())
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
-        raise InputError(f"{job.store}: {len(failed):,} images were left out by an earlier import, the first "
+        raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
                          f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
                          "import again with --if-changed redo")
     return Imported(total, failed, job.name(source), source.notes)

@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline import lazy
-from pipeline.errors import InputError, InputWarning
+from pipeline.errors import InputError, InputWarning, counted
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest import fetch
@@ -115,10 +115,10 @@ def _fetched(table: pd.DataFrame, images: Path | None, asked: bool, on_start: fe
     found, lost = fetch.fetched(table, images, asked, on_start, on_image)
     first = f"the first {next(iter(lost))[:100]} ({next(iter(lost.values()))})" if lost else ""
     if found.empty:
-        raise InputError(f"none of {len(lost)} images could be fetched, {first}")
+        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, {first}")
     if lost:
-        warnings.warn(f"{len(lost)} of {len(lost) + found['file'].nunique()} images could not be fetched and are left "
-                      f"out, {first}", InputWarning, stacklevel=3)
+        warnings.warn(f"{len(lost)} of {len(lost) + found['file'].nunique()} images could not be fetched: left out, "
+                      f"{first}", InputWarning, stacklevel=3)
     return found
 
 
@@ -164,7 +164,7 @@ def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) ->
              if path.suffix.lower() in suffixes)
     silent = sorted(set(files) - named)
     if silent:
-        raise InputError(f"{folder}: {len(silent)} {kind}s have no caption in {source.name}, the first "
+        raise InputError(f"{folder}: {counted(len(silent), kind)} without a caption in {source.name}, the first "
                          f"{silent[0]!r}; caption them or take them out of the folder")
 
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.files.atomic import write_bytes
 
 LARGEST = 64 * 1024 * 1024
@@ -70,7 +70,7 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
     if not addresses:
         return table, {}
     if not asked or folder is None:
-        raise InputError(f"{len(addresses)} images are named by their addresses, the first {addresses[0][:80]!r}; "
+        raise InputError(f"{counted(len(addresses), 'image')} named by address alone, the first {addresses[0][:80]!r}; "
                          "--fetch brings them into the folder --images, or fetch them with img2dataset, whose tars and "
                          "Parquet are read here")
     on_start(len(addresses))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.errors import counted
 from pipeline.store.layout import StoreError
 from pipeline.store.reader import FeatureStore
 
@@ -39,7 +40,7 @@ class BoxedStore(FeatureStore):
             self.sizes = self.columns("sizes")
             unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
             if len(unknown):
-                raise StoreError(f"{path}: does not know the size of {len(unknown)} images, the first "
+                raise StoreError(f"{path}: does not know the size of {counted(len(unknown), 'image')}, the first "
                                  f"{self.image_ids[unknown[0]]}, and boxes are shares of it; import features with "
                                  "image sizes, or set the recipe's architecture.boxes to false")
 

@@ -149,7 +149,7 @@ def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Extraction
     outcome = extraction.extract(replace(again, manifest=mended))
     assert (outcome.extracted, list(outcome.failed)) == (2, [9])
     assert FeatureStore(spoiled.store).require(mended).done[3]
-    with pytest.raises(InputError, match=r"1 images failed in an earlier run.*--retry-failed"):
+    with pytest.raises(InputError, match=r"1 image failed in an earlier run.*--retry-failed"):
         extraction.extract(replace(spoiled, manifest=mended))
 
 

@@ -153,7 +153,7 @@ def test_a_csv_of_any_system(folder: Path, end: str) -> None:
     ("", "no column caption nor image"),
     ("image,caption\n0.png\n", "a field is missing"),
     ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or in two splits"),
-    ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 images have no caption in captions.csv, the first '3.png'"),
+    ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 image without a caption in captions.csv, the first '3.png'"),
     ('image,caption\n0.png,"x\n', "CSV line"),
     ("image,caption\n0.png,A dog , running\n", "CSV line 2: more fields than columns"),
     ("image;caption\n0.png;x\n", r"captions.csv: the first line .*, separated by commas, got 'image;caption'"),

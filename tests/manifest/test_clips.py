@@ -86,7 +86,7 @@ def test_a_csv_of_both_kinds_is_refused(tmp_path: Path) -> None:
 
 
 def test_videos_without_captions_are_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"1 videos have no caption.*b\.mp4"):
+    with pytest.raises(InputError, match=r"1 video without a caption.*b\.mp4"):
         build(folder, *(line for line in LINES if "b.mp4" not in line))
 
 
