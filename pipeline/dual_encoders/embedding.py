@@ -13,6 +13,7 @@ import numpy as np
 from pipeline.dual_encoders.base import DualEncoder, Pixels
 from pipeline.errors import InputError
 from pipeline.files import images
+from pipeline.files.gallery_file import GalleryFile
 
 
 class Piece(NamedTuple):
@@ -37,7 +38,7 @@ def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[s
 
     Args:
         encoder: The encoder.
-        files: The images' files.
+        files: The images' files; one may lie in a tar or Parquet, see `pipeline.files.containers`.
         captions: Their captions.
         batch_size: Images or captions at once.
         wanted: Called before each batch of images; False ends the call.
@@ -74,10 +75,10 @@ def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
         InputError: If the image cannot be read.
     """
     try:
-        content = file.read_bytes()
+        content = GalleryFile(file).content()
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
     except (OSError, images.ImageError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
+        said = error.strerror or error if isinstance(error, OSError) else error
         raise InputError(f"{file}: {said}; mend it, or leave the image out of the manifest") from None
 
 

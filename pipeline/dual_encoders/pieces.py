@@ -16,6 +16,7 @@ from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part
 from pipeline.dual_encoders.record import identity
 from pipeline.errors import InputError
+from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
@@ -59,7 +60,7 @@ class Job:
             Their files.
         """
         names = self.manifest.images["file"].to_numpy()[part.store_rows]
-        return [self.folder.absolute() / name for name in names]
+        return [remote.absolute(self.folder) / name for name in names]
 
 
 class _Task(NamedTuple):

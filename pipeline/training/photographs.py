@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -14,7 +15,8 @@ from PIL import Image
 
 from pipeline.errors import InputError
 from pipeline.files import images
-from pipeline.files.digest import digest, of_files
+from pipeline.files.digest import digest
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.heads.backbone import Backbone
 from pipeline.manifest import Manifest
 from pipeline.training.image_source import Sizes
@@ -91,12 +93,16 @@ class Photographs:
         Raises:
             InputError: If one is missing.
         """
-        files = [self.path / self._files[row] for row in rows]
-        try:
-            return digest(list(of_files(files)))
-        except OSError as error:
-            raise InputError(f"{error.filename}: no such image; mend it, or leave the image out of the manifest"
-                             ) from None
+        def one(row: int) -> str:
+            file = self._file(row)
+            try:
+                return hashlib.sha256(file.content()).hexdigest()
+            except OSError:
+                raise InputError(f"{file.path}: no such image; mend it, or leave the image out of the manifest"
+                                 ) from None
+
+        with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+            return digest(list(threads.map(one, rows.tolist())))
 
     def require_extracted(self, images: np.ndarray) -> None:
         """Do nothing: photographs are not extracted.
@@ -124,13 +130,17 @@ class Photographs:
         """
         return self._prepared(rows, draws)
 
+    def _file(self, row: int) -> GalleryFile:
+        """An image's file, which may lie in a tar or Parquet."""
+        return GalleryFile(self.path / self._files[row])
+
     def _prepared(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
         def one(place: int) -> torch.Tensor:
-            path = self.path / self._files[rows[place]]
+            file = self._file(rows[place])
             try:
-                image = images.decode(path)
+                image = file.decoded()
             except images.ImageError as error:
-                raise InputError(f"{path}: {error}; mend it, or leave the image out of the manifest") from None
+                raise InputError(f"{file.path}: {error}; mend it, or leave the image out of the manifest") from None
             prepared: torch.Tensor = self.engine.prepare(image if draws is None else crop_and_flip(image, draws[place]))
             return prepared
         with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import pytest
 import torch
 import transformers as hf
@@ -15,8 +16,10 @@ from PIL import Image
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 
 from pipeline import dual_encoders
+from pipeline.dual_encoders import embedding, pieces
 from pipeline.dual_encoders.base import Usage
 from pipeline.errors import InputError
+from pipeline.manifest import Manifest, build
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
@@ -40,6 +43,19 @@ def pictures() -> list[Image.Image]:
 def unit(output: Any) -> np.ndarray:
     vectors = getattr(output, "pooler_output", output)
     return (vectors / vectors.norm(dim=-1, keepdim=True)).numpy()
+
+
+@pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
+def test_images_in_tars_and_parquet_give_the_vectors_of_files(
+        folders: dict[str, Path], scenes: Manifest, tmp_path: Path, pack: Any) -> None:
+    folder, encoder, usage = pack(scenes, tmp_path / "packed"), load(folders, "clip"), Usage()
+    found = []
+    for each, place in ((scenes, scenes.images_folder), (build("packed", folder, folder), folder)):
+        job = pieces.Job("clip", usage, each, place, [each.split("test")], 4)
+        (part,) = pieces.divide(each.split("test"))
+        found.append(embedding.embed_part(encoder, job.files(part), part.captions, 4))
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_array_equal(there, here)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

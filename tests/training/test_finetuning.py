@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import pytest
 import torch
 from click.testing import CliRunner
@@ -19,7 +20,7 @@ from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, build
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.settings import Named, Recipe
 from pipeline.store import FeatureStore
@@ -218,3 +219,14 @@ def test_what_cannot_be_is_refused(
     refused = CliRunner().invoke(cli, ["train", "--feature", "grid", "--images", "x", "--params", str(PARAMS), "--root",
                                        str(tmp_path)])
     assert isinstance(refused.exception, InputError)
+
+
+@pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
+def test_images_in_tars_and_parquet_are_those_of_files(pack: Any, scenes: Manifest, tmp_path: Path) -> None:
+    folder = pack(scenes, tmp_path / "packed")
+    made, rows = build("packed", folder, folder), np.array([5, 0, 2])
+    there, here = Photographs(made, folder, "grid", GRID), photographs(scenes)
+    np.testing.assert_array_equal(there.read(rows)[0], here.read(rows)[0])
+    draws = np.full((3, 4), 0.3)
+    np.testing.assert_array_equal(there.augmented(rows, draws), here.augmented(rows, draws))
+    assert there.content(rows) == here.content(rows)
