@@ -22,7 +22,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import contents, ledger, places
 from pipeline.store.layout import UNUSED, StoreError, StoreLayout, create, read_header
-from pipeline.store.survey import differs
+from pipeline.store.survey import differs, file_sizes
 from pipeline.store.writer import clear
 
 
@@ -231,10 +231,7 @@ def _bytes(path: Path, there: StoreLayout, entries: list[ledger.LedgerEntry]) ->
     """Row -> size of the image file that its features were made from."""
     found: dict[int, int] = {}
     for entry in entries:
-        file, rows = ledger.shard_file(path, "bytes", entry.shard, 1), there.rows(entry.shard)
-        raw = file.read_bytes() if file.exists() else b""
-        values = np.frombuffer(raw, "<i8")[:len(rows)] if len(raw) >= 8 * len(rows) else np.zeros(len(rows), np.int64)
-        found.update(zip(rows, values.tolist(), strict=True))
+        found.update(zip(there.rows(entry.shard), file_sizes(path, entry, there).tolist(), strict=True))
     return found
 
 

@@ -34,6 +34,7 @@ from pipeline.store.layout import (
     maker,
     read_header,
 )
+from pipeline.store.survey import file_sizes
 from pipeline.store.verify import impossible
 
 
@@ -149,10 +150,25 @@ def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path
     recorded, source = attributes(path).get("image_ids_digest"), "manifest"
     if digest(found.tolist()) != recorded:
         found, source = _by_photographs(path, layout, manifest, folder), "photographs"
+    elif _most_differ(path, layout, manifest):
+        raise OtherStoreError(f"{path}: by the sizes of their files its images are others than those of the manifest "
+                              f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
     write_bytes(_ids_file(path), found.astype("<i8").tobytes())
     if digest(found.tolist()) != recorded:
         _record_ids(path, found)
     return f"image_ids restored from the {source}"
+
+
+def _most_differ(path: Path, layout: StoreLayout, manifest: Manifest) -> bool:
+    """Whether most features were made from files of other sizes than the manifest has; a few may have been replaced."""
+    wanted, differ, known = manifest.images["bytes"].to_numpy(), 0, 0
+    for shard in set(range(layout.shards)) - set(_unreadable(path, layout)) - set(ledger.pending(path, layout)):
+        entry = ledger.read(path, shard)
+        assert entry is not None
+        sizes, now = file_sizes(path, entry, layout), wanted[layout.places(shard)]
+        there = (sizes != 0) & (sizes != NO_FILE) & (now != NO_FILE)
+        known, differ = known + int(there.sum()), differ + int((there & (sizes != now)).sum())
+    return 2 * differ > known
 
 
 def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path) -> np.ndarray:

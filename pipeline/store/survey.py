@@ -43,7 +43,7 @@ def survey(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], size
     changed, pending = "", set(ledger.pending(path, layout))
     for entry in ledger.entries(path, layout):
         rows = layout.rows(entry.shard)
-        then, now = _sizes(path, entry, layout), sizes[rows.start:rows.stop]
+        then, now = file_sizes(path, entry, layout), sizes[rows.start:rows.stop]
         differ = rows.start + np.flatnonzero((then != now) & (then != NO_FILE) & (now != NO_FILE))
         stale = [row for row in differ if row not in entry.failed]
         if stale:
@@ -71,8 +71,17 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], beside
     return ""
 
 
-def _sizes(path: Path, entry: ledger.LedgerEntry, layout: StoreLayout) -> np.ndarray:
-    """Sizes in bytes of a finished shard's image files; of a shard without them zeros, which no image file has."""
+def file_sizes(path: Path, entry: ledger.LedgerEntry, layout: StoreLayout) -> np.ndarray:
+    """Read the sizes of the image files that a finished shard was made from.
+
+    Args:
+        path: The store.
+        entry: The shard's entry.
+        layout: The store's sizes.
+
+    Returns:
+        Int64 [images of the shard], bytes; zeros, which no image file has, where they are lost.
+    """
     file = ledger.shard_file(path, "bytes", entry.shard, 1)
     raw = file.read_bytes() if file.exists() else b""
     rows = len(layout.rows(entry.shard))

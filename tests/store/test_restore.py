@@ -192,6 +192,21 @@ def test_the_description_of_another_store_of_equal_shapes_is_refused(store: Path
     assert tree(store) == before
 
 
+def test_the_description_of_other_images_gives_no_row_another_id(scenes: Manifest, tmp_path: Path) -> None:
+    """Two versions of one data set, equally many images: the network is the same, and so are the shapes."""
+    ids, stores = scenes.images["image_id"].to_numpy(), [tmp_path / "one.zarr", tmp_path / "two.zarr"]
+    some = [replace(scenes, table=scenes.table[scenes.table["image_id"].isin(part)].reset_index(drop=True))
+            for part in (ids[:16], ids[8:])]
+    for table, path in zip(some, stores, strict=True):
+        extraction.extract(extraction.ExtractionJob(table, table.images_folder, path, ENGINE, 4, 8))
+    for name in ("header.json", "zarr.json"):
+        shutil.copyfile(stores[1] / "zarr.json", stores[0] / name)
+    before = tree(stores[0])
+    with pytest.raises(StoreError, match="by the sizes of their files its images are others"):
+        restored(stores[0], some[1])
+    assert tree(stores[0]) == before
+
+
 def test_a_shard_of_another_store_is_a_fault(store: Path, alike: Path, scenes: Manifest) -> None:
     for name in ("features/c/1/0/0", "counts/c/1", "status/c/1", "sizes/c/1/0", "bytes/c/1", "ledger/000001.json"):
         shutil.copyfile(alike / name, store / name)
