@@ -20,9 +20,9 @@ class Pooling(nn.Module, ABC):
     """A function from a padded set of items to one vector.
 
     A subclass implements `pool`. It draws at random, if it does, by an nn.Dropout: without one, training on a CPU
-    computes both sides of a head at the same time. It receives checked input; padding holds zeros that pass no gradient back, and items
-    have the dtype of the parameters (without any: float32, or float64 for float64 items). Parameters in half precision
-    are used as float32.
+    computes both sides of a head at the same time. It receives checked input; padding holds zeros that pass no gradient
+    back, and items have the dtype of the parameters (without any: float32, or float64 for float64 items). Parameters in
+    half precision are used as float32.
 
     Attributes:
         title: Its name in the papers, which tables and figures print.
