@@ -87,7 +87,7 @@ def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], i
     _forget(store, damaged)
     with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
-    click.echo(f"{store}: made {counted(len(damaged), 'damaged shard')} again, {counted(outcome.extracted, 'image')}")
+    click.echo(f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}")
 
 
 def _forget(store: Path, damaged: list[int]) -> None:
