@@ -102,13 +102,13 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         if dry_run:
             click.echo(_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers))
             return
-        with Progress(f"extract {feature}", "image") as bar:
+        with Progress(f"extract {feature}", manifest.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if uploaded_to is not None:
         shutil.rmtree(store)  # all of it is up there
     elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         asked.write(store, asked_for, ["zarr.json"], job.images_folder)
-    did = f"{counted(outcome.extracted, 'image')} extracted" if outcome.extracted else "nothing to do"
+    did = f"{counted(outcome.extracted, manifest.noun)} extracted" if outcome.extracted else "nothing to do"
     click.echo(f"{named}: {did}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
 

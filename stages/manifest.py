@@ -67,7 +67,7 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     table.save(path)
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
-    noun = "clips" if table.kind == "video" else "images"
+    noun = f"{table.noun}s"
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
         click.echo(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
                    "val, and its scores measured on test", err=True)

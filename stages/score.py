@@ -117,7 +117,8 @@ def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executo
     made_from = record.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source, split.store_rows)
     _warn_of_another_split(path, split.name)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
-    with exclusive(path), Progress(path.stem, "image", len(split.image_ids)) as bar:
+    noun = opened.manifest.noun
+    with exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
         kept = pieces.kept(path, opened, use.device, batch_size, made_from)
         if training.embeds(opened.head):
             found = pieces.run(opened, pieces.apart(opened, split, batch_size), kept, batch_size, use.device, place,
@@ -131,7 +132,7 @@ def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executo
                                place, bar.piece)
             similarity_store.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
         kept.remove()
-    click.echo(f"{path}: {len(ids[0])} images x {len(ids[1])} captions of {split.name}")
+    click.echo(f"{path}: {len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}")
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:

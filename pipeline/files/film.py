@@ -114,37 +114,39 @@ def opened(path: Path) -> Iterator[Film]:
         yield Film(container, stream)
 
 
-def packets(film: Film, start: float | None, end: float | None) -> list[av.Packet]:
-    """Read the compressed frames of a part of a file.
+def packets(film: Film, start: float | None, end: float | None) -> Iterator[av.Packet]:
+    """Read the compressed frames of a part of a file, one after the other: a film may not fit in memory.
 
     Args:
-        film: The file.
+        film: The file, from which nothing has been read.
         start: Seconds at which the part begins; None for the beginning.
         end: Seconds at which it ends; None for the file's end.
 
-    Returns:
+    Yields:
         The frames in the file's order, from the last key frame before the part on.
 
     Raises:
         ImageError: If the file ends before the time that its header says.
     """
     if start:
-        found = _read(film, film.ticks(start), film.ticks(end))
-        if found:
-            return found
+        some = False
+        for packet in _read(film, film.ticks(start), film.ticks(end)):
+            some = True
+            yield packet
+        if some:
+            return
         film.container.seek(film.stream.start_time or 0, stream=film.stream, backward=True)
-    return _read(film, None, film.ticks(end))
+    yield from _read(film, None, film.ticks(end))
 
 
-def _read(film: Film, start: Fraction | None, end: Fraction | None) -> list[av.Packet]:
-    """As `packets`; [] where the file cannot be read from `start` on."""
+def _read(film: Film, start: Fraction | None, end: Fraction | None) -> Iterator[av.Packet]:
+    """As `packets`; nothing where the file cannot be read from `start` on."""
     if start is not None:
         try:
             film.container.seek(int(start), stream=film.stream, backward=True)
         except av.FFmpegError:
-            return []
-    found: list[av.Packet] = []
-    last = 0.0
+            return
+    first, last = True, 0.0
     for packet in film.container.demux():
         if not packet.size:
             continue
@@ -153,11 +155,11 @@ def _read(film: Film, start: Fraction | None, end: Fraction | None) -> list[av.P
             last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
         if packet.stream is not film.stream:
             continue
-        if start is not None and not found and (packet.pts is None or packet.pts > start or not packet.is_keyframe):
-            return []
-        found.append(packet)
-        if end is not None and packet.dts is not None and packet.dts > end:  # no later packet is shown before its dts
-            return found
+        if start is not None and first and (packet.pts is None or packet.pts > start or not packet.is_keyframe):
+            return
+        first, dts = False, packet.dts
+        yield packet
+        if end is not None and dts is not None and dts > end:  # no later packet is shown before its dts
+            return
     if last < film.told - max(0.1, min(ENDS_EARLY, 0.05 * film.told)):
         raise ImageError(f"ends at {last:.1f} s, its header says {film.told:.1f} s")
-    return found

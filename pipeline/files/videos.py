@@ -8,8 +8,9 @@ place of those that cannot be read would be no even sample.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
         ImageError: If the file is missing, no video, or damaged, or shows nothing between start and end.
     """
     try:
+        times = _times(path, start, end)
         with films.opened(path) as film:
-            packets = films.packets(film, start, end)
-            times = _times(film, packets)
             wanted = _evenly(times, film.ticks(start), film.ticks(end), most)
             if not wanted:
                 raise ImageError(f"no frame from {start or 0:g} s to {'the end' if end is None else f'{end:g} s'}")
-            return [_as_shown(frame, film.pixel_aspect) for frame in _decoded(film, packets, times, wanted)]
+            found = _decoded(film, films.packets(film, start, end), times, wanted)
+            return [_as_shown(frame, film.pixel_aspect) for frame in found]
     except ImageError:
         raise
     except Exception as error:  # a decoder may raise anything on bytes made to break it
@@ -67,17 +68,19 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
         raise ImageError(f"cannot be decoded as a video: {said}") from None
 
 
-def _times(film: Film, packets: Sequence[av.Packet]) -> list[int]:
+def _times(path: Path, start: float | None, end: float | None) -> list[int]:
     """When each frame is first shown, ascending, in ticks, and when the last one ends."""
-    shown = [packet for packet in packets if not packet.is_discard]
-    if any(packet.pts is None for packet in shown):  # old containers do not tell: the decoder finds out
-        times = sorted({time for time, _ in _frames(film, packets)})
-        film.stream.codec_context.flush_buffers()
+    with films.opened(path) as film:
+        shown = [(packet.pts, packet.duration or 0) for packet in films.packets(film, start, end)
+                 if not packet.is_discard]
+    if any(time is None for time, _ in shown):  # old containers do not tell: the decoder finds out
+        with films.opened(path) as film:
+            times = sorted({time for time, _ in _frames(film, films.packets(film, start, end))})
     else:
-        times = sorted({int(packet.pts) for packet in shown if packet.pts is not None})
+        times = sorted({int(time) for time, _ in shown if time is not None})
     if not times:
         raise ImageError("holds no frame")
-    lasts = max((packet.duration or 0 for packet in shown if packet.pts == times[-1]), default=0)
+    lasts = max((duration for time, duration in shown if time == times[-1]), default=0)
     return [*times, times[-1] + (lasts or round((times[-1] - times[0]) / max(1, len(times) - 1)) or 1)]
 
 
@@ -95,17 +98,17 @@ def _evenly(times: Sequence[int], start: Fraction | None, end: Fraction | None, 
     return sorted({bisect_right(times, middle) - 1 for middle in middles})
 
 
-def _frames(film: Film, packets: Sequence[av.Packet]) -> Iterator[tuple[int, av.VideoFrame]]:
+def _frames(film: Film, packets: Iterable[av.Packet]) -> Iterator[tuple[int, av.VideoFrame]]:
     """Decode; yields each frame with its time in ticks."""
     context, number = film.stream.codec_context, 0
-    for packet in [*packets, None]:
+    for packet in chain(packets, [None]):
         for frame in context.decode(packet):
             time = frame.pts if frame.pts is not None else frame.dts
             yield (time if time is not None else number), frame
             number += 1
 
 
-def _decoded(film: Film, packets: Sequence[av.Packet], times: Sequence[int], wanted: Sequence[int]
+def _decoded(film: Film, packets: Iterable[av.Packet], times: Sequence[int], wanted: Sequence[int]
              ) -> list[av.VideoFrame]:
     """The frames at the places `wanted` of `times`; nothing behind the last one is decoded."""
     found: dict[int, av.VideoFrame] = {}

@@ -92,6 +92,11 @@ class Manifest:
         return "video" if self._clip else "image"
 
     @property
+    def noun(self) -> str:
+        """What messages call a gallery item."""
+        return "clip" if self._clip else "image"
+
+    @property
     def _clip(self) -> list[str]:
         return [column for column in CLIP if column in self.table.columns]
 

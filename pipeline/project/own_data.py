@@ -79,9 +79,9 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
 
     def draw(files: list[str]) -> dict[str, str]:
         if len(files) < sum(FEWEST.values()):
-            raise InputError(f"{captions}: names {len(files)} images; training needs at least "
-                             f"{sum(FEWEST.values())}, " + ", ".join(
-                                 f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
+            noun = "clips" if kind == "video" else "images"
+            raise InputError(f"{captions}: names {len(files)} {noun}; training needs at least {sum(FEWEST.values())}, "
+                             + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
         drawn.update(_draw_splits(files))
         return drawn
 
@@ -89,7 +89,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
         raise InputError(f"{captions}: training needs at least " + ", ".join(
-            f"{fewest} images in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
+            f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
             f"{counts.get(few[0], 0)}")
     features, left_out = _features(shipped, name, kind)
     training = shipped.training_of(name).model_dump()

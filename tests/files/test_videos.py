@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from fractions import Fraction
@@ -235,3 +236,19 @@ def test_a_strip_of_frames(tmp_path: Path) -> None:
     corners = [(0, 0), (66, 0), (0, 50), (66, 50)]
     assert [number_of(strip.crop((x + 8, y + 8, x + 56, y + 40))) for x, y in corners] == [1, 3, 5, 7]
     assert GalleryFile(made, "video", 0.04, 0.12).title == "a.mp4, 0.04 s to 0.12 s"
+
+
+def test_a_film_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = encode(tmp_path / "long.mkv", pictures(20) * 20, g=10)
+    alive, decoded = [], videos._frames
+
+    def counted(film: Any, packets: Any) -> Any:
+        for number, each in enumerate(decoded(film, packets)):
+            if number == 5:
+                alive.append(sum(type(known) is av.Packet for known in gc.get_objects()))
+            yield each
+
+    monkeypatch.setattr(videos, "_frames", counted)
+    assert len(videos.frames(made, 4)) == len(videos.frames(made, 4, 1.0)) == 4
+    assert len(alive) == 2
+    assert max(alive) < 20  # of 400
