@@ -192,7 +192,7 @@ def read(path: Path) -> dict[str, torch.Tensor]:
         Name -> tensor.
 
     Raises:
-        InputError: If the file holds no state dict.
+        InputError: If the file holds no state dict, or a tensor that cannot be copied into a network as it is.
     """
     import torch
 
@@ -200,9 +200,17 @@ def read(path: Path) -> dict[str, torch.Tensor]:
     for key in ("state_dict", "model"):
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
             state = state[key]
-    if not isinstance(state, Mapping) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, torch.Tensor)
+                                                 for name, value in state.items()):
         raise InputError(f"{path}: expected a state dict of tensors")
+    for name, value in state.items():  # torch drops imaginary parts, and fails where it copies the others
+        if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
+            raise InputError(f"{path}: {name!a}: expected a dense tensor of real numbers, got {_kind(value)}")
     return dict(state)
+
+
+def _kind(value: torch.Tensor) -> str:
+    return "one without values" if value.is_meta else f"{value.dtype}, {value.layout}".replace("torch.", "")
 
 
 def digest(module: torch.nn.Module) -> str:

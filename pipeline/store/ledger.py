@@ -75,7 +75,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         The entry, None if the shard is not finished.
 
     Raises:
-        StoreError: If it cannot be read.
+        StoreError: If it cannot be read, or is another shard's.
     """
     try:
         tree = {"maker": ""} | json.loads(file(store, shard).read_text(encoding="utf-8"))
@@ -83,13 +83,13 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
                             dict(tree["checksums"]), _by_row(tree.get("photographs", {})),
                             _by_row(tree.get("values", {})), tree["maker"])
         by_row = {"failed": entry.failed, "photographs": entry.photographs, "values": entry.values}
-        if asdict(entry) != tree | by_row \
+        if asdict(entry) != tree | by_row or entry.shard != shard \
                 or set(map(type, [*entry.checksums.values(), entry.maker])) != {str}:
             raise ValueError("not as it was written")
         return entry
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
 
 

@@ -218,6 +218,17 @@ def test_pickled_code_is_never_run(tmp_path: Path) -> None:
     torch.save([1, 2], tmp_path / "list.pth")
     with pytest.raises(InputError, match="expected a state dict"):
         weights.read(tmp_path / "list.pth")
+    torch.save({"weight": torch.ones(1), 5: torch.ones(1)}, tmp_path / "number.pth")
+    with pytest.raises(InputError, match="expected a state dict"):
+        weights.read(tmp_path / "number.pth")
+
+
+@pytest.mark.parametrize("value", [torch.ones(2).to_sparse(), torch.ones(2, dtype=torch.complex64),
+                                   torch.ones(2, device="meta")])
+def test_tensors_that_no_network_can_take_are_refused(value: torch.Tensor, tmp_path: Path) -> None:
+    torch.save({"model": {"bias": torch.ones(2), "weight": value}}, tmp_path / "odd.pth")
+    with pytest.raises(InputError, match=r"odd\.pth: 'weight': expected a dense tensor of real numbers, got \w"):
+        weights.read(tmp_path / "odd.pth")
 
 
 def test_every_checkpoint_says_what_a_user_must_know() -> None:

@@ -259,3 +259,31 @@ def test_a_failure_of_another_shard_is_a_fault(store: Path) -> None:
     file = store / "ledger" / "000001.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"failed": {"999": "x"}}, sort_keys=True))
     assert faults(store) == ["its ledger entry tells of image row 999, which is of another shard"]
+
+
+@pytest.mark.parametrize("shard", ["0", "99", "-1", "Infinity"])
+def test_the_ledger_entry_of_another_shard_is_damage_and_made_again(store: Path, scenes: Manifest, shard: str) -> None:
+    whole, file = tree(store), store / "ledger" / "000001.json"
+    file.write_text(file.read_text().replace('"shard": 1', f'"shard": {shard}'))
+    with pytest.raises(StoreError, match=r"000001\.json: not readable; repair it"):
+        extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, ENGINE, 4, 8))
+    shutil.rmtree(store / "image_ids" / "c")
+    assert "shard 1: ledger entry made" in restored(store, scenes)
+    assert tree(store) == whole
+
+
+def test_a_store_from_before_its_ledger_said_what_made_it_grows_and_is_rewritten(store: Path, scenes: Manifest) -> None:
+    ids = scenes.images["image_id"].to_numpy()
+    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
+    old = extraction.ExtractionJob(less, less.images_folder, store.with_name("old.zarr"), ENGINE, 4, 8)
+    extraction.extract(old)
+    for file in (old.store / "ledger").iterdir():
+        file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items()
+                                    if name != "maker"}, sort_keys=True))
+    before = contents.content(old.store, np.arange(len(less.images)))
+    assert extraction.extract(replace(old, manifest=scenes)).extracted == 5
+    assert faults(old.store) == []
+    assert contents.content(old.store, np.arange(len(less.images))) == before
+    rewrite(old.store, scenes, shard_images=6)
+    assert faults(old.store) == []
+    assert len({json.loads(file.read_text())["maker"] for file in (old.store / "ledger").iterdir()}) == 1

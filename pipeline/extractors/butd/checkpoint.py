@@ -63,7 +63,8 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
         return weights.read(path)
     tree: Any = restricted_pickle.load(path)
     state = tree.get("model", tree) if isinstance(tree, Mapping) else None
-    if not isinstance(state, Mapping) or not all(isinstance(value, np.ndarray) for value in state.values()):
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, np.ndarray)
+                                                 for name, value in state.items()):
         raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
 
