@@ -70,7 +70,8 @@ def place(text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> 
         A graph for each caption. A phrase is left out where a long caption is cut before it.
 
     Raises:
-        InputError: For a caption without a graph, or one whose numbers are not those of its words one by one.
+        InputError: For a caption without a graph, one whose graph is damaged, or one whose numbers are not those of its
+            words one by one.
     """
     require(captions, graphs)
     assert graphs is not None
@@ -104,7 +105,7 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
                          "choose the text encoder bigru")
     starts = [1, *accumulate(sizes, initial=1)][1:]  # number 0 is the start
     room = text.longest - 1
-    phrases, pairs = json.loads(graph)
+    phrases, pairs = _checked(graph, caption, len(sizes))
     slots: dict[int, int] = {}
     places: list[tuple[int, ...]] = [()] * PHRASES
     roles, free = [0] * PHRASES, {True: iter(range(VERBS)), False: iter(range(VERBS, PHRASES))}
@@ -115,6 +116,22 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
             slots[number], places[slot], roles[slot] = slot, found, _role(role)
     edges = tuple((slots[verb], slots[other]) for verb, other in pairs if verb in slots and other in slots)
     return Graph(tuple(places), tuple(roles), edges)
+
+
+def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list[int]]], list[tuple[int, int]]]:
+    """The phrases and edges of a caption of so many words. A manifest may have been edited."""
+    try:
+        phrases, pairs = json.loads(graph)
+        fits = (all(isinstance(role, str) and all(type(word) is int and 0 <= word < words for word in span)
+                    for role, span in phrases)
+                and all(type(end) is int and 0 <= end < len(phrases) for pair in pairs for end in pair)
+                and all(phrases[verb][0] == VERB != phrases[other][0] for verb, other in pairs))
+    except (ValueError, TypeError, RecursionError):
+        fits = False
+    if not fits:
+        raise InputError(f"the manifest's role graph of {caption[:60]!a} does not fit its {words} words; make the "
+                         "manifest again with `pipeline manifest`")
+    return phrases, pairs
 
 
 def _role(name: str) -> int:

@@ -181,6 +181,16 @@ def test_what_it_cannot_read_is_refused() -> None:
         hgr().embed_images(torch.zeros(1, 1, 6), torch.tensor([1]))
 
 
+@pytest.mark.parametrize("graph", [
+    "{", "7", "[5]", "[" * 50_000, '[[["V",[99]]],[]]', '[[["V",[-1]]],[]]', '[[["V",[true]]],[]]', '[[[3,[0]]],[]]',
+    '[[["V",[0]]],[[0,7]]]', '[[["V",[0]]],[[0]]]', '[[["V",[0]],["V",[1]]],[[0,1]]]',
+    '[[["V",[0]],["ARG1",[1]]],[[1,0]]]',
+])
+def test_a_damaged_graph_of_a_manifest_is_refused_in_one_line(graph: str) -> None:
+    with pytest.raises(InputError, match="graph of 'a dog runs' does not fit its 3 words; make the manifest again"):
+        role_graphs.place(TEXT, ["a dog runs"], [graph])
+
+
 class Spelled(BiGRUText):
     """A text encoder that reads a caption's first letter before its words."""
 
