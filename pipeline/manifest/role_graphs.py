@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from pipeline.errors import InputError
 from pipeline.manifest.json_file import json_of
@@ -44,11 +45,14 @@ def read(path: Path, captions: Iterable[str]) -> list[str]:
     tree = json_of(path)
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}")
+    # A letter may be written in two ways, and the manifest's captions may have the other one.
+    entries = {normalize("NFC", caption): entry for caption, entry in tree.items()}
     made: dict[str, str] = {}
     for caption in captions:
         if caption not in made:
+            own = normalize("NFC", caption)
             try:
-                made[caption] = _graph(tree[caption], len(caption.split())) if caption in tree else ""
+                made[caption] = _graph(entries[own], len(caption.split())) if own in entries else ""
             except ValueError as error:
                 raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
     return [made[caption] for caption in captions]

@@ -12,7 +12,7 @@ import torch
 
 from pipeline import heads, settings
 from pipeline.errors import InputError
-from pipeline.heads.hgr import HGR
+from pipeline.heads.hgr import HGR, GraphAttention
 from pipeline.text import role_graphs
 from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText
@@ -148,6 +148,31 @@ def test_gradients_are_finite_for_captions_without_verbs_and_reach_every_weight(
     similarity.square().sum().backward()
     assert all(weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any()
                for name, weight in model.named_parameters() if not name.endswith("score.bias"))
+
+
+def test_dropout_is_of_projected_frames_and_of_word_vectors() -> None:
+    items = torch.randn(3, 5, 6)
+    for share in (0.0, 0.5):
+        model = hgr(dropout=share)
+        model.graph.dropout.p = 0.0
+        found = {}
+        for training in (False, True):
+            model.train(training)
+            found[training] = model.image_parts(items, COUNTS)[:3], model.caption_parts(*read())[0]
+        zeros = [(frames[0] == 0).float().mean() for frames in found[True][0][1:]]
+        assert all((0.2 < part < 0.8) == bool(share) for part in zeros)
+        for side in ([found[training][0][0] for training in (False, True)], [found[each][1] for each in (False, True)]):
+            assert torch.equal(*side) == (not share)
+
+
+def test_graph_dropout_is_of_what_nodes_take_over_alone() -> None:
+    assert hgr().graph.dropout.p == 0.5
+    torch.manual_seed(0)
+    layer, nodes, edges = GraphAttention(64, 0.5), torch.randn(1, 3, 64), torch.zeros(1, 3, 3, dtype=torch.bool)
+    edges[0, 1, 0] = True
+    trained, plain = layer.train()(nodes, edges), layer.eval()(nodes, edges)
+    torch.testing.assert_close(trained[:, [0, 2]], plain[:, [0, 2]])  # without neighbours nothing is left out
+    assert not torch.allclose(trained[:, 1], plain[:, 1])
 
 
 def test_graphs_as_tensors() -> None:

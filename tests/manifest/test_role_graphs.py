@@ -31,6 +31,13 @@ def test_a_graph_is_its_phrases_and_edges(tmp_path: Path) -> None:
     assert found == ['[[["V",[2]],["ARG0",[0,1]],["ARGM-LOC",[3,4,5]]],[[0,1],[0,2]]]', "", found[0], "[[],[]]"]
 
 
+def test_letters_that_are_written_in_two_ways_are_one(tmp_path: Path) -> None:
+    composed, decomposed = "ein H\u00fcndchen", "ein Hu\u0308ndchen"
+    for there, asked in ((composed, decomposed), (decomposed, composed)):
+        path = written(tmp_path, {there: [{"1": {"role": "NOUN", "spans": [1]}}, []]})
+        assert role_graphs.read(path, [asked]) == ['[[["NOUN",[1]]],[]]']
+
+
 @pytest.mark.parametrize(("tree", "message"), [
     ([], "expected a role graph for each caption"),
     ({CAPTION: {}}, r"is not \[nodes, edges\]"),

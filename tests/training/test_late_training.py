@@ -67,6 +67,26 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     assert step.what == "scored again"
 
 
+def test_hgr_cut_and_resumed_drops_the_same_and_is_bit_identical(paths: Paths, store: FeatureStore) -> None:
+    changes = tuple(f"training.sample.{change}" for change in SMALL)
+    chosen = settings.load(Path(__file__).parents[2] / "params.yaml", changes)
+    recipe = chosen.recipe("hgr")
+    assert recipe.dropout
+    whole, cut = (training.TrainingJob(Manifest.load(paths.manifest("sample")), store, "region", "bigru", "hgr", recipe,
+                                       chosen.training_of("sample"), 0, paths.root / name) for name in ("whole", "cut"))
+    training.train(whole)
+
+    def stop(epoch: int, step: int, log: object) -> None:
+        if (epoch, step) == (1, 2):
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        training.train(cut, on_step=stop)
+    training.train(cut)
+    for name in ("best.safetensors", "last.safetensors", "history.csv"):
+        assert (cut.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
 def test_captions_without_role_graphs_are_refused_in_one_line(scenes: Manifest, store: FeatureStore, tmp_path: Path
                                                                ) -> None:
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
