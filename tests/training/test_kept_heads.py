@@ -16,6 +16,7 @@ from pipeline.manifest import Manifest
 from pipeline.settings import Recipe, Training
 from pipeline.store import FeatureStore, StoreError, ledger, shard_contents
 from pipeline.training import checkpoint
+from pipeline.training.request import TrainingRequest
 
 
 def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:
@@ -97,6 +98,21 @@ def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_th
     assert not learned["text.embedding.weight"].equal(drawn["text.embedding.weight"])
     file.unlink()
     training.load_head(job.folder, scenes, store)
+
+
+def test_a_changed_file_of_first_vectors_is_seen_before_anything_is_loaded(
+        job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    file, manifest = tmp_path / "glove.txt", tmp_path / "scenes.parquet"
+    scenes.save(manifest)
+    request = TrainingRequest(manifest, store.path, ("sample", "region", "bigru", "vse_pp", 0), job.recipe,
+                              job.training.model_copy(update={"word_vectors": str(file)}))
+    assert request.as_json() is None  # no such file
+    said = []
+    for value in ("0.5", "0.25", "0.5"):
+        file.write_text(f"a {value}\n", encoding="utf-8")
+        said.append(request.as_json())
+    assert said[0] is not None
+    assert said[0] == said[2] != said[1]
 
 
 @pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
