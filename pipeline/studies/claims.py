@@ -14,6 +14,9 @@ from pipeline.features import of_ensemble
 from pipeline.report import published
 from pipeline.settings import Section, first_fault
 
+LEVEL = 0.05
+"""A claim is decided where its corrected p is below this."""
+
 
 class SystemOfClaim(Section):
     """One side of a claim.
@@ -133,13 +136,14 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
         contrast: See `Tested`.
 
     Returns:
-        "holds" if the whole interval of the RSUM's difference is above 0, "does not" if it is below, "cannot tell" if 0
-        is in it, "not tested" without a measurement.
+        "holds" if the RSUM's difference is above 0 with a corrected p below 0.05, "does not" if it is below 0 with such
+        a p, "cannot tell" with a greater one, "not tested" without a measurement.
     """
     if contrast is None:
         return "not tested"
-    low, high = contrast["rsum"]["interval"]
-    return "holds" if low > 0 else "does not" if high < 0 else "cannot tell"
+    if contrast["rsum"]["holm"] >= LEVEL:
+        return "cannot tell"
+    return "holds" if contrast["rsum"]["difference"] > 0 else "does not"
 
 
 def to_markdown(tested: Sequence[Tested], said: str) -> str:
@@ -161,8 +165,8 @@ def to_markdown(tested: Sequence[Tested], said: str) -> str:
                      f"{verdict(each.contrast)} |")
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [said, f"Brackets: 95 % intervals over {' or over '.join(sorted(over)) or 'nothing'}; ±: standard "
-             "deviation over seeds; Holm: p corrected for all claims of the table. A claim holds here if its whole "
-             "interval is above 0."]
+             "deviation over seeds; Holm: p corrected for all claims of the table. A claim holds here if its "
+             f"difference is above 0 with a corrected p below {LEVEL}."]
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")

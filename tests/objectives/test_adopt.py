@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from similarities import contrast_by_loops, cosines
+from cosines import contrast_by_loops, cosines
 from torch import Tensor
 
 from benchmarks import released

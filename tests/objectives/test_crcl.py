@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from similarities import cosines
+from cosines import cosines
 from torch import Tensor
 
 from pipeline.objectives import build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from similarities import contrast_by_loops, cosines
+from cosines import contrast_by_loops, cosines
 from torch import Tensor
 
 from pipeline.objectives import build

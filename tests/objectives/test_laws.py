@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from similarities import cosines
+from cosines import cosines
 from torch import Tensor
 
 from pipeline.errors import InputError

@@ -49,9 +49,13 @@ def test_published_rows_must_be_one_each() -> None:
         claims.published_difference(pair.model_copy(update={"better": {}}))
 
 
-@pytest.mark.parametrize(("low", "high", "said"), [(1, 9, "holds"), (-9, -1, "does not"), (-1, 9, "cannot tell")])
-def test_a_claim_holds_if_its_whole_interval_is_above_zero(low: float, high: float, said: str) -> None:
-    assert claims.verdict(contrast(low, high, ["images"])) == said
+@pytest.mark.parametrize(("difference", "holm", "said"), [
+    (10.0, 0.04, "holds"), (-10.0, 0.04, "does not"), (10.0, 0.05, "cannot tell"), (-10.0, 0.6, "cannot tell")])
+def test_a_claim_is_decided_by_the_corrected_p(difference: float, holm: float, said: str) -> None:
+    found = contrast(1, 19, ["images"])
+    found["rsum"] |= {"difference": difference, "holm": holm}
+    assert claims.verdict(found) == said
+    assert claims.verdict(None) == "not tested"
 
 
 def test_the_table_says_what_was_measured_and_over_what() -> None:
