@@ -149,6 +149,17 @@ def test_cut_files_give_nothing_or_the_right_frames(tmp_path: Path, name: str, c
         assert all(np.array_equal(*each) for each in zip(found, right, strict=True))
 
 
+@pytest.mark.parametrize("start", [None, 0.2])
+def test_a_part_before_the_place_where_a_file_was_cut(tmp_path: Path, start: float | None) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (50, 48, 64, 3), np.uint8)
+    made = encode(tmp_path / "a.mkv", [Image.fromarray(each) for each in noise], g=5, bf=0)
+    right = [np.asarray(frame) for frame in videos.frames(made, 3, start, 0.6)]
+    os.truncate(made, made.stat().st_size // 2)
+    with pytest.raises(ImageError, match=r"its header says 2\.0 s|damaged after"):
+        videos.frames(made, 3)
+    assert all(np.array_equal(*each) for each in zip(videos.frames(made, 3, start, 0.6), right, strict=True))
+
+
 def frames_or_reason(file: Path, most: int) -> list[np.ndarray] | str:
     try:
         return [np.asarray(frame) for frame in videos.frames(file, most)]
