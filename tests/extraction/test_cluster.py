@@ -103,8 +103,16 @@ def hold(begun: Path, over: Path) -> None:
     worker.decode = held
 
 
+@pytest.fixture
+def listens() -> Iterator[None]:
+    """Let SIGINT interrupt this process: one that a shell started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extraction.ExtractionJob,
-                                                         tmp_path: Path) -> None:
+                                                         tmp_path: Path, listens: None) -> None:
     from distributed import Client
 
     job = replace(job, batch_size=1, shard_images=24)

@@ -17,7 +17,8 @@ from pipeline.store import FeatureStore
 
 CHANGES = [f"training.sample_video.{change}" for change in (
     "dimension=64", "word_dimension=32", "batch_size=48", "epochs=1", "decay_epoch=1", "minimum_count=1")]
-CHANGES += [f"recipes.{recipe}.learning_rate=0.0003" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")]
+CHANGES += [f"recipes.{recipe}.{change}" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")
+            for change in ("learning_rate=0.0003", "dropout=0")]  # few clips and steps
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 ENGINE = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 64, "frames": 6}
 
