@@ -26,8 +26,9 @@ class HeadNetwork(nn.Module, ABC):
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
-        """The pretrained parts by name: "text", "backbone"."""
-        return {}
+        """The pretrained parts by name: "text" (of the encoder `text`, if there is one), "backbone"."""
+        parts = {"text": getattr(getattr(self, "text", None), "pretrained", None), "backbone": self.backbone}
+        return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
     def sides_are_apart(self) -> bool:

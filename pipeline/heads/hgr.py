@@ -61,12 +61,6 @@ class HGR(Interaction):
         self.roles = nn.Embedding(len(ROLES), self.dimension)
         self.graph = GraphAttention(self.dimension, graph_dropout)
 
-    @property
-    def pretrained(self) -> dict[str, nn.Module]:
-        """The pretrained text encoder, as "text"."""
-        part = getattr(self.text, "pretrained", None)
-        return {"text": part} if isinstance(part, nn.Module) else {}
-
     def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
         """Encode clips, see `Interaction.image_parts`.
 

@@ -51,12 +51,6 @@ class LateInteraction(Interaction):
         self.dropout = nn.Dropout(recipe.dropout)
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
 
-    @property
-    def pretrained(self) -> dict[str, nn.Module]:
-        """The pretrained text encoder, as "text"."""
-        part = getattr(self.text, "pretrained", None)
-        return {"text": part} if isinstance(part, nn.Module) else {}
-
     def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
         """Encode every item, see `Interaction.image_parts`.
 

@@ -82,12 +82,6 @@ class TwoTower(HeadNetwork):
         return normalize(self.text_pooling(self.text(tokens, lengths), lengths), dim=-1)
 
     @property
-    def pretrained(self) -> dict[str, nn.Module]:
-        """The pretrained parts by name: "text", "backbone"."""
-        parts = {"text": getattr(self.text, "pretrained", None), "backbone": self.backbone}
-        return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
-
-    @property
     def sides_are_apart(self) -> bool:
         """Whether there is no dropout, and nothing pretrained: BERT takes far longer than the projection of items."""
         draws = any(isinstance(part, nn.Dropout) and part.p for part in self.modules())

@@ -224,11 +224,17 @@ def test_a_store_from_before_its_ledger_said_what_made_it_stays_as_it_is(store: 
     assert tree(store) == before
 
 
-def test_a_store_that_grows_keeps_what_made_it(store: Path, scenes: Manifest) -> None:
+def without_five(store: Path, scenes: Manifest) -> extraction.ExtractionJob:
+    """The extraction, done, of all but the first five images."""
     ids = scenes.images["image_id"].to_numpy()
     less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
-    few = extraction.ExtractionJob(less, less.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8)
-    extraction.extract(few)
+    job = extraction.ExtractionJob(less, less.images_folder, store.with_name("less.zarr"), ENGINE, 4, 8)
+    extraction.extract(job)
+    return job
+
+
+def test_a_store_that_grows_keeps_what_made_it(store: Path, scenes: Manifest) -> None:
+    few = without_five(store, scenes)
     extraction.extract(replace(few, manifest=scenes))
     makers = [json.loads(file.read_text())["maker"] for folder in (few.store, store)
               for file in (folder / "ledger").iterdir()]
@@ -273,17 +279,14 @@ def test_the_ledger_entry_of_another_shard_is_damage_and_made_again(store: Path,
 
 
 def test_a_store_from_before_its_ledger_said_what_made_it_grows_and_is_rewritten(store: Path, scenes: Manifest) -> None:
-    ids = scenes.images["image_id"].to_numpy()
-    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
-    old = extraction.ExtractionJob(less, less.images_folder, store.with_name("old.zarr"), ENGINE, 4, 8)
-    extraction.extract(old)
+    old = without_five(store, scenes)
     for file in (old.store / "ledger").iterdir():
         file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items()
                                     if name != "maker"}, sort_keys=True))
-    before = contents.content(old.store, np.arange(len(less.images)))
+    before = contents.content(old.store, np.arange(len(old.manifest.images)))
     assert extraction.extract(replace(old, manifest=scenes)).extracted == 5
     assert faults(old.store) == []
-    assert contents.content(old.store, np.arange(len(less.images))) == before
+    assert contents.content(old.store, np.arange(len(old.manifest.images))) == before
     rewrite(old.store, scenes, shard_images=6)
     assert faults(old.store) == []
     assert len({json.loads(file.read_text())["maker"] for file in (old.store / "ledger").iterdir()}) == 1
