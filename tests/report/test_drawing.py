@@ -61,6 +61,36 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     assert "up to 2 seeds" in drawing.caption
 
 
+@pytest.mark.parametrize(("options", "label"), [
+    ({"all_negatives_epochs": 0}, "without AdOpt (hard triplet)"),
+    ({}, "without AdOpt (hard triplet after epoch 1)"),
+])
+def test_training_curve_says_when_the_triplet_loss_becomes_hard(
+    options: dict[str, int], label: str, tmp_path: Path
+) -> None:
+    head(tmp_path, "a", [10, 20], objective=ADOPT)
+    head(tmp_path, "t", [7, 8], objective=TRIPLET | options)
+    drawing = draw("training_curve", tmp_path)
+    assert [line.get_label() for line in drawing.figure.axes[0].lines] == ["with AdOpt", label]
+    assert label in drawing.caption
+    drawing.figure.draw_without_rendering()
+    legend = drawing.figure.axes[0].get_legend()
+    assert legend.get_window_extent().x1 <= drawing.figure.bbox.x1
+
+
+def test_negatives_by_both_readings_of_k_are_drawn_together(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1], negatives=[[63, 61]])
+    head(tmp_path, "b", [1], negatives=[[30, 2]], recipe="vse2ad-released", objective=ADOPT | {"count": "released"})
+    head(tmp_path, "c", [1], negatives=[[31, 3]], recipe="vse2ad-released", objective=ADOPT | {"count": "released"},
+         seed=1)
+    head(tmp_path, "d", [1], negatives=[[32, 4]], recipe="mine", image={"name": "mean"},
+         objective=ADOPT | {"count": "released"})
+    drawing = draw("negatives", tmp_path)
+    assert list(drawing.numbers["head"].unique()) == ["a", "b"]
+    labels = [line.get_label() for line in drawing.figure.axes[0].lines]
+    assert [label for label in labels if "K as" in label] == ["region, K as printed", "region, K as released"]
+
+
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.report.figures.negatives.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
     head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])

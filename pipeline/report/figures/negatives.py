@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from pipeline.objectives.adopt import AdOpt
 from pipeline.report import names
 from pipeline.report.figures.drawing import (
     COLUMN_WIDTH,
@@ -24,7 +25,9 @@ WINDOWS = 20
 
 
 def draw(inputs: FigureInputs) -> Drawing:
-    """One line for each feature: the running mean of K over the training steps; each step's own K is faint.
+    """Draw the running mean of K over the training steps, and each step's own K faintly.
+
+    One line for each feature, and one for each other reading of K on the first feature.
 
     Args:
         inputs: Heads, scores and timings, as far as they exist.
@@ -42,13 +45,15 @@ def draw(inputs: FigureInputs) -> Drawing:
     figure = empty_figure(COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     rows = []
+    several = len(set(map(_reading, heads))) > 1
     for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
         steps = head.steps
         apart = max(1, len(steps) // 8)
         mean = steps["negatives"].rolling(window, center=True, min_periods=1).mean()
         count = pd.RangeIndex(1, len(steps) + 1)
         axes.plot(count, steps["negatives"], color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
-        axes.plot(count, mean, label=head.feature, markevery=(number * apart // len(LINES), apart), **line)
+        label = f"{head.feature}, K as {_reading(head)}" if several else head.feature
+        axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
                                   "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
     least = min(head.steps["negatives"].min() for head in heads)
@@ -61,12 +66,25 @@ def draw(inputs: FigureInputs) -> Drawing:
 
 
 def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
-    """Heads of one recipe, text encoder and seed, one for each feature."""
+    """Heads of one recipe, text encoder and seed, one for each feature; then the first one's by other readings of K."""
     adaptive = [head for head in inputs.trained
                 if head.setting("objective")["name"] == "adopt" and "negatives" in head.steps]
     if not adaptive:
         raise MissingInputs("a head that was trained with the objective adopt: train vse2ad")
-    return inputs.preferred_system(adaptive, "vse2ad")
+    system = inputs.preferred_system(adaptive, "vse2ad")
+    readings = {_reading(head): head for head in reversed(adaptive)
+                if head.seed == system[0].seed and _but_for_reading(head) == _but_for_reading(system[0])}
+    return system + [head for reading, head in sorted(readings.items()) if reading != _reading(system[0])]
+
+
+def _reading(head: TrainedHead) -> str:
+    """Which reading of K its objective has: "printed" or "released"."""
+    return AdOpt(**head.options("objective")).count.__name__
+
+
+def _but_for_reading(head: TrainedHead) -> tuple[str, dict[str, object]]:
+    """Its settings without the seed and the reading of K."""
+    return head.settings_key("objective"), {**head.options("objective"), "count": ""}
 
 
 def _window(steps: int) -> int:
@@ -86,5 +104,5 @@ def _frame(axes: Axes, least: float, most: int) -> None:
     margin = 0.15 * max(most - least, 1)
     axes.set(xlabel="training step", ylabel="negatives, K", ylim=(max(0, least - margin), most + margin))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     legend_above(axes)
