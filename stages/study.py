@@ -14,6 +14,8 @@ from pipeline.paths import Paths, system
 from stages import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline import manifest, retrieval
     from pipeline.files.atomic import write_text
     from pipeline.retrieval import Metrics
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 @click.command
 @click.option("--split", type=click.Choice(["val", "test"]), default="val", show_default=True,
               help="Where systems are measured. Look at val as often as you like; test is read once, at the end.")
-@click.option("--no-training", is_flag=True, help="Test the claims whose heads are finished, and train nothing.")
+@click.option("--no-training", is_flag=True,
+              help="Test the claims with the seeds whose heads are finished, and train nothing.")
 @options.with_settings
 def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
@@ -46,17 +49,18 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
         settings.recipe(side.recipe)  # a recipe that is not there is refused before the first is trained
     if not no_training:
         for side in sides.values():
-            _run("train", *_heads(settings, side), per_feature=_features(settings, side))
-    there = [side for side in sides.values() if all(
-        is_finished(paths.head(settings.run.dataset, name))
-        for feature in _features(settings, side) for name in _names(settings, side.recipe, feature))]
-    for side in there:
-        _run("score", *_heads(settings, side), "-S", f"score.split={split}", per_feature=_features(settings, side))
+            _run("train", *_heads(settings, side, settings.run.seeds), per_feature=_features(settings, side))
+    seeds = {key: [seed for seed in settings.run.seeds if _is_finished(paths, settings, side, seed)]
+             for key, side in sides.items()}
+    there = {key: side for key, side in sides.items() if seeds[key]}
+    for key, side in there.items():
+        _run("score", *_heads(settings, side, seeds[key]), "-S", f"score.split={split}",
+             per_feature=_features(settings, side))
         if side.features != "R":
-            for seed in settings.run.seeds:
+            for seed in seeds[key]:
                 _run("ensemble", side.features, "--recipe", side.recipe, "--seed", str(seed), "--text",
                      settings.run.texts[0])
-    runs = {(side.recipe, side.features): _measure(paths, settings, side, split) for side in there}
+    runs = {key: [_measure(paths, settings, side, seed, split) for seed in seeds[key]] for key, side in there.items()}
     tested = [_test(claim, runs, settings) for claim in known]
     contrast.correct([each.contrast for each in tested if each.contrast])
     _write(paths, settings, tested, split)
@@ -73,13 +77,15 @@ def _features(settings: Settings, side: SystemOfClaim) -> tuple[str, ...]:
     return (settings.run.features[0],) if side.features == "R" else of_ensemble(side.features)
 
 
-def _names(settings: Settings, recipe: str, feature: str) -> list[str]:
-    return [system(recipe, feature, settings.run.texts[0], seed) for seed in settings.run.seeds]
+def _is_finished(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int) -> bool:
+    """Whether every head of a system is trained to its end."""
+    names = [system(side.recipe, feature, settings.run.texts[0], seed) for feature in _features(settings, side)]
+    return all(is_finished(paths.head(settings.run.dataset, name)) for name in names)
 
 
-def _heads(settings: Settings, side: SystemOfClaim) -> list[str]:
-    seeds = [word for seed in settings.run.seeds for word in ("--seed", str(seed))]
-    return ["--recipe", side.recipe, "--text", settings.run.texts[0], *seeds]
+def _heads(settings: Settings, side: SystemOfClaim, seeds: Sequence[int]) -> list[str]:
+    chosen = [word for seed in seeds for word in ("--seed", str(seed))]
+    return ["--recipe", side.recipe, "--text", settings.run.texts[0], *chosen]
 
 
 def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
@@ -93,19 +99,16 @@ def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
                                                      standalone_mode=False)
 
 
-def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, split: str) -> list[Metrics]:
-    """A system's metrics, one for each seed."""
+def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int, split: str) -> Metrics:
+    """The metrics of a system's run of one seed."""
     run = settings.run
-    part = settings.run.features[0] if side.features == "R" else side.features
+    part = run.features[0] if side.features == "R" else side.features
     rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
-    found = []
-    for name in _names(settings, side.recipe, part):
-        store = SimilarityStore.open(paths.similarity(run.dataset, name)).check()
-        if store.made_from.get("split") != split:
-            raise InputError(f"{store.path}: is of the split {store.made_from.get('split')}, expected {split}")
-        found.append(retrieval.evaluate(store.scores, store.caption_image, rules,
-                                        block_megabytes=settings.evaluate.block_megabytes))
-    return found
+    store = SimilarityStore.open(paths.similarity(run.dataset, system(side.recipe, part, run.texts[0], seed))).check()
+    if store.made_from.get("split") != split:
+        raise InputError(f"{store.path}: is of the split {store.made_from.get('split')}, expected {split}")
+    return retrieval.evaluate(store.scores, store.caption_image, rules,
+                              block_megabytes=settings.evaluate.block_megabytes)
 
 
 def _write(paths: Paths, settings: Settings, tested: list[Tested], split: str) -> None:

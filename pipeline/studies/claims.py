@@ -156,25 +156,27 @@ def to_markdown(tested: Sequence[Tested], said: str) -> str:
     Returns:
         The table and notes on how to read it.
     """
-    lines = ["| claim | where | published | here: worse | better | difference of RSUM | p | Holm | |",
-             "|:--|:--|--:|--:|--:|:--|--:|--:|:--|"]
+    lines = ["| claim | where | published | here: worse | better | seeds | difference of RSUM | p | Holm | |",
+             "|:--|:--|--:|--:|--:|:--|:--|--:|--:|:--|"]
     for each in tested:
-        cells = ["–"] * 5 if each.contrast is None else _measured(each.contrast["rsum"])
+        cells = ["–"] * 6 if each.contrast is None else _measured(each.contrast)
         printed = "–" if each.published is None else f"{each.published:+.1f}"
         lines.append(f"| {each.claim.claim} | {each.claim.where} | {printed} | {' | '.join(cells)} | "
                      f"{verdict(each.contrast)} |")
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [said, f"Brackets: 95 % intervals over {' or over '.join(sorted(over)) or 'nothing'}; ±: standard "
-             "deviation over seeds; Holm: p corrected for all claims of the table. A claim holds here if its "
-             f"difference is above 0 with a corrected p below {LEVEL}."]
+             "deviation over seeds, which are counted for both systems; Holm: p corrected for all claims of the table. "
+             f"A claim holds here if its difference is above 0 with a corrected p below {LEVEL}."]
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")
     return "\n".join([*lines, "", *notes])
 
 
-def _measured(rsum: Mapping[str, Any]) -> list[str]:
+def _measured(contrast: Mapping[str, Any]) -> list[str]:
+    rsum, seeds = contrast["rsum"], contrast["seeds"]
     sides = [f"{rsum[side]:.1f}" + (f" ± {rsum['spread'][side]:.1f}" if rsum["spread"][side] is not None else "")
              for side in "ab"]
     low, high = rsum["interval"]
-    return [*sides, f"{rsum['difference']:+.1f} [{low:+.1f}, {high:+.1f}]", f"{rsum['p']:.2g}", f"{rsum['holm']:.2g}"]
+    return [*sides, f"{seeds['a']}, {seeds['b']}", f"{rsum['difference']:+.1f} [{low:+.1f}, {high:+.1f}]",
+            f"{rsum['p']:.2g}", f"{rsum['holm']:.2g}"]

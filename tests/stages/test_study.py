@@ -53,6 +53,16 @@ def test_without_training_only_heads_that_are_there_are_measured(project: Path, 
     assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
 
 
+def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(project: Path, pipeline: Any) -> None:
+    for recipe, seeds in (("vse2ad", (0, 1)), ("vse2ad-noadpool", (0,))):
+        chosen = [word for seed in seeds for word in ("--seed", str(seed))]
+        assert pipeline("train", "--feature", "region", "--recipe", recipe, *chosen, *TINY)[0] == 0
+    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
+    assert code == 0, err
+    assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
+    assert "| 1, 2 |" in out
+
+
 def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any) -> None:
     assert pipeline("train", "--feature", "region", "--recipe", "vse2ad", *TINY)[0] == 0
     assert pipeline("train", "--feature", "region", "--recipe", "vse2ad-noadpool", *TINY)[0] == 0

@@ -15,8 +15,10 @@ SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 
 
 def contrast(low: float, high: float, over: list[str], spread: float | None = None) -> dict[str, Any]:
-    return {"over": over, "rsum": {"a": 200.0, "b": 210.0, "difference": 10.0, "interval": [low, high], "p": 0.0123,
-                                   "holm": 0.0456, "spread": {"a": spread, "b": spread}}}
+    seeds = {"a": 1 if spread is None else 2, "b": 1 if spread is None else 3}
+    return {"over": over, "seeds": seeds,
+            "rsum": {"a": 200.0, "b": 210.0, "difference": 10.0, "interval": [low, high], "p": 0.0123,
+                     "holm": 0.0456, "spread": {"a": spread, "b": spread}}}
 
 
 def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> None:
@@ -63,9 +65,9 @@ def test_the_table_says_what_was_measured_and_over_what() -> None:
     own = first.model_copy(update={"published": None})
     table = claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images", "seeds"], 2.0)),
                                 claims.Tested(second, 55.8, None), claims.Tested(own, None, None)], "flickr8k, val.")
-    assert "| +5.6 | 200.0 ± 2.0 | 210.0 ± 2.0 | +10.0 [+1.0, +19.0] | 0.012 | 0.046 | holds |" in table
-    assert f"| {own.where} | – | – | – | – | – | – | not tested |" in table
-    assert "| +55.8 | – | – | – | – | – | not tested |" in table
+    assert "| +5.6 | 200.0 ± 2.0 | 210.0 ± 2.0 | 2, 3 | +10.0 [+1.0, +19.0] | 0.012 | 0.046 | holds |" in table
+    assert f"| {own.where} | – | – | – | – | – | – | – | not tested |" in table
+    assert "| +55.8 | – | – | – | – | – | – | not tested |" in table
     assert "flickr8k, val." in table
     assert "over images and seeds" in table
     assert "single seed" not in table
