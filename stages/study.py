@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.statistics import contrast
     from pipeline.studies import claims
     from pipeline.studies.claims import Claim, SystemOfClaim, Tested
+    from pipeline.training.divergence import Diverged
     from pipeline.training.head import is_finished
 
 
@@ -37,8 +38,8 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
 
     Heads that are missing are trained, on the first feature of run.features; those of ensembles on theirs. A run that
-    was interrupted goes on. Claims about features that the run does not have are not tested. The schedule is that of
-    training.DATASET; the papers have 25 epochs.
+    was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the run does
+    not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
 
     Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
     """
@@ -47,9 +48,7 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
     sides = {(side.recipe, side.features): side for claim in wanted for side in (claim.better, claim.worse)}
     for side in sides.values():
         settings.recipe(side.recipe)  # a recipe that is not there is refused before the first is trained
-    if not no_training:
-        for side in sides.values():
-            _run("train", *_heads(settings, side, settings.run.seeds), per_feature=_features(settings, side))
+    failed = [] if no_training else _train(settings, list(sides.values()))
     seeds = {key: [seed for seed in settings.run.seeds if _is_finished(paths, settings, side, seed)]
              for key, side in sides.items()}
     there = {key: side for key, side in sides.items() if seeds[key]}
@@ -63,7 +62,20 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
     runs = {key: [_measure(paths, settings, side, seed, split) for seed in seeds[key]] for key, side in there.items()}
     tested = [_test(claim, runs, settings) for claim in known]
     contrast.correct([each.contrast for each in tested if each.contrast])
-    _write(paths, settings, tested, split)
+    _write(paths, settings, tested, failed, split)
+
+
+def _train(settings: Settings, sides: Sequence[SystemOfClaim]) -> list[str]:
+    """Train what is missing. A head whose training fails is left; returned is what happened to each."""
+    failed = []
+    for side in sides:
+        for seed in settings.run.seeds:
+            try:
+                _run("train", *_heads(settings, side, [seed]), per_feature=_features(settings, side))
+            except Diverged as error:
+                failed.append(f"{side.recipe}, seed {seed}: {error}")
+                click.echo(f"warning: {failed[-1]}", err=True)
+    return failed
 
 
 def _test(claim: Claim, runs: dict[tuple[str, str], list[Metrics]], settings: Settings) -> Tested:
@@ -111,12 +123,12 @@ def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int, s
                               block_megabytes=settings.evaluate.block_megabytes)
 
 
-def _write(paths: Paths, settings: Settings, tested: list[Tested], split: str) -> None:
+def _write(paths: Paths, settings: Settings, tested: list[Tested], failed: Sequence[str], split: str) -> None:
     how = settings.training_of(settings.run.dataset)
     said = (f"{settings.run.dataset}, {split}; {settings.run.features[0]} features (R), {settings.run.texts[0]}, "
             f"d = {how.dimension}, batch {how.batch_size}, {how.epochs} epochs, rate × 0.1 from epoch "
             f"{how.decay_epoch}, {how.precision}; seeds {', '.join(map(str, settings.run.seeds))}.")
-    table = claims.to_markdown(tested, said)
+    table = claims.to_markdown(tested, said, failed)
     write_text(paths.claims.with_suffix(".md"), f"{table}\n")
     write_text(paths.claims, json.dumps([_as_json(each) for each in tested], indent=1))
     click.echo(table)

@@ -50,6 +50,11 @@ ALIKE = {
     # What is refused in weights; those that are taken are the same (test_engines.py).
     "8178e302ecb01a5a": "0ac59387d8355165",  # files.weights
     "a8ebd1c24b43e337": "777970b41e969121",  # extractors.butd.checkpoint
+    # Where a head's pretrained parts are found; they are the same (test_step.py, test_bert.py).
+    "fc8a819fd852634a": "4bfa911f8e6a66b0",  # heads.base
+    "222282b082b93882": "b45b120ef605d0ef",  # heads.hgr
+    "6c70311e47783012": "706cfcd1cebb9c76",  # heads.late
+    "6802f17a8b8fcc9d": "8e4b4ba96426bc7e",  # heads.two_tower
 }
 """Digest of a module before a change that a test shows to alter no bit of a result -> its digest after it."""
 

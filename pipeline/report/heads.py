@@ -115,17 +115,6 @@ class TrainedHead:
         value: Mapping[str, Any] = self.description["recipe_settings"][name]
         return value
 
-    def options(self, name: str) -> dict[str, Any]:
-        """The options of a pooling or of the objective of its recipe.
-
-        Args:
-            name: image_pooling, text_pooling or objective.
-
-        Returns:
-            Those that were set; the others have their defaults.
-        """
-        return {key: value for key, value in self.setting(name).items() if key != "name"}
-
     def settings_key(self, *ignored: str) -> str:
         """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe.
 

@@ -146,12 +146,13 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
     return "holds" if contrast["rsum"]["difference"] > 0 else "does not"
 
 
-def to_markdown(tested: Sequence[Tested], said: str) -> str:
+def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
     """Write the table of claims.
 
     Args:
         tested: The claims.
         said: A sentence on the run: data, split, schedule.
+        failed: What happened to each head whose training failed.
 
     Returns:
         The table and notes on how to read it.
@@ -170,6 +171,7 @@ def to_markdown(tested: Sequence[Tested], said: str) -> str:
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")
+    notes += [f"Training failed: {each}" for each in failed]
     return "\n".join([*lines, "", *notes])
 
 

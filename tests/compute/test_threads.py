@@ -51,6 +51,17 @@ def test_inside_a_half_only_its_own_threads_are_shared_out() -> None:
         assert threads == 4
 
 
+def test_both_halves_are_in_inference_mode_if_the_caller_is() -> None:
+    with torch.inference_mode():
+        assert side_by_side(lambda _: torch.is_inference_mode_enabled(), 0, 1) == (True, True)
+    assert side_by_side(lambda _: torch.is_inference_mode_enabled(), 0, 1) == (False, False)
+
+
+def test_on_one_thread_both_run_in_the_callers() -> None:
+    torch.set_num_threads(1)
+    assert side_by_side(lambda _: threading.get_ident(), 0, 1) == (threading.get_ident(), threading.get_ident())
+
+
 def test_after_an_error_the_threads_are_as_before() -> None:
     def fail(_: int) -> None:
         raise ValueError("no")

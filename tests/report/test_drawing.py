@@ -27,6 +27,8 @@ from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.retrieval import as_similarity
 
+RELEASED = ADOPT | {"count": "released"}
+
 
 def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
     items = {"region": 36, "grid": 64, "patch": 197}
@@ -78,17 +80,38 @@ def test_training_curve_says_when_the_triplet_loss_becomes_hard(
     assert legend.get_window_extent().x1 <= drawing.figure.bbox.x1
 
 
+def test_with_both_triplet_losses_the_papers_is_drawn(tmp_path: Path) -> None:
+    head(tmp_path, "a", [10, 20], objective=ADOPT)
+    head(tmp_path, "b", [7, 8], objective=TRIPLET | {"all_negatives_epochs": 0}, recipe="vse2ad-noadopt")
+    head(tmp_path, "c", [17, 18], objective=TRIPLET, recipe="vse2ad-triplet_warm")
+    assert set(draw("training_curve", tmp_path).numbers["head"]) == {"a", "b", "published"}
+
+
 def test_negatives_by_both_readings_of_k_are_drawn_together(tmp_path: Path) -> None:
     head(tmp_path, "a", [1], negatives=[[63, 61]])
-    head(tmp_path, "b", [1], negatives=[[30, 2]], recipe="vse2ad-released", objective=ADOPT | {"count": "released"})
-    head(tmp_path, "c", [1], negatives=[[31, 3]], recipe="vse2ad-released", objective=ADOPT | {"count": "released"},
-         seed=1)
-    head(tmp_path, "d", [1], negatives=[[32, 4]], recipe="mine", image={"name": "mean"},
-         objective=ADOPT | {"count": "released"})
+    head(tmp_path, "other-margin", [1], recipe="mine", objective=RELEASED | {"margin": 0.1})
+    head(tmp_path, "other-pooling", [1], recipe="mine", image={"name": "mean"}, objective=RELEASED)
+    head(tmp_path, "other-seed", [1], recipe="vse2ad-released", objective=RELEASED, seed=1)
+    assert list(draw("negatives", tmp_path).numbers["head"].unique()) == ["a"]
+    head(tmp_path, "released", [1], negatives=[[30, 2]], recipe="vse2ad-released", objective=RELEASED)
     drawing = draw("negatives", tmp_path)
-    assert list(drawing.numbers["head"].unique()) == ["a", "b"]
+    assert list(drawing.numbers["head"].unique()) == ["a", "released"]
     labels = [line.get_label() for line in drawing.figure.axes[0].lines]
-    assert [label for label in labels if "K as" in label] == ["region, K as printed", "region, K as released"]
+    assert [label for label in labels if "region" in label] == ["region, printed", "region, released"]
+    assert "equation 6 as printed and as released" in drawing.caption
+
+
+def test_the_released_reading_alone_is_named(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1], recipe="mine", objective=RELEASED)
+    assert "equation 6 as released, after" in draw("negatives", tmp_path).caption
+
+
+def test_steps_are_counted_in_whole_numbers(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1], negatives=[[63, 61]])
+    figure = draw("negatives", tmp_path).figure
+    figure.draw_without_rendering()
+    assert all(float(tick).is_integer() for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis)
+               for tick in axis.get_ticklocs())
 
 
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

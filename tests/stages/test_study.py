@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from pipeline.studies import claims
+from pipeline.training.divergence import Diverged
+from stages import study
 
 pytestmark = pytest.mark.slow
 TINY = [word for change in ("training.sample.dimension=16", "training.sample.word_dimension=8",
                             "training.sample.batch_size=16", "training.sample.epochs=1",
                             "training.sample.decay_epoch=1", "run.features=[region]", "evaluate.resamples=100")
         for word in ("-S", change)]
+
+LOADED = claims.load
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +55,37 @@ def test_without_training_only_heads_that_are_there_are_measured(project: Path, 
     assert code == 0, err
     assert {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())} == {"not tested"}
     assert not (project / "heads" / "sample" / "vse2ad-noadpool-region-bigru-s0").exists()
+
+
+def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeline: Any,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    run = study._run
+
+    def failing(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
+        if name == "train" and "vse2ad-noadopt" in arguments:
+            raise Diverged("the loss stays at its collapsed value")
+        run(name, *arguments, per_feature=per_feature)
+
+    every = {claim.claim: claim for claim in LOADED()}
+    kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
+    monkeypatch.setattr(claims, "load", lambda: kept)
+    monkeypatch.setattr(study, "_run", failing)
+    code, out, err = pipeline("study", *TINY)
+    assert code == 0, err
+    verdicts = [each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())]
+    assert verdicts[0] == "not tested"
+    assert verdicts[1] != "not tested"
+    assert "Training failed: vse2ad-noadopt, seed 0: the loss stays at its collapsed value" in out
+    assert "warning: vse2ad-noadopt, seed 0: the loss" in err
+
+
+def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = claims.load()[0]
+    monkeypatch.setattr(claims, "load", lambda: [first, first])
+    code, _, err = pipeline("study", *TINY)
+    assert code == 0, err
+    for each in json.loads((project / "results" / "claims.json").read_text()):
+        assert each["measured"]["rsum"]["holm"] == min(1, 2 * each["measured"]["rsum"]["p"])
 
 
 def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(project: Path, pipeline: Any) -> None:

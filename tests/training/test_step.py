@@ -78,6 +78,21 @@ def test_a_batch_in_pieces_has_the_gradients_of_the_whole(feature: str, objectiv
     same(dict(cut.model.named_buffers()), dict(whole.model.named_buffers()), rtol=1e-9, atol=1e-9)
 
 
+def test_a_step_is_no_longer_than_its_clipped_gradients() -> None:
+    of = step()
+    of.update.optimizer, of.update.gradient_clip = torch.optim.SGD(of.model.parameters(), lr=1.0), 1e-3
+    before = [weight.detach().clone() for weight in of.model.parameters()]
+    assert of(batch())["gradient"] > 1e-3
+    moved = [weight.detach() - old for weight, old in zip(of.model.parameters(), before, strict=True)]
+    assert float(torch.cat([change.flatten() for change in moved]).norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_an_update_clips_at_the_norm_of_its_recipe() -> None:
+    recipe = SETTINGS.recipe("vse_infty").model_copy(update={"gradient_clip": 0.7})
+    made = Update.of(step().model, recipe, SETTINGS.training_of("sample"), SingleProcess(), "cpu")
+    assert made.gradient_clip == 0.7
+
+
 class Dropped(nn.Module):
     """A text encoder with dropout, and one word's vector for every token."""
 

@@ -22,7 +22,8 @@ from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
-LEGEND_CHARACTERS = 40  # that a legend of one row has room for above a plot of a column's width
+LEGEND_CHARACTERS = 54  # that a row of a legend has room for above a plot of a column's width
+LINE_CHARACTERS = 8  # as wide as the line before a legend's label
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "marker": "o"},
@@ -90,13 +91,14 @@ def paper_style(font: Font = "sans") -> Iterator[None]:
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the plot, where no line crosses it: in one row, or one below the other if that is too wide.
+    """Put the legend above the plot, where no line crosses it: in one row, or in more where that is too wide.
 
     Args:
         axes: The plot, as wide as a column.
     """
     labels = axes.get_legend_handles_labels()[1]
-    columns = len(labels) if sum(map(len, labels)) <= LEGEND_CHARACTERS else 1
+    width = sum(len(label) + LINE_CHARACTERS for label in labels)
+    columns = len(labels) if width <= LEGEND_CHARACTERS else 2 if len(labels) > 2 else 1
     axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncol=columns, columnspacing=1.2, handletextpad=0.5,
                 borderaxespad=0.2)
 

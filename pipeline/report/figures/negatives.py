@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.objectives.adopt import AdOpt
 from pipeline.report import names
 from pipeline.report.figures.drawing import (
     COLUMN_WIDTH,
@@ -45,22 +46,23 @@ def draw(inputs: FigureInputs) -> Drawing:
     figure = empty_figure(COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     rows = []
-    several = len(set(map(_reading, heads))) > 1
+    readings = sorted(set(map(_reading, heads)))
+    several = len(readings) > 1
     for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
         steps = head.steps
         apart = max(1, len(steps) // 8)
         mean = steps["negatives"].rolling(window, center=True, min_periods=1).mean()
         count = pd.RangeIndex(1, len(steps) + 1)
         axes.plot(count, steps["negatives"], color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
-        label = f"{head.feature}, K as {_reading(head)}" if several else head.feature
+        label = f"{head.feature}, {_reading(head)}" if several else head.feature
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
                                   "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
     least = min(head.steps["negatives"].min() for head in heads)
     _frame(axes, least, heads[0].description["training"]["batch_size"] - 1)
-    caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6, after its Figure C-2, on "
-               f"{inputs.title}. Lines: mean over the {window} steps around each; faint: every step. "
-               f"{names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
+    caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
+               f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: every "
+               f"step. {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
                + stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
 
@@ -79,12 +81,15 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
 
 def _reading(head: TrainedHead) -> str:
     """Which reading of K its objective has: "printed" or "released"."""
-    return AdOpt(**head.options("objective")).count.__name__
+    from pipeline import objectives
+    from pipeline.objectives.adopt import AdOpt
+
+    return cast(AdOpt, objectives.build(**head.setting("objective"))).count.__name__
 
 
 def _but_for_reading(head: TrainedHead) -> tuple[str, dict[str, object]]:
     """Its settings without the seed and the reading of K."""
-    return head.settings_key("objective"), {**head.options("objective"), "count": ""}
+    return head.settings_key("objective"), {**head.setting("objective"), "count": ""}
 
 
 def _window(steps: int) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.objectives.triplet import Triplet
 from pipeline.report import names, published
 from pipeline.report.figures.drawing import COLUMN_WIDTH, LINES, Drawing, MissingInputs, empty_figure, legend_above
 from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
@@ -73,7 +73,10 @@ def _label(head: TrainedHead) -> str:
     """What a line shows. The paper's triplet loss is hard from the first step (Appendix C)."""
     if head.setting("objective")["name"] == "adopt":
         return "with AdOpt"
-    epochs = Triplet(**head.options("objective")).all_negatives_epochs
+    from pipeline import objectives
+    from pipeline.objectives.triplet import Triplet
+
+    epochs = cast(Triplet, objectives.build(**head.setting("objective"))).all_negatives_epochs
     return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
 
 
