@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -103,32 +104,33 @@ def hold(begun: Path, over: Path) -> None:
     worker.decode = held
 
 
-@pytest.fixture
-def listens() -> Iterator[None]:
-    """Let SIGINT interrupt this process: one that a shell started in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+def extract_until_interrupted(job: extraction.ExtractionJob, address: str) -> None:
+    """In a process of its own: ends with the exit code 130 if Ctrl-C interrupts it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has its children ignore it
+    try:
+        with cluster.running(address) as workers:
+            extraction.extract(job, workers)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extraction.ExtractionJob,
-                                                         tmp_path: Path, listens: None) -> None:
+                                                         tmp_path: Path) -> None:
     from distributed import Client
 
     job = replace(job, batch_size=1, shard_images=24)
     begun, over = tmp_path / "begun", tmp_path / "over"
-
-    def interrupt() -> None:
-        while not begun.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
     with Client(there) as watching:
         watching.run(hold, begun, over)
-        with cluster.running(there.scheduler_address) as workers:
-            Thread(target=interrupt, daemon=True).start()
-            with pytest.raises(KeyboardInterrupt):
-                extraction.extract(job, workers)
+        run = get_context("spawn").Process(target=extract_until_interrupted, args=(job, there.scheduler_address))
+        run.start()
+        while not begun.exists():
+            assert run.is_alive()
+            time.sleep(0.01)
+        assert run.pid is not None
+        os.kill(run.pid, signal.SIGINT)
+        run.join()
+        assert run.exitcode == 130
         assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
         over.touch()
         watching.submit(int).result()  # waits for the worker's only thread

@@ -177,7 +177,8 @@ def test_code_reruns_what_reaches_it(project: Path, tmp_path: Path) -> None:
     assert after("pipeline/heads/pooling/gcn.py") == {"throughput"}
     assert after("pipeline/report/page/page.css") == {"throughput", "report"}
     of_triplet = {f"train-ablation@{recipe}-region-bigru-0" for recipe in ABLATIONS}
-    assert after("pipeline/objectives/triplet.py") == {"throughput", "report", *of_triplet}
+    # A figure says from which epoch on the loss is hard, which a recipe may leave to the loss.
+    assert after("pipeline/objectives/triplet.py") == {"throughput", "report", "figures", *of_triplet}
     plan(project)
 
 
