@@ -66,7 +66,7 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
 
 
 def _train(settings: Settings, sides: Sequence[SystemOfClaim]) -> list[str]:
-    """Train what is missing. A head whose training fails is left; returned is what happened to each."""
+    """Train what is missing. Return what happened to each head whose training failed."""
     failed = []
     for side in sides:
         for seed in settings.run.seeds:
