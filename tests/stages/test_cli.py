@@ -16,6 +16,7 @@ import zarr
 from folders import tree
 
 from pipeline import extraction
+from pipeline.compute import half
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.store import read_header
@@ -121,7 +122,9 @@ def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extrac
     assert tree(job.store) == whole
 
 
-def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:
+def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.ExtractionJob, tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
     arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", f"features.light.grid={engine}"]

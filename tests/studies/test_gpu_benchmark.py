@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from benchmarks import gpu
+from pipeline.compute import half
 from pipeline.errors import InputError
 
 
-def test_every_comparison_is_printed_with_its_ratio(capsys: Any) -> None:
+def test_every_comparison_is_printed_with_its_ratio(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
     gpu.main("cpu", gpu.TINY, repeats=1)
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.startswith("cpu: ")
