@@ -46,12 +46,13 @@ def method_named(text: str) -> ast.FunctionDef | None:
     return next((each for each in methods if isinstance(each, ast.FunctionDef) and said and each.name == said[2]), None)
 
 
-def faults(function: ast.FunctionDef, is_method: bool) -> Iterator[str]:
-    """What is missing in a function's docstring."""
+def faults(function: ast.FunctionDef, is_method: bool, module: str = "") -> Iterator[str]:
+    """What is missing in a docstring, beside what the module's docstring says of the arguments of all its functions."""
     text = ast.get_docstring(function)
     if not text:
         yield "no docstring"
         return
+    text += "\n\n" + module
     interface = method_named(text)
     if interface is not None and names(interface, True) == names(function, is_method):
         text += "\n\n" + (ast.get_docstring(interface) or "")
@@ -84,7 +85,7 @@ def public(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
     yield "module", [] if ast.get_docstring(tree) else ["no docstring"]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            yield node.name, list(faults(node, False))
+            yield node.name, list(faults(node, False, ast.get_docstring(tree) or ""))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name, [] if ast.get_docstring(node) else ["no docstring"]
             for inner in node.body:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from itertools import pairwise, permutations
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from pipeline.errors import InputError
 from pipeline.fusion.methods import Member, fuse
 from pipeline.metrics import METRICS, parse, parse_all
 from pipeline.metrics.base import Fold, Metric
+from pipeline.metrics.definitions import DEFINITIONS, orders
 from pipeline.metrics.measure import as_dict, fold_of, measure
 from pipeline.retrieval import (
     Embeddings,
@@ -44,24 +43,12 @@ def test_agrees_with_other_libraries(library: str, apart: float) -> None:
         assert compared == pytest.approx(dict.fromkeys(compared, 0), abs=apart)
 
 
-def by_hand(name: str, grades: list[float]) -> float:
+@cache
+def by_definition(name: str, grades: tuple[int, ...]) -> float:
     """A metric of one query, from the grades of its candidates in their order."""
     metric = parse(name)
-    right = [grade >= (metric.grade or 1e-9) for grade in grades]
-    k, total = metric.k or len(grades), sum(right)
-    if not total:
-        return 0.0
-    first = right.index(True) + 1
-    precision = [sum(right[:place + 1]) / (place + 1) * right[place] for place in range(len(right))]
-    kept = [grade * ok for grade, ok in zip(grades, right, strict=True)]
-    gains = [grade / math.log2(place + 2) for place, grade in enumerate(kept)][:k]
-    ideal = [grade / math.log2(place + 2) for place, grade in enumerate(sorted(kept, reverse=True))][:k]
-    values: dict[str, Callable[[], float]] = {
-        "R": lambda: float(first <= k), "Recall": lambda: sum(right[:k]) / total, "P": lambda: sum(right[:k]) / k,
-        "MRR": lambda: (first <= k) / first, "nDCG": lambda: sum(gains) / sum(ideal),
-        "AP": lambda: sum(precision[:k]) / total, "mAP@R": lambda: sum(precision[:total]) / total,
-        "Rprec": lambda: sum(right[:total]) / total, "mean_rank": lambda: float(first)}
-    return values[metric.name]()
+    kept = np.array(grades) * (np.array(grades) >= (metric.grade or 0))
+    return DEFINITIONS[metric.name](kept, metric.k) if kept.any() else 0.0
 
 
 def placed(scores: np.ndarray, grades: np.ndarray, ties: Ties) -> Fold:
@@ -89,9 +76,7 @@ def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
         scores, grades = drawn(seed)
         found = parse(name).values(placed(scores, grades, ties).i2t, ties)
         for query in range(4):
-            orders = [order for order in permutations(range(5))
-                      if all(scores[query, a] >= scores[query, b] for a, b in pairwise(order))]
-            values = [by_hand(name, grades[query][list(order)].tolist()) for order in orders]
+            values = [by_definition(name, tuple(grades[query][order].tolist())) for order in orders(scores[query])]
             assert found[query] == pytest.approx(gather[ties](values), abs=1e-12), f"matrix {seed}, query {query}"
 
 
