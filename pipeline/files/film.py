@@ -17,6 +17,7 @@ from pipeline.files.images import MAX_PIXELS, MISSING, ImageError
 CONTAINERS = ("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu", "ivf", "flv",
               "asf", "ogg", "mxf", "nut", "rm", "dv", "gif", "yuv4mpegpipe")
 SAFE = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file"}
+FINEST = 10**6  # parts of a second that a time is taken to be in: 0.6 as a float is less than three fifths
 ENDS_EARLY = 1.0  # seconds that a long file may end before the time in its header; a shorter one a twentieth of it
 
 
@@ -35,8 +36,9 @@ class Film:
     @property
     def origin(self) -> Fraction:
         """The time at which the file begins, in seconds."""
-        begin = self.container.start_time
-        return Fraction(begin or 0, av.time_base)
+        begin = Fraction(self.container.start_time or 0, av.time_base)  # rounded to microseconds
+        own = (self.stream.start_time or 0) * self.unit
+        return own if abs(own - begin) * av.time_base < 1 else begin
 
     @property
     def unit(self) -> Fraction:
@@ -46,7 +48,7 @@ class Film:
     @property
     def told(self) -> float:
         """How long the file is by its header, in seconds; 0 where it does not say."""
-        rate = self.stream.average_rate
+        rate = self.stream.average_rate if self.container.format.name == "avi" else None
         counted = float(self.stream.frames / rate) if rate else 0.0  # FFmpeg shortens the duration of a cut AVI
         return max(counted, (self.container.duration or 0) / av.time_base)
 
@@ -64,7 +66,9 @@ class Film:
         Returns:
             Ticks; None for no time.
         """
-        return None if seconds is None else (Fraction(seconds) + self.origin) / self.unit
+        if seconds is None:
+            return None
+        return (Fraction(seconds).limit_denominator(FINEST) + self.origin) / self.unit
 
     def seconds(self, ticks: float) -> float:
         """Convert ticks to a time.
@@ -128,25 +132,28 @@ def packets(film: Film, start: float | None, end: float | None) -> Iterator[av.P
     Raises:
         ImageError: If the file ends before the time that its header says.
     """
-    if start:
-        some = False
-        for packet in _read(film, film.ticks(start), film.ticks(end)):
-            some = True
-            yield packet
-        if some:
-            return
-        film.container.seek(film.stream.start_time or 0, stream=film.stream, backward=True)
-    yield from _read(film, None, film.ticks(end))
+    begin = film.ticks(start) if start else None
+    if begin is not None:
+        with opened(Path(film.container.name)) as trial:
+            begin = begin if _reaches(trial, begin) else None
+    yield from _read(film, begin, film.ticks(end))
+
+
+def _reaches(film: Film, start: Fraction) -> bool:
+    """Whether the file can be read from a key frame before `start` on. It is not as it was after a vain attempt."""
+    try:
+        film.container.seek(int(start), stream=film.stream, backward=True)
+        first = next(packet for packet in film.container.demux(film.stream) if packet.size)
+    except (av.FFmpegError, StopIteration):
+        return False
+    return first.pts is not None and first.pts <= start and first.is_keyframe
 
 
 def _read(film: Film, start: Fraction | None, end: Fraction | None) -> Iterator[av.Packet]:
-    """As `packets`; nothing where the file cannot be read from `start` on."""
+    """As `packets`, in ticks, from a `start` that the file reaches."""
     if start is not None:
-        try:
-            film.container.seek(int(start), stream=film.stream, backward=True)
-        except av.FFmpegError:
-            return
-    first, last = True, 0.0
+        film.container.seek(int(start), stream=film.stream, backward=True)
+    last = 0.0
     for packet in film.container.demux():
         if not packet.size:
             continue
@@ -155,9 +162,7 @@ def _read(film: Film, start: Fraction | None, end: Fraction | None) -> Iterator[
             last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
         if packet.stream is not film.stream:
             continue
-        if start is not None and first and (packet.pts is None or packet.pts > start or not packet.is_keyframe):
-            return
-        first, dts = False, packet.dts
+        dts = packet.dts
         yield packet
         if end is not None and dts is not None and dts > end:  # no later packet is shown before its dts
             return

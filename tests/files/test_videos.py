@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import struct
 import threading
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pipeline.files import film as films
 from pipeline.files import videos
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.images import ImageError
@@ -69,6 +72,43 @@ def test_part_of_a_file(tmp_path: Path) -> None:
         videos.frames(made, 20, 7, 9)
 
 
+@pytest.mark.parametrize(("name", "options"), [("a.mp4", {"bf": 2}), ("a.ts", {"bf": 2, "g": 8}),
+                                               ("a.ts", {"bf": 0, "g": 8})])
+@pytest.mark.parametrize("unit", [Fraction(1, 25), Fraction(1001, 30000)])
+def test_a_part_begins_with_the_frame_of_its_start_and_ends_before_that_of_its_end(
+        tmp_path: Path, name: str, options: dict[str, Any], unit: Fraction) -> None:
+    made = encode(tmp_path / name, pictures(20), range(20), unit=unit, **options)
+    found = {(start, end): numbers(made, 20, float(start * unit), float(end * unit))
+             for start, end in ((1, 3), (3, 4), (6, 12), (15, 20))}
+    assert found == {(start, end): list(range(start, end)) for start, end in found}
+
+
+def test_a_film_that_was_trimmed_by_its_edit_list_begins_where_that_says(tmp_path: Path) -> None:
+    """As cameras and `ffmpeg -ss 0.12 -c copy` trim: the frames before are there, for others to be decoded from."""
+    made = encode(tmp_path / "a.mp4", pictures(20), range(20), unit=Fraction(1, 25), bf=2)
+    content = bytearray(made.read_bytes())
+    for name, offset in ((b"mvhd", 20), (b"tkhd", 24), (b"elst", 12)):  # 680 of 800 ms
+        struct.pack_into(">I", content, content.index(name) + offset, 680)
+    media_time = content.index(b"elst") + 16
+    begin, = struct.unpack_from(">I", content, media_time)
+    struct.pack_into(">I", content, media_time, begin + 3 * 512)  # 12,800 ticks a second
+    made.write_bytes(content)
+    assert numbers(made, 20) == list(range(3, 20))
+    assert numbers(made, 20, 0.2, 0.28) == [8, 9]
+
+
+@pytest.mark.parametrize(("where", "aspect", "pixels"), [(films, None, 64 * 48), (videos, Fraction(4, 3), 85 * 48)])
+def test_frames_of_too_many_pixels_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any,
+                                               aspect: Fraction | None, pixels: int) -> None:
+    """Of the stored picture before it is decoded, of the one with square pixels before that is made."""
+    made = encode(tmp_path / "a.mp4", pictures(3), aspect=aspect)
+    monkeypatch.setattr(where, "MAX_PIXELS", pixels)
+    assert numbers(made, 3) == [0, 1, 2]
+    monkeypatch.setattr(where, "MAX_PIXELS", pixels - 1)
+    with pytest.raises(ImageError, match=f"x 48 pixels, more than {pixels - 1:,}"):
+        videos.frames(made, 3)
+
+
 def corners() -> Image.Image:
     shown = Image.new("RGB", (64, 32), "white")
     shown.paste((255, 0, 0), (0, 0, 32, 16))
@@ -87,6 +127,23 @@ def test_turned_phones(tmp_path: Path, turn: int) -> None:
     for rows, columns in inside:
         difference = np.asarray(frame)[rows, columns].astype(int) - np.asarray(corners())[rows, columns]
         assert abs(difference).max() <= 3
+
+
+@pytest.mark.parametrize(("matrix", "shown"), [
+    ((-1, 0, 0, 1), lambda upright: upright[:, ::-1]), ((1, 0, 0, -1), lambda upright: upright[::-1]),
+    ((-1, 0, 0, -1), lambda upright: upright[::-1, ::-1]), ((0, 1, 1, 0), lambda upright: upright.transpose(1, 0, 2)),
+    ((0, 1, -1, 0), lambda upright: np.rot90(upright, -1)), ((0, -1, 1, 0), np.rot90),
+    ((0, -1, -1, 0), lambda upright: upright[::-1, ::-1].transpose(1, 0, 2)),
+])
+def test_a_file_is_shown_as_its_matrix_says(tmp_path: Path, matrix: tuple[int, ...], shown: Any) -> None:
+    """x' = ax + cy and y' = bx + dy, where y goes down (ISO/IEC 14496-12, 6.2.2)."""
+    made = encode(tmp_path / "a.mov", [corners()] * 3, qp=0)
+    upright, content = arrays(made, 1)[0], bytearray(made.read_bytes())
+    place = content.index(b"tkhd") + 4 + 40
+    a, b, c, d = (each * 0x10000 for each in matrix)
+    struct.pack_into(">9i", content, place, a, b, 0, c, d, 0, 0, 0, 0x40000000)
+    made.write_bytes(content)
+    assert np.array_equal(arrays(made, 1)[0], shown(upright))
 
 
 def test_pixels_that_are_no_squares(tmp_path: Path) -> None:
@@ -134,49 +191,58 @@ def test_no_frame(tmp_path: Path) -> None:
         videos.frames(tmp_path / "none.mkv", 5)
 
 
-@pytest.mark.parametrize(("name", "container_options"), [("a.mp4", {}), ("a.mkv", {}), ("a.avi", {"codec": "mpeg4"})])
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_cut_files_give_nothing_or_the_right_frames(tmp_path: Path, name: str, container_options: dict[str, str],
-                                                    share: float) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (50, 48, 64, 3), np.uint8)
-    made = encode(tmp_path / name, [Image.fromarray(each) for each in noise], g=10, **container_options)
-    right = [np.asarray(frame) for frame in videos.frames(made, 5)]
+def noisy(path: Path, count: int, **options: Any) -> Path:
+    """A clip whose frames are all of about one size in bytes."""
+    noise = np.random.default_rng(0).integers(0, 256, (count, 48, 64, 3), np.uint8)
+    return encode(path, [Image.fromarray(each) for each in noise], **options)
+
+
+@pytest.mark.parametrize(("name", "codec", "share", "reason"), [
+    *(("a.mp4", "libx264", share, "cannot be decoded as a video") for share in (0.3, 0.9)),  # its index is at the end
+    ("a.mkv", "libx264", 0.3, r"ends at 0\.6 s, its header says 2\.0 s"),
+    ("a.mkv", "libx264", 0.9, r"ends at 1\.8 s, its header says 2\.0 s"),
+    ("a.avi", "mpeg4", 0.3, r"ends at 0\.6 s, its header says 2\.0 s"), ("a.avi", "mpeg4", 0.9, None),
+])
+def test_cut_files_give_the_right_frames_or_the_reason(tmp_path: Path, name: str, codec: str, share: float,
+                                                       reason: str | None) -> None:
+    """Of the last one the index is cut off, which a decoder can do without, and no wanted frame."""
+    made = noisy(tmp_path / name, 50, codec=codec, g=10)
+    right = arrays(made, 5)
     os.truncate(made, int(share * made.stat().st_size))
-    found = frames_or_reason(made, 5)
-    if isinstance(found, str):
-        assert found.isprintable()
+    if reason is None:
+        assert np.array_equal(arrays(made, 5), right)
     else:
-        assert all(np.array_equal(*each) for each in zip(found, right, strict=True))
+        with pytest.raises(ImageError, match=reason):
+            videos.frames(made, 5)
 
 
 @pytest.mark.parametrize("start", [None, 0.2])
 def test_a_part_before_the_place_where_a_file_was_cut(tmp_path: Path, start: float | None) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (50, 48, 64, 3), np.uint8)
-    made = encode(tmp_path / "a.mkv", [Image.fromarray(each) for each in noise], g=5, bf=0)
-    right = [np.asarray(frame) for frame in videos.frames(made, 3, start, 0.6)]
+    made = noisy(tmp_path / "a.mkv", 50, g=5, bf=0)
+    right = arrays(made, 3, start, 0.6)
     os.truncate(made, made.stat().st_size // 2)
     with pytest.raises(ImageError, match=r"its header says 2\.0 s|damaged after"):
         videos.frames(made, 3)
-    assert all(np.array_equal(*each) for each in zip(videos.frames(made, 3, start, 0.6), right, strict=True))
+    assert np.array_equal(arrays(made, 3, start, 0.6), right)
 
 
-def frames_or_reason(file: Path, most: int) -> list[np.ndarray] | str:
-    try:
-        return [np.asarray(frame) for frame in videos.frames(file, most)]
-    except ImageError as error:
-        return str(error)
+def arrays(file: Path, most: int, start: float | None = None, end: float | None = None) -> list[np.ndarray]:
+    return [np.asarray(frame) for frame in videos.frames(file, most, start, end)]
 
 
-def test_a_spoilt_end_is_seen_where_a_wanted_frame_is_in_it(tmp_path: Path) -> None:
-    made = encode(tmp_path / "a.mkv", pictures(40), g=10, bf=0)
-    right = [np.asarray(frame) for frame in videos.frames(made, 4)]
-    content = made.read_bytes()
-    made.write_bytes(content[:len(content) // 2] + b"\x55" * (len(content) // 4) + content[len(content) * 3 // 4:])
-    found = frames_or_reason(made, 4)
-    if isinstance(found, str):
-        assert found.isprintable()
+@pytest.mark.parametrize(("begin", "end", "reason"), [(0.5, 0.75, "ends at"), (0.93, 0.95, "is damaged after 1.36 s"),
+                                                      (0.97, 0.98, None)])
+def test_spoilt_bytes_are_seen_where_a_wanted_frame_is_in_them(tmp_path: Path, begin: float, end: float,
+                                                               reason: str | None) -> None:
+    made = encode(tmp_path / "a.mkv", pictures(40), g=10, bf=2)
+    right, content = arrays(made, 4), made.read_bytes()
+    first, last = (int(share * len(content)) for share in (begin, end))
+    made.write_bytes(content[:first] + b"\x55" * (last - first) + content[last:])
+    if reason is None:
+        assert np.array_equal(arrays(made, 4), right)
     else:
-        assert all(np.array_equal(*each) for each in zip(found, right, strict=True))
+        with pytest.raises(ImageError, match=reason):
+            videos.frames(made, 4)
 
 
 def test_an_unknown_codec_is_said(tmp_path: Path) -> None:
@@ -187,15 +253,22 @@ def test_an_unknown_codec_is_said(tmp_path: Path) -> None:
 
 
 def test_broken_bytes_give_frames_or_a_reason(tmp_path: Path) -> None:
+    """Of 60 files that differ in five bytes, of which every third is cut besides."""
     content = encode(tmp_path / "a.mp4", pictures(12), bf=2).read_bytes()
-    rng = np.random.default_rng(0)
+    rng, broken, given, reasons = np.random.default_rng(0), tmp_path / "broken.mp4", [], []
     for number in range(60):
-        broken = bytearray(content[:int(rng.integers(1, len(content)))] if number % 3 == 0 else content)
-        for place in rng.integers(0, len(broken), 5):
-            broken[place] = rng.integers(256)
-        (tmp_path / "broken.mp4").write_bytes(broken)
-        found = frames_or_reason(tmp_path / "broken.mp4", 5)
-        assert found if not isinstance(found, str) else found.isprintable()
+        spoilt = bytearray(content[:int(rng.integers(1, len(content)))] if number % 3 == 0 else content)
+        for place in rng.integers(0, len(spoilt), 5):
+            spoilt[place] = rng.integers(256)
+        broken.write_bytes(spoilt)
+        try:
+            given.append(numbers(broken, 5))
+        except ImageError as error:
+            reasons.append(str(error))
+    assert given.count([1, 3, 6, 8, 10]) >= 10
+    assert all(found == sorted(found) and len(found) <= 5 for found in given)
+    assert len(reasons) >= 30
+    assert all(map(str.isprintable, reasons))
 
 
 @pytest.mark.parametrize(("content", "reason"), [(b"", "empty"), (b"no video" * 99, "cannot be decoded as a video")])
@@ -216,27 +289,32 @@ def test_playlists_open_no_other_file(tmp_path: Path) -> None:
             videos.frames(tmp_path / name, 5)
 
 
-def test_decoding_starts_no_threads(tmp_path: Path) -> None:
-    """Codecs start as many as there are cores, in each worker and for each clip, unless they are told not to."""
+def test_decoding_starts_no_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codecs and scalers start as many as there are cores, in each worker and for each clip, unless told not to."""
     made = encode(tmp_path / "a.mp4", [picture(0, 640, 480)] * 30, bf=2)
-    before, seen = threads(), []
-    watch = threading.Event()
+    before, looks = foreign_threads(), []
+    decoded, shown = videos._frames, videos._as_shown
 
-    def look() -> None:
-        while not watch.wait(0.0005):
-            seen.append(threads())
+    def decoding(*arguments: Any) -> Iterator[Any]:
+        for each in decoded(*arguments):
+            looks.append(foreign_threads() - before)
+            yield each
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    videos.frames(made, 5)
-    watch.set()
-    watcher.join()
-    assert seen
-    assert max(seen) <= before + 1
+    def showing(*arguments: Any) -> Image.Image:
+        image = shown(*arguments)
+        looks.append(foreign_threads() - before)  # a frame keeps its scaler, and that its threads
+        return image
+
+    monkeypatch.setattr(videos, "_frames", decoding)
+    monkeypatch.setattr(videos, "_as_shown", showing)
+    assert len(videos.frames(made, 5)) == 5
+    assert len(looks) > 10
+    assert not set().union(*looks)
 
 
-def threads() -> int:
-    return len(os.listdir(f"/proc/{os.getpid()}/task"))
+def foreign_threads() -> set[str]:
+    """The threads of this process that are not Python's."""
+    return set(os.listdir("/proc/self/task")) - {str(thread.native_id) for thread in threading.enumerate()}
 
 
 def test_a_strip_of_frames(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,27 +21,60 @@ TRAINING = SETTINGS.training_of("sample").model_copy(update={"dimension": 16, "w
 RECIPE = SETTINGS.recipe("vse2ad")
 
 
-def test_seconds_are_the_least_of_rounds_in_which_all_take_turns() -> None:
+class Clock:
+    """A clock that only `pass_` moves. It stands for the module `time` in `throughput`."""
+
+    now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(throughput, "time", made)
+    return made
+
+
+def test_seconds_are_the_least_of_rounds_in_which_all_take_turns(clock: Clock) -> None:
     order: list[str] = []
-    naps = iter([0.05, 0.02, 0.06])
+    lasts = {"slow": iter([1.0, 8.0, 4.0, 6.0]), "quick": iter([0.25, 2.0, 2.0, 0.5])}  # the first of each warms up
 
-    def slow() -> None:
-        order.append("slow")
-        time.sleep(0.3 if len(order) == 1 else next(naps))
+    def step(name: str) -> Callable[[], None]:
+        return lambda: (order.append(name), clock.pass_(next(lasts[name])))[1]
 
-    taken = interleaved({"slow": slow, "quick": lambda: order.append("quick")}, "cpu", repeats=3, at_least=0.0)
-    assert order == ["slow", "quick"] * 4  # once to warm up
-    assert 0.02 <= taken["slow"] < 0.045
-    assert taken["quick"] < 0.01
+    taken = interleaved({name: step(name) for name in lasts}, "cpu", repeats=3, at_least=0.0)
+    assert order == ["slow", "quick"] * 4
+    assert taken == {"slow": 4.0, "quick": 0.5}
 
 
-def test_short_steps_go_on_until_their_time_is_over() -> None:
-    runs: list[int] = []
-    interleaved({"short": lambda: (runs.append(1), time.sleep(0.01))}, "cpu", repeats=1, at_least=0.1)
-    assert 4 <= len(runs) <= 11
+def test_short_steps_go_on_until_their_time_is_over(clock: Clock) -> None:
+    runs = {"short": 0, "long": 0}
+
+    def step(name: str, seconds: float) -> Callable[[], None]:
+        def run() -> None:
+            runs[name] += 1
+            clock.pass_(seconds)
+        return run
+
+    interleaved({"short": step("short", 0.25), "long": step("long", 2.0)}, "cpu", repeats=1, at_least=1.0)
+    assert runs == {"short": 1 + 4, "long": 1 + 1}
 
 
-def test_every_recipe_is_there_and_shared_parts_are_timed_once() -> None:
+def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.5, 0.25, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+
+    def each_once(steps: Mapping[str, Callable[[], object]], device: str, repeats: int, at_least: float,
+                  progress: Callable[[str], object]) -> dict[str, float]:
+        interleaved(steps, device, repeats, at_least, progress)
+        return {name: next(seconds) for name in steps}
+
+    monkeypatch.setattr(throughput, "interleaved", each_once)
+    monkeypatch.setattr(throughput.contention, "others", lambda *both: 1e6)
     mean = RECIPE.model_copy(update={"image_pooling": settings.Named(name="mean")})
     recipes = {"vse2ad": RECIPE, "copy": RECIPE, "mean": mean}
     told: list[str] = []
@@ -49,20 +82,17 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once() -> None:
     assert [what.split(", {")[0] for what in told] == [
         "images by adpool", "images by mean", "caption pooled", "caption by BiGRU", "cross-encoder", "reranked pairs",
         "search 20 images", "search 2,000 images", "search 3,000 images"]
-    assert measured["poolings"].keys() == recipes.keys()
-    assert measured["poolings"]["vse2ad"] == measured["poolings"]["copy"] != measured["poolings"]["mean"]
-    assert [row["images"] for row in measured["pools"]] == [20, 2000]
-    for row in measured["pools"]:
-        assert row["ensemble"] == pytest.approx(3 * row["head"])
-        assert row["cross_encoder"] > 0
-    latency = measured["latency"]
-    assert latency["search"].keys() == {"20", "3000"}
-    assert latency["pairs"] == 2
-    assert min(latency["rerank"], latency["encode"], latency["images_per_second"]) > 0
+    assert measured["poolings"] == {"vse2ad": 4 / 0.5, "copy": 4 / 0.5, "mean": 4 / 0.25}  # of 4 images
+    encoded, layers = 1.0 + 2.0, 12
+    assert measured["pools"] == [
+        {"images": count, "head": encoded + found, "ensemble": 3 * (encoded + found),
+         "cross_encoder": pytest.approx(count * 3.0 * layers)} for count, found in ((20, 5.0), (2000, 6.0))]
+    assert measured["latency"] == {"images_per_second": 8.0, "encode": encoded, "search": {"20": 5.0, "3000": 7.0},
+                                   "pairs": 2, "rerank": 4.0 * layers}
     assert "2 pairs of 6 items and 5 tokens" in measured["methods"]["latency"]
     assert "4 images of 6 items, 𝑑 = 16" in measured["methods"]["poolings"]
     assert {"machine", "processor", "torch"} <= measured["made_with"].keys()
-    assert measured["busy"] in (True, False)
+    assert (measured["others"], measured["busy"]) == (1e6, True)
 
 
 def test_a_search_finds_the_most_similar() -> None:
