@@ -63,12 +63,13 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     find = find or ("images" if image is None else "captions")
     run = settings.run
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
-    manifest = Manifest.load(paths.manifest(dataset or run.dataset), Remembered(paths.digests))
+    remembered = Remembered(paths.digests)
+    manifest = Manifest.load(paths.manifest(dataset or run.dataset), remembered)
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = where or paths.similarity(manifest.dataset, name)
     if not place.exists():
         training.read_description(paths.head(manifest.dataset, name))  # says so where there is no such head either
-    store = EmbeddingStore.open(place)
+    store = EmbeddingStore.open(place, remembered)
     if records.is_encoder(store.made_from):
         name = store.made_from["recipe"]
         queries = _by_encoder(settings, store, texts, image)

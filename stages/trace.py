@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
     from pipeline.provenance.trace import Effort, image_of, query, trace
-    from pipeline.scores.similarity_store import SimilarityStore, holds_scores
+    from pipeline.scores.candidates import Pool
+    from pipeline.scores.similarity_store import holds_scores, opened
     from pipeline.settings import Settings
 
 
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, result: Path, name: str | None, image: int | None,
             caption: int | None, embed: int, as_json: bool) -> None:
-    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a similarity store) back to its photographs.
+    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
+
+    A store holds similarities, or embeddings by `pipeline embed`.
 
     Every recorded digest is compared with the files as they are now, and what can be computed again is computed again.
     With --image or --caption, only that query's photograph and the shards with its features are read; without, all of
@@ -57,7 +60,7 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
             steps.append(step)
             bar.update()
     click.echo(json.dumps([_plain(step) for step in steps], indent=1) if as_json else _text(steps))
-    if image is not None and not as_json and found.path.exists():
+    if image is not None and not as_json and holds_scores(found.path):
         click.echo(query(found, image, caption))
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
@@ -66,11 +69,11 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
 
 
 def _read(paths: Paths, path: Path, name: str | None) -> Result:
-    """A system of metrics.json, or a similarity store."""
-    if holds_scores(path):
+    """A system of metrics.json, or a store of similarities or embeddings."""
+    if Pool.says_its_columns(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
-        return Result(path, SimilarityStore.open(path).made_from)
+        return Result(path, opened(path).made_from)
     try:
         metrics = json.loads(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -49,15 +49,16 @@ def of_files(paths: Iterable[Path]) -> Iterator[str]:
         yield from threads.map(sha256, paths)
 
 
-def of_folder(folder: Path) -> str:
+def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:
     """Digest the names and bytes of all files below a folder.
 
     Args:
         folder: The folder.
+        digests: From files to the SHA-256 of each.
 
     Returns:
         SHA-256 in hexadecimal digits.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return digest([[path.relative_to(folder).as_posix(), found]
-                   for path, found in zip(files, of_files(files), strict=True)])
+                   for path, found in zip(files, digests(files), strict=True)])

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from pipeline.files.atomic import write_text
+from pipeline.files.digest import sha256
 
 # A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
 SETTLED = 2 * 10**9
@@ -54,6 +56,17 @@ class Remembered:
             return found
 
         return digest
+
+    def of_files(self, files: Iterable[Path]) -> Iterator[str]:
+        """Digest several files.
+
+        Args:
+            files: The files.
+
+        Returns:
+            SHA-256 of each, in order.
+        """
+        return (self.of(file)("sha256", partial(sha256, file)) for file in files)
 
     def _read(self) -> dict[str, object]:
         try:

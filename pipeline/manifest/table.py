@@ -147,7 +147,7 @@ class Manifest:
         """Select one split's images and captions, in order.
 
         Args:
-            name: The split, "train", "val" or "test".
+            name: The split, "train", "val" or "test"; or several joined by +, which follow each other.
 
         Returns:
             The split.
@@ -158,11 +158,13 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        rows = self.table[self.table["split"] == name]
-        if not len(rows):
-            raise InputError(f"manifest of {self.dataset}: no images in the split {name!r}; "
-                             f"there are: {', '.join(self.table['split'].unique())}")
-        store_rows = np.flatnonzero((self.images["split"] == name).to_numpy())
+        parts, there = name.split("+"), self.table["split"].unique()
+        if missing := [part for part in parts if part not in there]:
+            raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
+                             f"there are: {', '.join(there)}")
+        rows = pd.concat([self.table[self.table["split"] == part] for part in parts])
+        of_images = self.images["split"].to_numpy()
+        store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         position = pd.Series(np.arange(len(image_ids)), index=image_ids)
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),

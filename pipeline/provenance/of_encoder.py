@@ -12,21 +12,20 @@ from pipeline.dual_encoders import ENCODER, embedding, record
 from pipeline.errors import InputError
 from pipeline.files.digest import digest, of_files
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
 from pipeline.provenance.of_head import another
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import opened
 
 
-def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, drawn: int,
+def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest, drawn: int,
           image: int | None, batch_size: int) -> Iterator[Step]:
     """Compare an encoder and what it read with the result's entry of it.
 
     Args:
         member: The entry.
         made_from: The result's record.
-        paths: Where files lie.
+        store: Its similarity store, or its embeddings.
         manifest: The images and captions.
         drawn: How many images are embedded again with their captions, drawn anew each time; 0 for none.
         image: The id of one more; None for none.
@@ -36,7 +35,6 @@ def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], paths: Paths,
         The comparisons.
     """
     model = member[ENCODER]["model"]
-    store = paths.similarity(made_from["dataset"], member["head"])
     try:
         encoder = record.load_recorded(member)
     except InputError:
@@ -50,14 +48,15 @@ def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], paths: Paths,
                digest(record.described(model, encoder, said.get("trained_on"))))
     if drawn:
         yield _embedded_again(encoder, store, manifest, drawn, image, batch_size)
-    yield _photographs(member, made_from, manifest)
+    for split in made_from["split"].split("+"):
+        yield _photographs(member, split, manifest)
 
 
 def _embedded_again(encoder: Any, store: Path, manifest: Manifest, drawn: int, image: int | None, batch_size: int
                     ) -> Step:
     what = "embedded again"
     try:
-        scores = SimilarityStore.open(store)
+        scores = opened(store)
         whole = manifest.split(scores.made_from["split"])
         ids = np.intersect1d(whole.image_ids, scores.image_ids)
         chosen = [*np.random.default_rng().permutation(ids)[:drawn].tolist(), *([] if image is None else [image])]
@@ -71,9 +70,8 @@ def _embedded_again(encoder: Any, store: Path, manifest: Manifest, drawn: int, i
         return Step(store, what, f"{drawn} images", str(error) if store.exists() else None)
 
 
-def _photographs(member: Mapping[str, Any], made_from: Mapping[str, Any], manifest: Manifest) -> Step:
+def _photographs(member: Mapping[str, Any], split: str, manifest: Manifest) -> Step:
     """The photographs of the split that was scored; all of them, for the digest is over all."""
-    split = made_from["split"]
     files = [manifest.images_folder / name
              for name in manifest.images["file"].to_numpy()[manifest.split(split).store_rows]]
     found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None

@@ -15,7 +15,8 @@ from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest, Split
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.similarity_store import SimilarityStore, opened
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""
@@ -83,7 +84,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
 
     Args:
         folder: The head's folder.
-        store: The head's similarity store.
+        store: The head's similarity store, or its embeddings.
         manifest: The images and captions.
         features: The feature store that the head reads, unless it is fine-tuned.
         drawn: How many images, drawn anew each time so that nobody can know which ones are compared.
@@ -96,7 +97,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
     """
     what = "embedded again"
     try:
-        scores = SimilarityStore.open(store)
+        scores = opened(store)
         source = training.source_of(training.read_description(folder), manifest, features)
         own = trained_on[0] if trained_on else manifest
         read = training.source_of(training.read_description(folder), *trained_on) if trained_on else source
@@ -107,7 +108,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
         part = whole.only(np.isin(whole.image_ids, [*chosen.tolist(), *([] if image is None else [image])]))
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
         source.check(part.store_rows)
-        if not training.embeds(head):
+        if isinstance(scores, SimilarityStore) and not training.embeds(head):
             cells = training.score_all(head, source, part, batch_size)
             return Step(store, "scored again", told, _other_scores(scores, part, cells) or told)
         vectors = training.embed(head.model, source, part, head.text, batch_size)
@@ -134,7 +135,7 @@ def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> st
             f"{apart[image, caption]:.3f} apart")
 
 
-def another(scores: SimilarityStore, part: Split, again: Embeddings) -> str | None:
+def another(scores: SimilarityStore | EmbeddingStore, part: Split, again: Embeddings) -> str | None:
     """Find the first vector that is another than a store holds.
 
     Args:

@@ -17,8 +17,9 @@ from pipeline.provenance.step import Result, Step
 from pipeline.rescoring import stored
 from pipeline.scores import contents
 from pipeline.scores.candidates import owners
+from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.reranked_store import KEY, systems_of
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.similarity_store import SimilarityStore, opened
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
@@ -79,21 +80,23 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield Step(path, "what made it", above, None)
         return
     try:
-        store = SimilarityStore.open(path)
+        store = opened(path)
     except InputError as error:
         yield Step(path, "what made it", above, str(error))
         return
     if is_recorded:
-        yield Step(path, "what made it", above, store.seal)
+        yield Step(path, "what made it", above, digest(store.made_from))
     yield from _bytes(store)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
+    if isinstance(store, EmbeddingStore):
+        return
     if KEY in store.made_from:
         yield from of_reranked.steps(store, paths)
     elif computed_again.can_be(store):
         yield computed_again.scores(store, paths)
 
 
-def _bytes(store: SimilarityStore) -> Iterator[Step]:
+def _bytes(store: SimilarityStore | EmbeddingStore) -> Iterator[Step]:
     recorded, found = store.made_from.get(contents.KEY), contents.of(store.path)
     wrong = contents.changed(store.path, store.made_from)
     if not wrong:
@@ -104,11 +107,11 @@ def _bytes(store: SimilarityStore) -> Iterator[Step]:
         yield Step(store.path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
 
 
-def _size(store: SimilarityStore) -> str:
+def _size(store: SimilarityStore | EmbeddingStore) -> str:
     return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions"
 
 
-def _ids(store: SimilarityStore, manifest: Manifest) -> str:
+def _ids(store: SimilarityStore | EmbeddingStore, manifest: Manifest) -> str:
     """The store's size where its rows and columns are images and captions of its split, each caption of its image."""
     split = manifest.split(store.made_from["split"])
     owner = owners(split.image_ids, split.caption_ids, split.caption_image)

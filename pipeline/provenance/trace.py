@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from pipeline.paths import Paths
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
 from pipeline.retrieval import Relevance
+from pipeline.scores.embedding_store import holds_no_scores
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.store import FeatureStore
 
@@ -68,11 +70,16 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
     row = None if image is None else _row(manifest, image, made_from["split"])
     yield from of_scores.steps(result, paths, manifest, effort.block_megabytes)
     features = []
+    dataset = made_from["dataset"]
+
+    def vectors(name: str) -> Path:
+        return result.path if holds_no_scores(result.path) else paths.similarity(dataset, name)
+
     for member in made_from["members"]:
         if ENCODER in member:
-            yield from of_encoder.steps(member, made_from, paths, manifest, effort.embed, image, effort.batch_size)
+            yield from of_encoder.steps(member, made_from, vectors(member["head"]), manifest, effort.embed, image,
+                                        effort.batch_size)
             continue
-        dataset = made_from["dataset"]
         trained_on = made_from.get("trained_on", dataset)
         folder = paths.head(trained_on, member["head"])
         yield from of_head.steps(folder, member, made_from)
@@ -83,8 +90,8 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
             other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on)),
                                                         paths.features(trained_on, feature))
             scored = member["head"] if other is None else f"{trained_on}-{member['head']}"
-            yield of_head.embedded_again(folder, paths.similarity(dataset, scored), manifest, path, effort.embed,
-                                         image, effort.batch_size, other)
+            yield of_head.embedded_again(folder, vectors(scored), manifest, path, effort.embed, image,
+                                         effort.batch_size, other)
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)
         else:
@@ -170,7 +177,7 @@ def query(result: Result, image: int, caption: int | None) -> str:
 
 def _row(manifest: Manifest, image: int, split: str) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
-    if not len(rows) or manifest.images["split"].iloc[rows[0]] != split:
+    if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.split("+"):
         there = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
         raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {there}")
     return int(rows[0])

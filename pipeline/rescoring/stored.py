@@ -72,8 +72,6 @@ def compute(source: SimilarityStore, made: Mapping[str, Any], paths: Paths) -> S
     for store in embedded:
         if made[BANK].get(store.path.stem) != digest(store.made_from):
             raise InputError(f"{store.path}: is not the bank that was used; rescore again")
-        if wrong := contents.changed(store.path, store.made_from):
-            raise InputError(f"{store.path}/{wrong[0]}: has changed since it was written; run `pipeline embed` again")
     test, weights = _vectors(source, paths)
     train = Manifest.load(paths.manifest(source.made_from["dataset"])).split("train")
     return rescorer.rescore(scores, banks.of_train(train, test, embedded, weights))

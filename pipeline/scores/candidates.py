@@ -13,7 +13,7 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.judgements.collection import Collection
 from pipeline.manifest import Manifest
-from pipeline.scores import contents, embedding_store
+from pipeline.scores import embedding_store
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore, holds_scores
 
@@ -241,7 +241,6 @@ class Pool:
             InputError: If the store was changed since it was written.
         """
         store = EmbeddingStore.open(path)
-        contents.require(path, store.made_from)
         vectors = store.embeddings()
         scores = retrieval.Embeddings(vectors.images, vectors.captions, double=True)
         return cls(path.stem, scores, store.caption_image, store.image_ids, store.caption_ids, store.made_from,
@@ -279,8 +278,6 @@ class Pool:
         """
         from pipeline.retrieval.enlarged import Enlarged
 
-        for each in (store, *distractors):
-            contents.require(each.path, each.made_from)
         held = {(store.made_from["dataset"], image) for image in store.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != store.checkpoints:

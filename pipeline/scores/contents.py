@@ -7,12 +7,12 @@ anew, so the files' bytes determine the array's values, and comparing them needs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.files.digest import of_folder
+from pipeline.files.digest import of_files, of_folder
 
 KEY = "contents"
 
@@ -63,3 +63,25 @@ def require(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
                          "ensemble` again")
+
+
+def require_vectors(store: Path, made_from: Mapping[str, Any], arrays: Iterable[str],
+                    digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> None:
+    """Check those arrays of a store from which vectors are read. A store without recorded digests is accepted.
+
+    Args:
+        store: The store.
+        made_from: Its record.
+        arrays: The arrays.
+        digests: From files to the SHA-256 of each, see `Remembered.of_files`.
+
+    Raises:
+        InputError: If an array differs.
+    """
+    recorded = made_from.get(KEY)
+    if not isinstance(recorded, Mapping):
+        return
+    for name in arrays:
+        if recorded.get(name) != of_folder(store / name, digests):
+            command = "score" if (store / "similarity").exists() else "embed"
+            raise InputError(f"{store}/{name}: has changed since it was written; run `pipeline {command}` again")

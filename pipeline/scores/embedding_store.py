@@ -8,7 +8,8 @@
       image_embeddings/     [I, d] float32, in one chunk without a codec, to be memory-mapped
       caption_embeddings/   [C, d] float32, likewise
 
-A head's similarity store holds the same arrays beside its matrix, and can be read here too.
+A head's similarity store holds the same arrays beside its matrix, and can be read here too. Whoever reads vectors gets
+those that were written: ids and vectors are compared with their digests before.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import numpy as np
 from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
+from pipeline.files.digest import of_files
 from pipeline.retrieval.blocks import Ids
 from pipeline.scores import contents, ids
 
 if TYPE_CHECKING:
     import zarr
 
+    from pipeline.files.remembered import Remembered
     from pipeline.retrieval import Embeddings
 
 
@@ -43,6 +46,7 @@ class EmbeddingStore:
         caption_ids: Int64 [C].
         caption_image: Int64 [C], each caption's image as a row.
         made_from: What made them.
+        remembered: A cache of digests, used while files are unchanged; None to digest them each time.
     """
 
     path: Path
@@ -50,13 +54,15 @@ class EmbeddingStore:
     caption_ids: Ids
     caption_image: Ids
     made_from: dict[str, Any]
+    remembered: Remembered | None = None
 
     @classmethod
-    def open(cls, path: Path) -> EmbeddingStore:
+    def open(cls, path: Path, remembered: Remembered | None = None) -> EmbeddingStore:
         """Open a store.
 
         Args:
             path: The store.
+            remembered: A cache of digests, for commands that are run often.
 
         Returns:
             The open store.
@@ -69,7 +75,8 @@ class EmbeddingStore:
         try:
             group = zarr.open_group(path, mode="r", zarr_format=3)
             image_ids, caption_ids, caption_image = ids.read(path, group)
-            return cls(path, image_ids, caption_ids, caption_image, dict(group.attrs["made_from"]))  # type: ignore[arg-type]
+            made_from: dict[str, Any] = dict(group.attrs["made_from"])  # type: ignore[arg-type]
+            return cls(path, image_ids, caption_ids, caption_image, made_from, remembered)
         except (FileNotFoundError, KeyError, ValueError, TypeError):
             raise InputError(f"{path}: no embeddings there; make them with `pipeline score` or `pipeline embed`"
                              ) from None
@@ -86,7 +93,7 @@ class EmbeddingStore:
             The vectors of images and captions.
 
         Raises:
-            InputError: If the store is an ensemble's, which has none, or is cut short.
+            InputError: If the store is an ensemble's, which has none, or was cut short or changed since it was written.
         """
         from pipeline.retrieval import Embeddings
 
@@ -102,7 +109,7 @@ class EmbeddingStore:
             Float32 [I, d] or [C, d], memory-mapped.
 
         Raises:
-            InputError: If the store is an ensemble's, which has none, or is cut short.
+            InputError: If the store is an ensemble's, which has none, or was cut short or changed since it was written.
         """
         name, length = f"{side}_embeddings", len(self.image_ids if side == "image" else self.caption_ids)
         import zarr
@@ -117,6 +124,8 @@ class EmbeddingStore:
         if array.shape[0] != length:
             raise InputError(f"{self.path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
         refuse_missing(array, f"embeddings {name}")
+        digests = self.remembered.of_files if self.remembered else of_files
+        contents.require_vectors(self.path, self.made_from, (*ids.IDS, name), digests)
         return np.memmap(_bytes_of(self.path / name), array.dtype, "r", shape=array.shape)
 
 

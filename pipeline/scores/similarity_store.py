@@ -39,7 +39,7 @@ from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.retrieval.directions import Directions
 from pipeline.scores import contents, reranked_store
-from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.embedding_store import EmbeddingStore, holds_no_scores
 from pipeline.scores.ids import read as read_ids
 
 if TYPE_CHECKING:
@@ -237,6 +237,21 @@ class SimilarityStore:
             InputError: For an ensemble, which has none.
         """
         return EmbeddingStore.open(self.path).embeddings()
+
+
+def opened(path: Path) -> SimilarityStore | EmbeddingStore:
+    """Open a store of either kind.
+
+    Args:
+        path: The store.
+
+    Returns:
+        Its embeddings where it holds no similarities.
+
+    Raises:
+        InputError: As `SimilarityStore.open` does.
+    """
+    return EmbeddingStore.open(path) if holds_no_scores(path) else SimilarityStore.open(path)
 
 
 def _array(group: zarr.Group, name: str) -> zarr.Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tampering
 import zarr
 
 from pipeline import reranking
@@ -137,6 +138,26 @@ def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Pat
     np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
     out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
     assert sorted(image for _, _, image, _ in found(out)) == sorted(store.image_ids.tolist())
+
+
+def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced(
+        pipeline: Any, refused: Callable[..., str], elsewhere: Path) -> None:
+    assert pipeline("embed", "other", "--head", HEAD, "--split", "test")[0] == 0
+    code, out, err = pipeline("trace", elsewhere)
+    assert code == 0, out + err
+    assert {f"heads/sample/{HEAD}/best.safetensors", str(elsewhere)} <= set(out.splitlines())
+    for store, searched in ((OWN, ()), (elsewhere, ("--in", elsewhere))):
+        for change, array in ((tampering.flip, "image_embeddings"), (tampering.swap_rows, "image_ids")):
+            file = next(path for path in (store / array / "c").rglob("*") if path.is_file())
+            kept = file.read_bytes()
+            change(file)
+            assert f"{store / array}: has changed since it was written" in refused("search", "a house", *searched)
+            file.write_bytes(kept)
+    vectors = elsewhere / "caption_embeddings"
+    tampering.rolled(vectors)
+    assert f"{vectors}: has changed" in refused("score", "--embeddings", elsewhere)
+    assert f"{vectors}: has changed" in refused("evaluate", "--similarity", elsewhere)
+    assert pipeline("trace", elsewhere, "--embed", "0")[0] == 2
 
 
 def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Callable[..., str], elsewhere: Path
