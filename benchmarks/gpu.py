@@ -19,7 +19,7 @@ from torch import nn
 
 from benchmarks import released
 from benchmarks.extraction import EFFICIENTNET, job, pixels
-from benchmarks.measure import Step, least_times
+from benchmarks.measure import Step, least_times, precisions
 from benchmarks.ranking import noisy_pairs
 from pipeline import extraction, manifest, objectives, retrieval, sample, settings
 from pipeline.extraction import worker
@@ -152,11 +152,12 @@ def main(device: str = "cuda", sizes: Sizes | None = None, repeats: int = 3) -> 
     Runtime(device).checked()
     name = torch.cuda.get_device_name(device) if torch.device(device).type == "cuda" else "CPU"
     print(f"{device}: {name}, torch {torch.__version__}", flush=True)
+    worthwhile = precisions(device)
     with tempfile.TemporaryDirectory() as folder:
         sample.render(Path(folder) / "sample", images=sizes.images, size=sizes.side, seed=0)
-        for precision in ("fp32", "bf16"):
+        for precision in worthwhile:
             extraction_of(device, precision, sizes, Path(folder), repeats)
-    for precision in ("fp32", "bf16"):
+    for precision in worthwhile:
         training_step(device, precision, sizes, repeats)
     poolings(device, sizes, repeats)
     ranking(device, sizes, repeats)

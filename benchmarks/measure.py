@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from pipeline.compute import half
+from pipeline.errors import InputError
 
 Step = Callable[[], Any]
 
@@ -26,6 +31,27 @@ def least_times(ours: Step, theirs: Step, repeats: int) -> tuple[float, float]:
     return min(times[0][1:]), min(times[1][1:])
 
 
+def precisions(device: str) -> tuple[str, ...]:
+    """Those worth timing there: bfloat16 not on a CPU that is slower with it, which is said."""
+    if (fastest := half.fastest(device)) == "fp32":
+        print(f"bf16 is left out: this CPU multiplies {half.slowdown('bf16'):.3g} times slower with it", flush=True)
+    return tuple(dict.fromkeys(("fp32", fastest)))
+
+
+def refuse_standard_input() -> None:
+    """Raise InputError where the program was read from standard input: a started process runs its file again."""
+    main = getattr(sys.modules["__main__"], "__file__", None)
+    if main is not None and not Path(main).is_file():
+        raise InputError("a benchmark starts processes, which need the program's file, and standard input is none; "
+                         "run `python -m benchmarks.NAME`, or save the program to a file")
+
+
+def new_process(initializer: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
+    """A process for one task after another. Where it cannot start, that is an error; a Pool would start it for ever."""
+    refuse_standard_input()
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer, arguments)
+
+
 def least_times_apart(make: Callable[..., Step], variants: Sequence[tuple[Any, ...]], repeats: int) -> list[float]:
     """The least of several times of the step of ``make(*variant)``, in seconds, each variant in a process of its own.
 
@@ -33,11 +59,10 @@ def least_times_apart(make: Callable[..., Step], variants: Sequence[tuple[Any, .
     """
     times: list[list[float]] = [[] for _ in variants]
     with ExitStack() as stack:
-        pools = [stack.enter_context(multiprocessing.get_context("spawn").Pool(1, _keep, (make, variant)))
-                 for variant in variants]
+        processes = [stack.enter_context(new_process(_keep, make, variant)) for variant in variants]
         for _ in range(repeats + 2):
-            for pool, taken in zip(pools, times, strict=True):
-                taken.append(pool.apply(_timed))
+            for one, taken in zip(processes, times, strict=True):
+                taken.append(one.submit(_timed).result())
     return [min(taken[2:]) for taken in times]
 
 
@@ -57,8 +82,8 @@ def _timed() -> float:
 
 def peak_memory(make: Callable[..., Step], *arguments: Any) -> int:
     """Bytes by which a process of its own grows at most in the step of ``make(*arguments)`` (on Linux)."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_growth, (make, arguments))
+    with new_process() as one:
+        return one.submit(_growth, make, arguments).result()
 
 
 def _growth(make: Callable[..., Step], arguments: tuple[Any, ...]) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from transformers import AutoModel, BertConfig
 
-from benchmarks.measure import Step, least_times
+from benchmarks.measure import Step, least_times, precisions
 from pipeline import heads, settings
-from pipeline.compute import half, products
+from pipeline.compute import products
 from pipeline.heads.cross import CrossEncoder
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_scores import LEAST, score_pairs
@@ -93,7 +93,7 @@ def main() -> None:
     """Print pairs a second of both, and their ratio."""
     torch.set_num_threads(2)
     products.apply("auto")
-    for precision in dict.fromkeys(("fp32", half.fastest("cpu"))):
+    for precision in precisions("cpu"):
         mine, bare = least_times(*steps(precision), repeats=3)
         print(f"pairs, {precision}: {PAIRS / mine:.0f}/s, bare forward loop {PAIRS / bare:.0f}/s, ratio "
               f"{bare / mine:.2f}", flush=True)

@@ -8,7 +8,6 @@ python -m benchmarks.ranking --products medium  # torch's other float32 kernel, 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import tempfile
 import threading
 import time
@@ -21,7 +20,7 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from benchmarks.measure import high_water_mark
+from benchmarks.measure import high_water_mark, new_process
 from pipeline.retrieval import Embeddings, consecutive_captions, evaluate
 
 
@@ -109,8 +108,8 @@ def measure_large(images: int, dim: int, products: str) -> None:
         paths = [Path(folder, "images.npy"), Path(folder, "captions.npy")]
         for path, side in zip(paths, noisy_pairs(images, dim), strict=True):
             np.save(path, side.numpy())
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            took, peak = pool.apply(_evaluate_files, (paths, images, products))
+        with new_process() as one:
+            took, peak = one.submit(_evaluate_files, paths, images, products).result()
     print(f"{images} images x {images * 5} captions from disk, d = {dim}, {torch.get_num_threads()} threads")
     print(f"  to metrics    {took:8.0f} s   {peak / 1e6:.0f} MB at most, the process and its mapped files")
 

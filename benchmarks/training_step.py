@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.measure import Step, least_times_apart, peak_memory, report
+from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
 from pipeline import objectives, settings
 from pipeline.compute import memory, products
@@ -68,6 +71,46 @@ def ours(batch: Batch, width: int, dim: int, precision: str = "fp32") -> Step:
     return lambda: step(batch)
 
 
+def products_alone(batch: Batch, width: int, dim: int) -> Step:
+    """The matrix products of our step alone, forward and backward: as many, of these shapes and layouts."""
+    products.apply("auto")
+    step, threads = trainer(words(), width, dim), torch.get_num_threads()
+    torch.set_num_threads(1)  # the step then stays in this Python thread, which is the one that is listened to
+    with Listener() as listener:
+        step(batch)
+    torch.set_num_threads(threads)
+    # One tensor for all factors of a layout: weights stay in the processor's cache, as in the step.
+    factors = {layout: torch.empty_strided(*layout).normal_() for layout in {*chain.from_iterable(listener.heard)}}
+
+    def again() -> None:
+        for left, right in listener.heard:
+            torch.matmul(factors[left], factors[right])
+
+    return again
+
+
+Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
+
+
+class Listener(TorchDispatchMode):
+    """Hears each matrix product: the layouts of its factors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[Layout, Layout]] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        first = FIRST_FACTOR.get(function.overloadpacket)
+        if first is not None:
+            left, right = ((tuple(each.shape), each.stride()) for each in args[first:first + 2])
+            self.heard.append((left, right))
+        return function(*args, **(kwargs or {}))
+
+
+FIRST_FACTOR = {torch.ops.aten.mm: 0, torch.ops.aten.bmm: 0, torch.ops.aten.addmm: 1, torch.ops.aten.baddbmm: 1}
+"""Its place among the arguments of a product."""
+
+
 def released(batch: Batch, width: int, dim: int, kind: products.Kind = "default") -> Step:
     """The same with the released code's formulas, and Adam as it calls it."""
     products.use(kind)
@@ -87,6 +130,7 @@ def released(batch: Batch, width: int, dim: int, kind: products.Kind = "default"
 VARIANTS: dict[str, Callable[..., Step]] = {
     "ours": ours,
     "ours, bf16": partial(ours, precision="bf16"),
+    "ours, products alone": products_alone,
     "released": released,
     "released, oneDNN": partial(released, kind="onednn"),
 }
@@ -100,12 +144,17 @@ def training_step(name: str, pairs: int = PAIRS, width: int = WIDTH, dim: int = 
 def main(pairs: int = PAIRS, width: int = WIDTH, dim: int = DIM) -> None:
     """Print time and memory of a step. Each variant has a process of its own, for what they switch is a process's."""
     size = (pairs, width, dim)
-    seconds = least_times_apart(training_step, [(name, *size) for name in VARIANTS], repeats=5)
-    taken = dict(zip(VARIANTS, seconds, strict=True))
-    growth = {name: peak_memory(training_step, name, *size) for name in VARIANTS}
+    names = [name for name in VARIANTS if name != "ours, bf16" or "bf16" in precisions("cpu")]
+    seconds = least_times_apart(training_step, [(name, *size) for name in names], repeats=5)
+    taken = dict(zip(names, seconds, strict=True))
+    growth = {name: peak_memory(training_step, name, *size) for name in names}
     for mine, theirs in (("ours", "released"), ("ours", "released, oneDNN"), ("ours, bf16", "released")):
-        report(f"training step, {width}→{dim}: {mine} / {theirs}", (taken[mine], taken[theirs]),
-               (growth[mine], growth[theirs]))
+        if mine in names:
+            report(f"training step, {width}→{dim}: {mine} / {theirs}", (taken[mine], taken[theirs]),
+                   (growth[mine], growth[theirs]))
+    alone = taken["ours, products alone"]
+    print(f"training step, {width}→{dim}: ours {taken['ours'] * 1e3:.1f} ms, its matrix products alone "
+          f"{alone * 1e3:.1f} ms: {taken['ours'] / alone:.2f} times its products", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ COMMANDS = {
     "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
     "compare": "Test two systems against each other on the same queries.",
     "synthetic": "Learn known pooling patterns with GPO's generators.",
+    "machine": "Show how this machine computes, and what was measured of it.",
     "throughput": "Time poolings and retrieval on this machine.",
     "study": "Test on your data which of the papers' claims hold.",
     "trace": "Follow a figure back to the features that it rests on.",

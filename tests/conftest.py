@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import given_cpus
 import numpy as np
 import pytest
 import torch
 
 from pipeline import extraction, manifest, sample
-from pipeline.compute import products
+from pipeline.compute import measured, products
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
@@ -34,6 +35,28 @@ def _own_products() -> Iterator[None]:
     products.use("default")
     yield
     products.use("default")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _given_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same answers on every machine, also in processes that tests start. The user's own are never read."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = given_cpus.write(tmp_path_factory.mktemp("cpu"), given_cpus.PLAIN)
+        patch.setenv(measured.FOLDER, str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _nothing_measured(_given_cpu: Path) -> Iterator[None]:
+    yield
+    given_cpus.refuse_measured(_given_cpu)
+
+
+@pytest.fixture(params=[given_cpus.AVX2, given_cpus.AMX], ids=["avx2", "amx"])
+def given_cpu(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Both answers to every question: oneDNN's products without half precision, and torch's own with it."""
+    monkeypatch.setenv(measured.FOLDER, str(given_cpus.write(tmp_path / "given-cpu", request.param)))
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ from collections.abc import Callable
 import torch
 
 REPEATS = 4
+"""Times that each is taken at least, and"""
+SECONDS = 0.3
+"""for so long in all: the least of a few times differs by a factor of two beside other work, of hundreds by 5 %."""
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
@@ -27,7 +30,8 @@ def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for _ in range(REPEATS + 1):
+        begun = time.thread_time()
+        while len(times[0]) <= REPEATS or time.thread_time() - begun < SECONDS:
             for calculate, taken in zip((first, second), times, strict=True):
                 start = time.thread_time()
                 calculate()

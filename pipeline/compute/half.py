@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 
+from pipeline.compute import measured
 from pipeline.compute.clock import least_seconds
 from pipeline.errors import InputError
 
@@ -21,7 +20,7 @@ def refuse_slow(precision: str, device: str) -> None:
 
     Args:
         precision: "fp32", "bf16" or "fp16".
-        device: A torch device. Only a CPU is probed, for some milliseconds, once in a process.
+        device: A torch device. Only a CPU is measured, once a machine (`measured`).
 
     Raises:
         InputError: If half precision is slower; the message has the measured factor.
@@ -43,9 +42,8 @@ def fastest(device: str) -> str:
     return "bf16" if device != "cpu" or slowdown("bf16") < 1 else "fp32"
 
 
-@cache
 def slowdown(precision: str) -> float:
-    """Measure how much slower a product is in half precision than in float32, on one thread of this CPU.
+    """Measure how much slower a product is in half precision than in float32, on one thread, once a machine.
 
     Args:
         precision: "bf16" or "fp16".
@@ -53,7 +51,10 @@ def slowdown(precision: str) -> float:
     Returns:
         The time in half precision divided by the time in float32.
     """
-    left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
-    short = left.to(HALF[precision]), right.to(HALF[precision])
-    half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
-    return half / single
+    def measure() -> float:
+        left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+        short = left.to(HALF[precision]), right.to(HALF[precision])
+        half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
+        return half / single
+
+    return measured.once(f"{precision} slower", measure)

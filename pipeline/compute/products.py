@@ -8,12 +8,11 @@ wanted; on others it computes in float32. Both speed and error are therefore mea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import torch
 
-from pipeline.compute import attention, onednn
+from pipeline.compute import attention, measured, onednn
 from pipeline.compute.clock import least_seconds
 
 Setting = Literal["auto", "default"]
@@ -48,10 +47,10 @@ class Products:
 def apply(setting: Setting = "auto") -> Products:
     """Choose how this process multiplies float32 matrices on the CPU from now on.
 
-    The probe takes a few milliseconds and runs once a process. Attention keeps torch's own products (`attention`).
+    Attention keeps torch's own products (`attention`).
 
     Args:
-        setting: "auto" probes; "default" leaves products to torch.
+        setting: "auto" takes what `probe` finds better; "default" leaves products to torch.
 
     Returns:
         What was chosen.
@@ -61,28 +60,42 @@ def apply(setting: Setting = "auto") -> Products:
     return chosen
 
 
-@cache
 def probe() -> Products:
-    """Measure both ways on this machine, on one thread.
+    """Measure both ways on one thread, once a machine (`measured`).
 
     Returns:
         The better one, with the measurements.
     """
     if not onednn.has_switch():
         return Products("default")
-    before, (rows, inner, columns) = current(), SHAPE
+    return choose(measured.once("oneDNN faster", _faster), measured.once("oneDNN error", _error))
+
+
+def _faster() -> float:
+    factors = _factors()
+    default, other = least_seconds(lambda: _product("default", *factors), lambda: _product("onednn", *factors))
+    return default / other
+
+
+def _error() -> float:
+    left, right = _factors()
+    exact = left[:CHECKED].double() @ right.double()
+    found = _product("onednn", left, right)[:CHECKED]
+    return float((found - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+
+def _factors() -> tuple[torch.Tensor, torch.Tensor]:
+    rows, inner, columns = SHAPE
     draws = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(shape, generator=draws) for shape in ((rows, inner), (inner, columns)))
+    return torch.randn(rows, inner, generator=draws), torch.randn(inner, columns, generator=draws)
 
-    def multiply(kind: Kind) -> torch.Tensor:
-        use(kind)
-        return left @ right
 
+def _product(kind: Kind, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Multiply in one way, and leave the switch as it was."""
+    before = current()
+    use(kind)
     try:
-        seconds = least_seconds(lambda: multiply("default"), lambda: multiply("onednn"))
-        exact = left[:CHECKED].double() @ right.double()
-        error = (multiply("onednn")[:CHECKED] - exact).square().mean().sqrt() / exact.square().mean().sqrt()
-        return choose(seconds[0] / seconds[1], float(error))
+        return left @ right
     finally:
         use(before)
 

@@ -60,6 +60,7 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
     engine = _here(engine)
     with _loading:
         if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
+            engine.runtime.checked()
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
             products.apply(engine.runtime.products)
             _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]

@@ -1,23 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from pipeline.compute import attention, clock, half, machine, onednn, products
+from pipeline.compute import attention, clock, half, machine, measured, onednn, products
 from pipeline.errors import InputError
 
 
 @pytest.fixture(autouse=True)
-def _fresh_probe() -> Iterator[None]:
-    products.probe.cache_clear()
-    half.slowdown.cache_clear()
-    yield
-    products.probe.cache_clear()
-    half.slowdown.cache_clear()
+def _never_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(measured.FOLDER, str(tmp_path))
+    monkeypatch.setattr(clock, "SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(("faster", "error", "kind"), [
@@ -52,8 +49,8 @@ def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest
 
     monkeypatch.setattr(Tensor, "__matmul__", rounding)
     monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
-    assert products.probe().error == pytest.approx(2e-3, rel=1)
-    assert products.probe().kind == "default"
+    found = products.probe()
+    assert (found.error, found.kind) == (pytest.approx(2e-3, rel=1), "default")
 
 
 def test_a_torch_without_the_switch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,107 @@
+"""What was measured of this CPU, kept in the user's cache folder.
+
+Near a threshold each measurement may choose otherwise; so that all processes choose the same, there is one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.compute import machine
+from pipeline.errors import InputWarning
+from pipeline.files.atomic import write_text
+
+FOLDER = "VSE_PIPELINE_CACHE"
+"""The environment variable that names another folder."""
+VERSION = 1
+"""Of the measurements. A higher number has every CPU measured again."""
+
+_known: dict[tuple[Path, str, str], float] = {}  # in this process
+
+
+def once(what: str, measure: Callable[[], float]) -> float:
+    """Measure something of this CPU, once a machine.
+
+    Where the file cannot be written, it is measured once a process, and a warning says so.
+
+    Args:
+        what: What is measured, as the file names it.
+        measure: Measures it; a finite number above 0.
+
+    Returns:
+        What was measured first on a CPU of this kind, with this version of torch.
+    """
+    key = kept_in(), cpu(), what
+    if key not in _known:
+        _known[key] = _kept(*key, measure)
+    return _known[key]
+
+
+def kept_in() -> Path:
+    """Name the file of the measurements.
+
+    Returns:
+        cpu.json in the folder that `FOLDER` names, or else in the user's cache folder.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    return Path(os.environ.get(FOLDER) or cache / "vse-pipeline") / "cpu.json"
+
+
+def cpu() -> str:
+    """Name what a measurement holds for.
+
+    Returns:
+        The CPU with its instructions, as far as torch and oneDNN may use them, and the version of torch.
+    """
+    allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "all")
+    return (f"{machine.processor()}, flags {machine.flags()}, {torch.backends.cpu.get_cpu_capability()}, "
+            f"oneDNN {allowed}, torch {torch.__version__}, measurements {VERSION}")
+
+
+def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> float:
+    if (found := _value(_read(file), cpu, what)) is not None:
+        return found
+    try:
+        if not file.is_absolute():
+            raise NotADirectoryError("not an absolute path")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.with_name(f".{file.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two that begin at once take the answer of the first
+            kept = _read(file)
+            if (found := _value(kept, cpu, what)) is None:
+                found = measure()
+                write_text(file, json.dumps(kept | {cpu: _of(kept, cpu) | {what: found}}, indent=1), durable=False)
+            return found
+    except OSError as error:
+        warnings.warn(InputWarning(
+            f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU anew and may "
+            f"choose other products; name a folder in {FOLDER}"), stacklevel=2)
+        return measure() if found is None else found
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is kept; nothing where the file is missing or damaged."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _of(kept: dict[str, Any], cpu: str) -> dict[str, Any]:
+    own = kept.get(cpu)
+    return own if isinstance(own, dict) else {}
+
+
+def _value(kept: dict[str, Any], cpu: str, what: str) -> float | None:
+    value = _of(kept, cpu).get(what)
+    return value if isinstance(value, float) and 0 < value < math.inf else None

@@ -1,0 +1,30 @@
+"""CPUs of every kind on any machine: what would be measured of them is written where it is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipeline.compute import measured
+
+Measurements = dict[str, float]
+PLAIN: Measurements = {"oneDNN faster": 1.0, "oneDNN error": 4e-7, "bf16 slower": 24.0, "fp16 slower": 499.0}
+"""Torch's own products, and half precision refused."""
+AVX2 = PLAIN | {"oneDNN faster": 2.0}
+"""oneDNN's products, and half precision refused."""
+AMX = PLAIN | {"oneDNN faster": 4.0, "oneDNN error": 2e-3, "bf16 slower": 0.5, "fp16 slower": 0.5}
+"""Torch's own products, and half precision is fast."""
+
+
+def write(folder: Path, cpu: Measurements) -> Path:
+    """Give this machine a CPU for as long as the folder is named in the environment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cpu.json").write_text(json.dumps({measured.cpu(): cpu}), encoding="utf-8")
+    return folder
+
+
+def refuse_measured(folder: Path) -> None:
+    """Fail if anything was measured of the real CPU, here or in a process that a test started."""
+    kept = json.loads((folder / "cpu.json").read_text(encoding="utf-8"))
+    assert kept in ({measured.cpu(): cpu} for cpu in (PLAIN, AVX2, AMX)), \
+        "this test asks for the real CPU's speed; give it the answer, see given_cpus.py"
