@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.paths import Paths
 from stages import options
 from stages.progress import Progress
@@ -75,7 +76,7 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
             raise InputError(f"{path}: is one system's store; leave out {name}")
         return Result(path, opened(path).made_from)
     try:
-        metrics = json.loads(path.read_text(encoding="utf-8"))
+        metrics = from_json(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():
             raise InputError(f"{path}: is written by `pipeline hard-negatives`, which keeps no scores to compare; run "
                              "it again, and trace a store of the same system")

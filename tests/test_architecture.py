@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -52,6 +53,12 @@ def test_imports_point_one_way(file: Path) -> None:
 def test_no_circles() -> None:
     graph = {module(file): {name for name in imports(file) if name != module(file)} for file in FILES}
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_yaml_and_json_are_parsed_within_limits() -> None:
+    parsing = {module(file) for file in FILES
+               if re.search(r"\b(json\.loads?|yaml\.\w*load\w*)\(", file.read_text(encoding="utf-8"))}
+    assert parsing == {"pipeline.files.parsing", "pipeline.files.weights"}  # weights.yaml is not the user's
 
 
 def test_every_command_is_listed_and_every_stage_is_a_command() -> None:

@@ -19,6 +19,7 @@ import torch
 from pipeline.compute import machine
 from pipeline.errors import InputWarning
 from pipeline.files.atomic import write_text
+from pipeline.files.parsing import from_json
 
 FOLDER = "VSE_PIPELINE_CACHE"
 """The environment variable that names another folder."""
@@ -91,8 +92,8 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
 def _read(file: Path) -> dict[str, Any]:
     """What is kept; nothing where the file is missing or damaged."""
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        kept = from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return kept if isinstance(kept, dict) else {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
 from pipeline.errors import InputError
 from pipeline.files import hub
 from pipeline.files.digest import of_files
+from pipeline.files.parsing import from_json
 
 CONFIG = "open_clip_config.json"
 TEXT_FILES = ("*.json", "*.txt", "*.model")
@@ -86,7 +86,7 @@ class OpenClip:
 def _check(folder: Path) -> None:
     """Refuse what would fetch files or run code besides those of the folder."""
     try:
-        model = json.loads((folder / CONFIG).read_text())["model_cfg"]
+        model = from_json((folder / CONFIG).read_text())["model_cfg"]
         image, text = model["vision_cfg"], model["text_cfg"]
         odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS
         tower = str(image.get("timm_model_name", ""))

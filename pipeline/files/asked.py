@@ -14,6 +14,7 @@ from typing import Any
 
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest, sha256
+from pipeline.files.parsing import from_json
 
 FILE = "asked.json"
 
@@ -58,11 +59,11 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
         Whether the folder holds the request's result unchanged, and nothing was written below the watched folder.
     """
     try:
-        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        record = from_json((folder / FILE).read_text(encoding="utf-8"))
         return bool(record["request"] == digest(dict(request))
                     and all(sha256(folder / name) == was for name, was in record["wrote"].items())
                     and not _written_since(folder / FILE, record.get("watched")))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return False
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import sha256
+from pipeline.files.parsing import from_json
 
 # A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
 SETTLED = 2 * 10**9
@@ -70,9 +71,9 @@ class Remembered:
 
     def _read(self) -> dict[str, object]:
         try:
-            tree = json.loads(self.path.read_text(encoding="utf-8"))
+            tree = from_json(self.path.read_text(encoding="utf-8"))
             return tree if isinstance(tree, dict) else {}
-        except (OSError, ValueError, RecursionError):
+        except (OSError, ValueError):
             return {}
 
     def _write(self, tree: dict[str, object]) -> None:

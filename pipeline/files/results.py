@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
+from pipeline.files.parsing import from_json
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
         InputError: If it is missing or not such a file.
     """
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = from_json(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
             raise ValueError
         return tree

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.manifest.reader import text_of
 
 
@@ -23,11 +23,10 @@ def entries(path: Path) -> list[Mapping[str, Any]]:
     Raises:
         InputError: If it is another kind of file.
     """
-    written = text_of(path)
     try:
-        held = [json.loads(line) for line in written.splitlines() if line.strip()] if path.suffix == ".jsonl" \
-            else json.loads(written)
-    except (ValueError, RecursionError) as error:
+        held = [from_json(line) for line in text_of(path).splitlines() if line.strip()] if path.suffix == ".jsonl" \
+            else from_json(text_of(path))
+    except ValueError as error:
         raise InputError(f"{path}: not readable as JSON: {error}") from None
     found = list(held.values()) if isinstance(held, dict) else held
     if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pipeline import lazy
 from pipeline.errors import InputError, unknown
+from pipeline.files.parsing import from_yaml
 from pipeline.hard_negatives.question import Question
+from pipeline.settings import first_fault
 
 READERS: lazy.LookupTable[Callable[[Path], list[Question]]] = lazy.LookupTable({
     "csv": "pipeline.hard_negatives.plain_csv:read",
@@ -77,6 +78,6 @@ def _card(name: str) -> Card:
     if name not in cards:
         raise unknown("benchmark or file", name, sorted(cards))
     try:
-        return Card.model_validate(yaml.safe_load(cards[name].read_text(encoding="utf-8")))
-    except (ValidationError, yaml.YAMLError) as error:
-        raise InputError(f"manifests/hard_negatives/{name}.yaml: {error}") from None
+        return Card.model_validate(from_yaml(cards[name].read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"manifests/hard_negatives/{name}.yaml: {first_fault(error)}") from None

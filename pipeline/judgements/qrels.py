@@ -14,7 +14,6 @@ be more rows than pairs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
+from pipeline.files.parsing import from_json, whole
 from pipeline.judgements import rows
 from pipeline.judgements.collection import Collection, Side
 from pipeline.judgements.eccv_caption import positives_of
@@ -99,9 +99,9 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
             raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
                              f"{len(files)}")
         try:
-            pairs = {int(query): [int(each) for each in listed]
-                     for query, listed in json.loads(files[0].read_bytes()).items()}
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            pairs = {int(query): [whole(each) for each in listed]
+                     for query, listed in from_json(files[0].read_bytes()).items()}
+        except (ValueError, TypeError, AttributeError):
             raise InputError(f"{files[0]}: expected JSON, from ids to lists of ids") from None
         positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
     return Relevance.of_directions(positives[0], positives[1], collection.owner)

@@ -6,7 +6,6 @@ so that its features can be extracted.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
-from pipeline.manifest.reader import Reader, text_of
+from pipeline.files.parsing import whole
+from pipeline.manifest.json_file import json_of
+from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import SPLITS
 
 NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
@@ -67,11 +68,11 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
 
 
 def _file(path: Path, place: str) -> pd.DataFrame:
+    tree = json_of(path)
     try:
-        tree = json.loads(text_of(path))
-        files = {int(image["id"]): place + _text(image["file_name"]) for image in tree["images"]}
+        files = {whole(image["id"]): place + _text(image["file_name"]) for image in tree["images"]}
         rows = list(_rows(tree, files))
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: not in COCO's layout ({type(error).__name__}: {error})") from None
     table = pd.DataFrame(rows, columns=COLUMNS)
     order = {image: number for number, image in enumerate(files)}
@@ -84,23 +85,22 @@ def _file(path: Path, place: str) -> pd.DataFrame:
 def _rows(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
     if not any("caption" in each for each in tree["annotations"]):
         return _of_objects(tree, files)
-    return [(int(each["image_id"]), files[int(each["image_id"])], int(each["id"]), _text(each["caption"]).strip())
+    return [(image := whole(each["image_id"]), files[image], whole(each["id"]), _text(each["caption"]).strip())
             for each in tree["annotations"]]
 
 
 def _of_objects(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
     """A row an image, with the names of its objects, each once, in the order of the annotations."""
-    names = {int(each["id"]): _text(each["name"]) for each in tree["categories"]}
+    names = {whole(each["id"]): _text(each["name"]) for each in tree["categories"]}
     objects: dict[int, dict[str, None]] = {image: {} for image in files}
     for each in tree["annotations"]:
-        objects[int(each["image_id"])][names[int(each["category_id"])]] = None
+        objects[whole(each["image_id"])][names[whole(each["category_id"])]] = None
     return [(image, file, image, ", ".join(objects[image]) or NO_OBJECT) for image, file in files.items()]
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, got {value!r:.40}")
-    value.encode()  # JSON can spell half of a surrogate pair, which is a ValueError here
     return value
 
 

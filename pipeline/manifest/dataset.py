@@ -6,11 +6,11 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pipeline.errors import InputError, unknown
 from pipeline.files.gallery_file import Kind
+from pipeline.files.parsing import from_yaml
 from pipeline.settings import first_fault
 
 
@@ -66,10 +66,9 @@ def load(name: str, root: Path = Path()) -> Dataset:
         return Dataset(name=name, title=name, description="your own data", licence="yours", source="yours",
                        images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
     try:
-        return Dataset.model_validate({"name": name, **yaml.safe_load(card.read_text(encoding="utf-8"))})
-    except (ValidationError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
-        raise InputError(f"manifests/{name}.yaml: {fault}") from None
+        return Dataset.model_validate({"name": name, **from_yaml(card.read_text(encoding="utf-8"))})
+    except (ValueError, TypeError) as error:
+        raise InputError(f"manifests/{name}.yaml: {first_fault(error)}") from None
 
 
 def refuse_unknown(name: str, root: Path = Path()) -> None:

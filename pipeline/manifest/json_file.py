@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.manifest.reader import text_of
 
 
@@ -24,10 +24,6 @@ def json_of(path: Path) -> Any:
     """
     text = text_of(path)
     try:
-        tree = json.loads(text)
-        json.dumps(tree, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
-        raise InputError(f"{path}: holds text that is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
+        return from_json(text)
+    except ValueError as error:
         raise InputError(f"{path}: is not JSON: {error}") from None
-    return tree

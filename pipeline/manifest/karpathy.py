@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pipeline.errors import InputError
-from pipeline.manifest.reader import Reader, text_of
+from pipeline.files.parsing import whole
+from pipeline.manifest.json_file import json_of
+from pipeline.manifest.reader import Reader
 
 # "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).
 SPLIT_OF = {"restval": "train"}
@@ -27,10 +28,7 @@ def read(path: Path) -> pd.DataFrame:
     Raises:
         InputError: For a file that is not JSON or in another layout, naming the image.
     """
-    try:
-        tree = json.loads(text_of(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the annotation file is not JSON: {error}") from None
+    tree = json_of(path)
     images = tree.get("images") if isinstance(tree, dict) else None
     if not isinstance(images, list):
         raise InputError("the annotation file is not in Karpathy's layout: expected a list 'images'")
@@ -41,21 +39,17 @@ def read(path: Path) -> pd.DataFrame:
 def _captions(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
     try:
         file = "/".join(filter(None, [image.get("filepath", ""), image["filename"]]))
-        image_id = int(image.get("cocoid", image["imgid"]))
+        image_id = whole(image.get("cocoid", image["imgid"]))
         split = SPLIT_OF.get(image["split"], image["split"])
-        captions = [(image_id, file, split, int(sentence["sentid"]), sentence["raw"])
+        captions = [(image_id, file, split, whole(sentence["sentid"]), sentence["raw"])
                     for sentence in image["sentences"]]
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"annotation file, image {number}: not in Karpathy's layout "
                          f"({type(error).__name__}: {error})") from None
     if not captions:
         raise InputError(f"annotation file, image {number} ({file!r}): has no caption")
     if not all(isinstance(text, str) for row in captions for text in (row[1], row[2], row[4])):
         raise InputError(f"annotation file, image {number}: file name, split and captions must be text")
-    try:
-        "".join(row[1] + row[2] + row[4] for row in captions).encode()
-    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair
-        raise InputError(f"annotation file, image {number}: holds text that is not UTF-8") from None
     return captions
 
 

@@ -7,7 +7,6 @@ addresses, see fetch.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +15,7 @@ import pandas as pd
 
 from pipeline.errors import InputError
 from pipeline.files import containers, remote
+from pipeline.files.parsing import from_json
 from pipeline.manifest.reader import Reader
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
@@ -67,7 +67,7 @@ def read(path: Path) -> pd.DataFrame:
         try:
             container = containers.opened(place)
             found += (_of_parquet if isinstance(container, containers.Parquet) else _of_tar)(container, place)
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             told = str(error)
             raise InputError(told if told.startswith(str(place)) else f"{place}: {told}") from None
     silent = [file for file, _, _, captions in found if not captions]
@@ -94,7 +94,7 @@ def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
         if len(images) > 1:
             raise ValueError(f"{images[0]!a} and {images[1]!a} are two images of one name; rename one")
         image = images[0]
-        told = json.loads(container.read(parts[".json"])) if ".json" in parts else {}
+        told = from_json(container.read(parts[".json"])) if ".json" in parts else {}
         told = told if isinstance(told, dict) else {}
         captions = _captions(container.read(parts[".txt"]).decode("utf-8") if ".txt" in parts
                              else next((told[name] for name in CAPTIONS if told.get(name)), None))

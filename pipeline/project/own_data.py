@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from pipeline import manifest
 from pipeline.errors import InputError
@@ -18,6 +17,7 @@ from pipeline.extraction import needs
 from pipeline.features import FEATURES, of_ensemble
 from pipeline.files import weights
 from pipeline.files.gallery_file import Kind
+from pipeline.files.parsing import from_yaml, to_yaml
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.project import templates
@@ -135,7 +135,7 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
             "annotations": own_captions, "protocols": ["all"]} | kind | (
                 {"format": form} if form and not data.drawn else {})
     texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
-             f"manifests/{name}.yaml": yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=118)}
+             f"manifests/{name}.yaml": to_yaml(card)}
     links = {f"{folder}/images": images}
     if data.drawn:
         return texts | {own_captions: captions_file(data)}, links
@@ -163,14 +163,14 @@ def settings_file(data: OwnData) -> str:
         text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
         if not found:
             raise AssertionError(f"params.yaml has no run.{key}")
-    lines = "".join(f"    {key}: {yaml.safe_dump(value).splitlines()[0]}\n" for key, value in data.training.items())
+    lines = "".join(f"    {key}: {to_yaml(value).splitlines()[0]}\n" for key, value in data.training.items())
     section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
     return re.sub(r"(?m)^training:.*\n", lambda found: found[0] + section, text, count=1)
 
 
 def _name(name: str) -> str:
     """A name as YAML has it: in quotes where YAML would read another thing, as it does of 2024, 1e3 and yes."""
-    return name if name[0].isalpha() and isinstance(yaml.safe_load(name), str) else f"'{name}'"
+    return name if name[0].isalpha() and isinstance(from_yaml(name), str) else f"'{name}'"
 
 
 def stages_file() -> str:

@@ -12,12 +12,12 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipeline import lazy
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 
 if TYPE_CHECKING:
     from pipeline.reranking.base import PairScorer, PairSource
@@ -57,7 +57,7 @@ def resolve(name: str, source: PairSource) -> tuple[str, str]:
     described = source.paths.head(source.dataset, name) / "head.json"
     if described.is_file():
         try:
-            found = json.loads(described.read_text(encoding="utf-8")).get(HEAD_KEY)
+            found = from_json(described.read_text(encoding="utf-8")).get(HEAD_KEY)
         except (ValueError, AttributeError):
             raise InputError(f"{described}: cannot be read as a head's description; train it again") from None
         if found is not None:

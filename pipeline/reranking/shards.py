@@ -23,6 +23,7 @@ from pipeline.compute import products
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
 from pipeline.reranking.base import PairScorer, PairSource, Scores
 from pipeline.reranking.candidates import Pairs, Searched
 from pipeline.retrieval.blocks import Ids
@@ -124,7 +125,7 @@ def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
     """
     asked = folder / "asked.json"
     try:
-        before = json.loads(asked.read_text(encoding="utf-8"))["request"]
+        before = from_json(asked.read_text(encoding="utf-8"))["request"]
     except (OSError, ValueError, KeyError, TypeError):
         before = None
     if before == digest(dict(request)):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
+from pipeline.files.parsing import from_json
 from pipeline.judgements import rows
 from pipeline.judgements.collection import Collection, Side
 from pipeline.metrics.base import Fold
@@ -128,13 +129,13 @@ def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
 
     try:
-        tree = json.loads(path.read_bytes(), object_pairs_hook=_without_repetition)
+        tree = from_json(path.read_bytes(), of_pairs=_without_repetition)
         listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except _Twice as twice:
         raise InputError(f"{path}: lists {str(twice)[:40]!a} twice") from None
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         raise InputError(f"{path}: is no run of ranx; expected JSON: query, document, score") from None
     if not listed:
         raise InputError(f"{path}: is empty, expected JSON: query, document, score")

@@ -7,6 +7,8 @@ from typing import Any
 
 from pipeline.errors import InputError, unknown
 
+LONGEST = 50
+"""How many recipes may build on each other."""
 SIDES = ("image_pooling", "text_pooling")
 
 
@@ -35,6 +37,8 @@ def _whole(name: str, recipes: Mapping[str, Any], above: tuple[str, ...]) -> Any
     where = f"recipes.{above[-1]}.base" if above else f"recipes.{name}"
     if name not in recipes:
         raise InputError(f"{where}: {unknown('recipe', name, recipes)}")
+    if len(above) > LONGEST:
+        raise InputError(f"{where}: builds on more than {LONGEST} recipes, one on the other")
     if name in above:
         raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; one of them must be whole")
     own = recipes[name]

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from pipeline.errors import InputError, unknown
+from pipeline.files.parsing import from_json, from_yaml
 from pipeline.settings import inheritance
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
 from pipeline.settings.section import first_fault
-
-
-class _Loader(yaml.SafeLoader):
-    """1e-5 is a number, as in YAML 1.2 and for DVC; YAML 1.1 wants 1.0e-5."""
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
-                              list("-+0123456789"))
 
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
@@ -40,15 +31,15 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        tree = from_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
                          "with --params") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None
     if isinstance(tree, dict) and "recipes" in tree:
         tree["recipes"] = inheritance.resolve(tree["recipes"])
-    tree = json.loads(json.dumps(tree, default=str))  # what is shared becomes copies: a change is to one place
+    tree = from_json(json.dumps(tree))  # what is shared becomes copies: a change is to one place
     for change in changes:
         _change(tree, change)
     try:
@@ -90,9 +81,9 @@ def _change(tree: Any, change: str) -> None:
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
     try:
-        value = yaml.load(text, _Loader)
-    except yaml.YAMLError:
-        raise InputError(f"-S {change}: the value is not readable as YAML") from None
+        value = from_yaml(text)
+    except ValueError as error:
+        raise InputError(f"-S {change}: the value is not readable as YAML: {error}") from None
     if keys[0] == "features" and keys[-1] == "engine" and node.get("engine") != value:
         node.clear()  # the options of one engine mean nothing to another
     node[keys[-1]] = value

@@ -17,7 +17,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class Section(BaseModel):
     """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
     """Settings that are recorded also where they have their default: those that name a network, and those of the first
     release, whose stores stay valid that way."""
@@ -79,15 +79,17 @@ FORMER_KEYS = {"throughput.candidates": "no longer a setting; delete the line"}
 """Keys of earlier versions, and what to do about them."""
 
 
-def first_fault(error: ValidationError) -> str:
+def first_fault(error: Exception) -> str:
     """Summarise the first of pydantic's findings. Unknown keys come first: a misspelt key is also a missing one.
 
     Args:
-        error: pydantic's error.
+        error: pydantic's error; another one's text is returned.
 
     Returns:
         One line: where, what is wrong, and the value received.
     """
+    if not isinstance(error, ValidationError):
+        return str(error)
     faults = error.errors(include_url=False)
     fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
     place = ".".join(str(part) for part in fault["loc"]) or "top level"
@@ -104,4 +106,4 @@ def first_fault(error: ValidationError) -> str:
         said = " or ".join(each["msg"].removeprefix("Input should be ") for each in others)
         return f"{'.'.join(map(str, fault['loc'][:-1]))}: expected {said}, got {fault['input']!r}"
     said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    return f"{place}: {said}, got {fault['input']!r}"
+    return f"{place}: {said}, got {fault['input']!r:.200}"

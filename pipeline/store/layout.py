@@ -22,7 +22,6 @@ in further shards; rows between the end of a short shard and the next one hold n
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -36,6 +35,7 @@ from pipeline.compute import machine
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
 
 FORMAT = 2
 COPY = "header.json"
@@ -243,9 +243,9 @@ def attributes(path: Path) -> dict[str, Any]:
         StoreError: If they cannot be read.
     """
     try:
-        found: dict[str, Any] = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        found: dict[str, Any] = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return found
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
 
@@ -262,7 +262,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         StoreError: If it is not a store, has another format, or was edited.
     """
     try:
-        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         recorded = attributes["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
@@ -270,7 +270,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         edited = told != digest([fingerprint, recorded])
     except FileNotFoundError:
         raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
     if attributes.get("format") != FORMAT:
         raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract again")

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.files.atomic import write_text
 from pipeline.files.gallery_file import GalleryFile
+from pipeline.files.parsing import from_json
 from pipeline.store.layout import StoreError, StoreLayout, maker
 
 
@@ -78,7 +79,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         StoreError: If it cannot be read, or is another shard's.
     """
     try:
-        tree = {"maker": ""} | json.loads(file(store, shard).read_text(encoding="utf-8"))
+        tree = {"maker": ""} | from_json(file(store, shard).read_text(encoding="utf-8"))
         entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
                             dict(tree["checksums"]), _by_row(tree.get("photographs", {})),
                             _by_row(tree.get("values", {})), tree["maker"])
@@ -89,7 +90,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
         return entry
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
 
 

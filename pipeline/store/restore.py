@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
 from pipeline.manifest.table import NO_FILE, Manifest
 from pipeline.store import contents, ledger, places, shard_contents
 from pipeline.store.layout import (
@@ -104,8 +105,8 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
     for name, (shape, _) in layout.arrays().items():
         file = path / name / "zarr.json"
         try:
-            there = json.loads(file.read_text(encoding="utf-8"))["shape"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            there = from_json(file.read_text(encoding="utf-8"))["shape"]
+        except (OSError, ValueError, KeyError, TypeError):
             continue  # lost or damaged, and made again from the layout
         if there != [layout.images, *shape]:
             raise OtherStoreError(f"{path}: zarr.json and {COPY} describe {name} of shape "
@@ -188,7 +189,7 @@ def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder:
 
 def _record_ids(path: Path, ids: np.ndarray) -> None:
     """Rows of images that are in no manifest any more have lost their ids."""
-    tree = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
+    tree = from_json((path / "zarr.json").read_text(encoding="utf-8"))
     tree["attributes"]["image_ids_digest"] = digest(ids.tolist())
     for name in ("zarr.json", COPY):
         write_text(path / name, json.dumps(tree, indent=2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import zarr
 
 from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
 from pipeline.store import ledger, shard_contents, shard_file
 from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, maker, read_header
 from pipeline.store.survey import survey
@@ -246,9 +246,9 @@ def is_store(path: Path) -> bool:
         Whether it is.
     """
     try:
-        attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return "fingerprint_digest" in attributes and "layout" in attributes
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

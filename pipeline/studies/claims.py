@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
-import yaml
-from pydantic import ValidationError
-
 from pipeline.errors import InputError
 from pipeline.features import of_ensemble
+from pipeline.files.parsing import from_yaml
 from pipeline.report import published
 from pipeline.settings import Section, first_fault
 
@@ -83,10 +81,10 @@ def load() -> list[Claim]:
     Raises:
         InputError: If an entry is not as `Claim` has it.
     """
-    entries = yaml.safe_load((resources.files("manifests") / "claims.yaml").read_text(encoding="utf-8"))
     try:
+        entries = from_yaml((resources.files("manifests") / "claims.yaml").read_text(encoding="utf-8"))
         return [Claim.model_validate(entry) for entry in entries]
-    except ValidationError as error:
+    except (ValueError, TypeError) as error:
         raise InputError(f"manifests/claims.yaml: {first_fault(error)}") from None
 
 

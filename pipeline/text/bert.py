@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.files import hub, weights
 from pipeline.files.digest import digest, sha256
 from pipeline.files.hub import LOCAL
+from pipeline.files.parsing import from_json
 from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.linear import LinearProjection
@@ -118,7 +119,7 @@ class BertText:
             InputError: If they are missing.
         """
         try:
-            source = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+            source = from_json((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
                        source.get("found"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -240,7 +241,7 @@ def _tokenizer(folder: Path) -> Any:
 
 def _pretrained(folder: Path, pooler: bool = False) -> nn.Module:
     try:
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+        kind = from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         config = AutoConfig.from_pretrained(folder, **LOCAL)

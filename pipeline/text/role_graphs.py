@@ -6,7 +6,6 @@ its annotation file. `pipeline/manifest/role_graphs.py` checks that file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.text.base import Text
 
 VERB, NOUN = "V", "NOUN"
@@ -121,12 +121,12 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
 def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list[int]]], list[tuple[int, int]]]:
     """The phrases and edges of a caption of so many words. A manifest may have been edited."""
     try:
-        phrases, pairs = json.loads(graph)
+        phrases, pairs = from_json(graph)
         fits = (all(isinstance(role, str) and all(type(word) is int and 0 <= word < words for word in span)
                     for role, span in phrases)
                 and all(type(end) is int and 0 <= end < len(phrases) for pair in pairs for end in pair)
                 and all(phrases[verb][0] == VERB != phrases[other][0] for verb, other in pairs))
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         fits = False
     if not fits:
         raise InputError(f"the manifest's role graph of {caption[:60]!a} does not fit its {words} words; make the "

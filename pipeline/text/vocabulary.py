@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
 from pipeline.text.splitting import SPLITTINGS, words
 
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
@@ -121,9 +122,9 @@ class Vocabulary:
             InputError: Unless it holds different words that begin with the special ones.
         """
         try:
-            tree = json.loads(text)
+            tree = from_json(text)
             found, splitting, vectors = tree["words"], tree["splitting"], tree.get("vectors")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError("vocabulary: not JSON of words and their splitting") from None
         if not isinstance(found, list) or not all(isinstance(word, str) for word in found) \
                 or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
@@ -148,14 +149,14 @@ def scan_words(path: Path) -> list[str]:
         InputError: If it is not such a file.
     """
     try:
-        numbers = json.loads(path.read_text(encoding="utf-8"))["word2idx"]
+        numbers = from_json(path.read_text(encoding="utf-8"))["word2idx"]
         if any(type(number) is not int for number in numbers.values()) \
                 or sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON or to null, "
                          "for the words of the training captions") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all numbers '
                          "from 0") from None
     ordered = sorted(numbers, key=numbers.__getitem__)

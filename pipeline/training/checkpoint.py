@@ -29,6 +29,7 @@ from safetensors import SafetensorError, safe_open
 from pipeline.errors import InputError
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import of_files
+from pipeline.files.parsing import from_json
 
 if TYPE_CHECKING:
     import torch
@@ -132,7 +133,7 @@ def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
 
 
 def _metadata(file: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((file.metadata() or {}).get("json", "{}"))
+    found: dict[str, Any] = from_json((file.metadata() or {}).get("json", "{}"))
     return found
 
 
@@ -290,11 +291,11 @@ def read_description(folder: Path) -> dict[str, Any]:
         InputError: If the folder holds no head.
     """
     try:
-        tree = json.loads((folder / "head.json").read_text(encoding="utf-8"))
+        tree = from_json((folder / "head.json").read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
             raise ValueError
         return tree
     except FileNotFoundError:
         raise InputError(f"{folder}: no head there; train it with `pipeline train`") from None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         raise InputError(f"{folder}/head.json: not readable; delete the folder and train again") from None

@@ -65,7 +65,9 @@ def test_instances_give_images_whose_captions_name_the_objects(folder: Path) -> 
     ({"annotations": [{"image_id": 1, "id": 1, "caption": "x"}]}, "KeyError: 1"),
     ({"annotations": [{"image_id": 9, "id": 1, "caption": 5}]}, "expected text, got 5"),
     ({"annotations": 5}, "not in COCO's layout"), ({"images": [{"id": 1}], "annotations": []}, "file_name"),
-    ({"annotations": [{"image_id": 9, "id": 1, "caption": "\ud800"}]}, "not in COCO's layout"),
+    ({"annotations": [{"image_id": 9, "id": 1, "caption": "\ud800"}]}, "not UTF-8"),
+    ({"annotations": [{"image_id": 9.5, "id": 1, "caption": "x"}]}, "expected a whole number, got 9.5"),
+    ({"annotations": [{"image_id": 9, "id": True, "caption": "x"}]}, "expected a whole number, got True"),
 ])
 def test_other_layouts_are_refused_in_one_line(folder: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as error:

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.report import published
 from pipeline.report.tables import vse2ad_tables_3_4_A1_C2 as analyses
@@ -142,3 +143,10 @@ def test_a_change_to_pooling_is_to_both_sides() -> None:
     assert (changed.image_pooling.name, changed.text_pooling.name) == ("gpo", "gpo")
     with pytest.raises(InputError, match=r"recipes\.vse2ad\.image_polling"):
         settings.load(PARAMS, ("recipes.vse2ad.image_polling.name=gpo",))
+
+
+def test_a_recipe_may_be_called_by_a_number_and_bases_come_to_an_end() -> None:
+    assert inheritance.resolve(from_yaml("{7: {a: 1}, 8: {base: 7}}")) == {"7": {"a": 1}, "8": {"a": 1}}
+    chain = {"r0": {"a": 1}} | {f"r{number}": {"base": f"r{number - 1}"} for number in range(1, 2000)}
+    with pytest.raises(InputError, match="builds on more than 50 recipes"):
+        inheritance.resolve(dict(reversed(chain.items())))

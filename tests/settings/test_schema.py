@@ -53,6 +53,8 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("recipes.vse2ad.languages", "en", "recipes.vse2ad.languages"),
     ("recipes.vse2ad.sampling", "fair", "recipes.vse2ad.sampling"),
     ("training.sample.epochs", "2.5", "training.sample.epochs"),
+    ("training.sample.learning_rate", ".inf", "training.sample.learning_rate"),
+    ("training.sample.learning_rate", "1e999", "training.sample.learning_rate"),
     ("new_section", "{a: 1}", "new_section: unknown key"),
     ("throughput", "{device: cpu, bach_size: 4}", "throughput.bach_size: unknown key; did you mean batch_size?"),
     ("throughput.candidates", "5000", "throughput.candidates: unknown key; no longer a setting; delete the line"),
@@ -63,6 +65,7 @@ def test_refuses(path: str, value: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("change", [
+    "run.dataset=2020-13-45",
     "run.ablations=[]",
     "run.recipes=[vse_infty_released]",  # as `pipeline convert` calls a head
 ])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.store.layout import read_header
 
 
@@ -67,6 +67,6 @@ def made_from(path: Path) -> dict[str, Any]:
         StoreError: If there is no store, or its fingerprint was edited.
     """
     read_header(path)
-    attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+    attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
     return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
             if key in attributes}

@@ -1,0 +1,164 @@
+"""YAML and JSON that anyone may have written: plain values alone, within limits, and one error for all that is wrong.
+
+No other module parses either, so that no file can hang a command or end it with a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
+"""Limits of YAML: characters, values with those that aliases repeat, levels, and characters of a number."""
+KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
+TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int", "float")
+HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON spells half of a surrogate pair, which alone is no character."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Dates are text. 1e-5 is a number, as in YAML 1.2 and for DVC; YAML 1.1 wants 1.0e-5."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+        """Refuse many brackets before they are read, which takes as long as their number squared."""
+        if self.flow_level > DEEPEST:
+            raise RecursionError
+        super().fetch_flow_collection_start(TokenClass)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text that `_Loader` would read as a number is in quotes."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(kind, form) for kind, form in forms if kind in KINDS]
+    for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
+                                list("-+0123456789"))
+
+
+def from_yaml(text: str) -> Any:
+    """Read YAML.
+
+    Args:
+        text: One document.
+
+    Returns:
+        Text, numbers, booleans, None, and lists and dicts of them; keys are text, as they are written.
+
+    Raises:
+        ValueError: If it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
+    """
+    if len(text) > LARGEST:
+        raise ValueError(f"longer than {LARGEST:,} characters")
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check(node)
+        return loader.construct_document(node)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEEPEST} levels deep") from None
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"{where}{error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+    except LookupError:  # `!!bool x`
+        raise ValueError("a value is not of the kind that its tag names") from None
+
+
+def _check(root: yaml.Node) -> None:
+    """Refuse what is beyond the limits. An alias counts as often as it is used; one in a circle is too deep."""
+    waiting, count = [(root, 1)], 1
+    while waiting:
+        node, depth = waiting.pop()
+        line = f"line {node.start_mark.line + 1}"
+        if depth > DEEPEST:
+            raise ValueError(f"{line}: nested more than {DEEPEST} levels deep, or an alias contains itself")
+        if node.tag not in KINDS:
+            raise ValueError(f"{line}: {node.tag[:80]}: expected text, a number, true, false, null, list or section")
+        if node.tag.endswith(NUMBERS) and len(node.value) > DIGITS:
+            raise ValueError(f"{line}: a number has more than {DIGITS} digits")
+        parts = _values(node) if isinstance(node, yaml.MappingNode) else node.value \
+            if isinstance(node, yaml.SequenceNode) else []
+        count += len(parts)
+        if count > MOST:
+            raise ValueError(f"more than {MOST:,} values, counting those that aliases repeat")
+        waiting += [(part, depth + 1) for part in parts]
+
+
+def _values(section: yaml.MappingNode) -> list[yaml.Node]:
+    """The values of a section, whose keys are made text: a recipe may be called 7."""
+    found = set()
+    for key, _ in section.value:
+        line = f"line {key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise ValueError(f"{line}: a key must be text")
+        if key.tag != MERGE:
+            key.tag = TEXT
+        if key.value in found:
+            raise ValueError(f"{line}: {key.value[:DIGITS]!a} is there twice; delete one")
+        found.add(key.value)
+    return [value for _, value in section.value]
+
+
+def to_yaml(tree: Any) -> str:
+    """Write what `from_yaml` reads.
+
+    Args:
+        tree: Text, numbers, booleans, None, and lists and dicts of them.
+
+    Returns:
+        YAML.
+    """
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118)
+
+
+def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Read JSON.
+
+    Args:
+        text: JSON, of any length; bytes are UTF-8, UTF-16 or UTF-32.
+        of_pairs: What makes a value of an object's names and values; None for a dict.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: If it is not JSON, is nested too deeply, or holds half of a surrogate pair.
+    """
+    text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+    try:
+        tree = json.loads(text, object_pairs_hook=of_pairs)
+        if HALF_A_PAIR.search(text):
+            json.dumps(tree, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("text that is not UTF-8") from None
+    return tree
+
+
+def whole(value: Any) -> int:
+    """An id of an annotation file: 12, 12.0 or "12".
+
+    Args:
+        value: What JSON has there.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: For another value; true and 1.5 would be ids that others have.
+        TypeError: For a value of another kind.
+    """
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(f"expected a whole number, got {value!r}")
+    return int(value)
