@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline import extraction
     from pipeline.extraction import costs, devices, needs, selection
     from pipeline.extractors import Runtime
-    from pipeline.files import asked, remote
+    from pipeline.files import remote
     from pipeline.manifest import Manifest
     from pipeline.settings import Extract, Settings
     from pipeline.store import remote_store
@@ -80,6 +80,10 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if not dry_run and uploaded_to is None and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
+    if not (changes["engine"] or uploaded_to) and (name := request.imported()):
+        click.echo(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
+                   "place, remove it or name an --engine")
+        return
     if scheduler is None:  # a cluster's machines have packages and files of their own
         _say_needs(settings, dataset, feature, request, _extract(settings, changes))
     options.choose_products(settings)
@@ -107,7 +111,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if uploaded_to is not None:
         shutil.rmtree(store)  # all of it is up there
     elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
-        asked.write(store, asked_for, ["zarr.json"], job.images_folder)
+        request.finished(asked_for, job.images_folder)
     did = f"{counted(outcome.extracted, manifest.noun)} extracted" if outcome.extracted else "nothing to do"
     click.echo(f"{named}: {did}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
@@ -122,7 +126,7 @@ def _request(paths: Paths, settings: Settings, dataset: str, store: Path, featur
     extract = _extract(settings, changes)
     return extraction.ExtractionRequest(paths.manifest(dataset), store, name, own_options,
                               Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
-                              extract.model_dump(include={"shard_images", "compressor", "dtype"}))
+                              extract.model_dump(include=extraction.CONTENT))
 
 
 def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,

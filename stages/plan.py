@@ -109,10 +109,10 @@ def _short(made_by: dict[str, str]) -> str:
 
 
 def _extract(settings: Settings, feature: str) -> dict[str, Any]:
-    """What a store of features depends on; not where it is computed, nor by how many."""
-    engine, kept = settings.engine_of(settings.run.dataset, feature), settings.extract
-    return engine.model_dump() | kept.model_dump(exclude={"workers", "batch_size", "on_error"}) | {
-        "products": settings.compute.products, "code": _short(extraction.made_by(engine.engine))}
+    """What features depend on; not where and how fast they are computed, nor how they lie on disk."""
+    engine = settings.engine_of(settings.run.dataset, feature)
+    return engine.model_dump() | settings.extract.model_dump(include=extraction.CONTENT) | {
+        "code": _short(extraction.made_by(engine.engine))}
 
 
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:

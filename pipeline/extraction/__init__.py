@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from pipeline.extraction.estimate import Estimate, estimate
     from pipeline.extraction.extract import ExtractionOutcome, InProcess, extract
     from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
-    from pipeline.extraction.request import ExtractionRequest, made_by
+    from pipeline.extraction.request import CONTENT, ExtractionRequest, made_by
 
 __all__ = [
+    "CONTENT",
     "EngineSpec",
     "Estimate",
     "ExtractionJob",

@@ -167,7 +167,7 @@ class ExtractionJob:
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
                       self.manifest.gallery(remote.absolute(self.images_folder)), chosen, self.fingerprint(engine),
-                      self.layout(engine), self.shard_images, "boxes" not in engine.settings, self.retry_failed)
+                      self.layout(engine), "boxes" not in engine.settings, self.retry_failed)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of the image files.

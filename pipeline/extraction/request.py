@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,15 @@ from pipeline.errors import InputError
 from pipeline.extractors import ENGINES, PRESETS, Runtime
 from pipeline.files import asked, code, weights
 from pipeline.files.digest import sha256
+from pipeline.manifest import Manifest
+from pipeline.store import FeatureStore, StoreError, ledger, read_header
+from pipeline.store.layout import imported, maker
 
 ROOMS = ("pipeline.extractors", "pipeline.files")
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
+CONTENT = {"backend", "precision", "dtype"}
+"""The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
+lie on disk."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class ExtractionRequest:
         engine: A key of `ENGINES`.
         options: The engine's settings.
         runtime: Where and how the network runs.
-        kept: How features are stored: shard_images, compressor, dtype.
+        content: The settings named in `CONTENT`.
         only: Ids of the images to extract; None for all.
     """
 
@@ -36,11 +42,11 @@ class ExtractionRequest:
     engine: str
     options: Mapping[str, Any]
     runtime: Runtime
-    kept: Mapping[str, Any]
+    content: Mapping[str, Any]
     only: frozenset[int] | None = None
 
     def as_json(self) -> dict[str, Any] | None:
-        """Collect all that the store depends on.
+        """Collect all that the store's features depend on.
 
         Returns:
             JSON values; None if the weights are only known after loading them.
@@ -56,7 +62,7 @@ class ExtractionRequest:
             return None
         chosen = {} if self.only is None else {"only": sorted(self.only)}
         return {**chosen, "manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
-                "network": network, "runtime": asdict(self.runtime), "kept": dict(self.kept),
+                "network": network, "extract": dict(self.content),
                 "libraries": {library: version(library) for library in LIBRARIES}}
 
     def is_done(self) -> bool:
@@ -69,8 +75,43 @@ class ExtractionRequest:
         if not (self.store / asked.FILE).exists():
             return False
         request = self.as_json()
-        return request is not None and asked.is_done(self.store, request) \
-            and not code.changed(self.store, made_by(self.engine))
+        try:
+            return request is not None and asked.is_done(self.store, request | self._made()) \
+                and not code.changed(self.store, made_by(self.engine))
+        except StoreError:
+            return False
+
+    def imported(self) -> str | None:
+        """Look for imported features where the store is wanted: they serve as its feature.
+
+        Returns:
+            The name under which they are reported; None if there are none.
+
+        Raises:
+            StoreError: If they are not of the manifest's images.
+        """
+        try:
+            made_from = read_header(self.store)[1]
+        except StoreError:
+            return None
+        if not imported(made_from):
+            return None
+        FeatureStore(self.store).require(Manifest.load(self.manifest))
+        return str(made_from["recipe"])
+
+    def finished(self, asked_for: Mapping[str, Any], images_folder: Path) -> None:
+        """Record that the store holds what was asked for.
+
+        Args:
+            asked_for: The result of `as_json` before the extraction began.
+            images_folder: Where the image files lie.
+        """
+        asked.write(self.store, {**asked_for, **self._made()}, [], images_folder)
+
+    def _made(self) -> dict[str, Any]:
+        """What the store holds, which stays the same where it is rewritten with another compressor or shard size."""
+        layout, fingerprint = read_header(self.store)
+        return {"made": [maker(fingerprint), layout.dtype, ledger.pending(self.store, layout)]}
 
 
 def made_by(engine: str) -> dict[str, str]:

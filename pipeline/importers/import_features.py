@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,17 @@ from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.importers.import_job import ImportJob
-from pipeline.store import Shard, StoreLayout, exclusive, prepare, survey, write_failures, write_shard
+from pipeline.store import (
+    Shard,
+    StoreError,
+    StoreLayout,
+    exclusive,
+    prepare,
+    read_header,
+    write_failures,
+    write_shard,
+)
+from pipeline.store.survey import differs, like, survey
 from pipeline.store.writer import refuse, replacing_store
 
 
@@ -55,7 +66,8 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)
-        layout, images, fingerprint = job.layout(source), job.manifest.images, job.fingerprint(source)
+        images, fingerprint = job.manifest.images, job.fingerprint(source)
+        layout = _layout(job, source, fingerprint)
         sizes, made_from = images["bytes"].to_numpy(), digest(fingerprint)
         changed, pending = survey(job.store, layout, fingerprint, sizes)
         if changed:
@@ -74,6 +86,16 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
                          f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
                          "import again with --if-changed redo")
     return Imported(total, failed, job.name(source), source.notes)
+
+
+def _layout(job: ImportJob, source: FeatureSource, fingerprint: Mapping[str, Any]) -> StoreLayout:
+    """The sizes wanted; a store of these features keeps its shards and its compressor."""
+    wanted = job.layout(source)
+    try:
+        there, made_from = read_header(job.store)
+    except StoreError:
+        return wanted
+    return wanted if differs(made_from, fingerprint) else like(there, wanted)
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:

@@ -22,7 +22,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import contents, ledger, places
 from pipeline.store.layout import UNUSED, StoreError, StoreLayout, create, read_header
-from pipeline.store.survey import differs, file_sizes
+from pipeline.store.survey import differs, file_sizes, like
 from pipeline.store.writer import clear
 
 
@@ -36,8 +36,8 @@ class Wanted:
         files: Their M files.
         chosen: Bool [M], those to be extracted now. The others stay where they are there.
         fingerprint: All that the values depend on.
-        layout: Sizes of a store that is made at once of all M images.
-        shard_images: Images in a shard, however few there are.
+        layout: Sizes of a store that is made at once of all M images. A store that is there keeps its shards and its
+            compressor.
         by_content: Whether the features depend on nothing but a file's content, so that an image which got another id
             keeps its row.
         retry_failed: Whether failed images are extracted again.
@@ -49,7 +49,6 @@ class Wanted:
     chosen: np.ndarray
     fingerprint: Mapping[str, Any]
     layout: StoreLayout
-    shard_images: int
     by_content: bool = True
     retry_failed: bool = False
 
@@ -99,7 +98,7 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     except StoreError as error:
         return _at_once(wanted, str(error))
     same_images = made_from.get("images") == wanted.fingerprint.get("images")
-    if changed := differs(made_from, wanted.fingerprint, "images") or _layout_differs(layout, wanted, same_images):
+    if changed := differs(made_from, wanted.fingerprint, "images") or _layout_differs(layout, wanted.layout):
         return _at_once(wanted, changed)
     return _grown(path, layout, wanted, same_images)
 
@@ -116,8 +115,10 @@ def carry_out(there: Path, store: Path, wanted: Wanted, todo: Plan) -> Plan:
     Returns:
         What is left to do in `store`.
     """
-    if store.exists() and store != there.resolve() and not (begun := plan(store, wanted)).changed:
-        there, todo = store, begun
+    if store.exists() and store != there.resolve():
+        begun = plan(store, wanted)
+        if not begun.changed and begun.images <= todo.images:  # else a rewriting, which lacks features that are there
+            there, todo = store, begun
     _make(there, store, wanted.fingerprint, todo)
     return todo
 
@@ -155,14 +156,10 @@ def _cut(images: int, size: int) -> tuple[int, ...]:
     return tuple(min(size, images - first) for first in range(0, images, size))
 
 
-def _layout_differs(there: StoreLayout, wanted: Wanted, same_images: bool) -> str:
-    """Compare all but the number of images. Shards of a store that grows keep the size that they have."""
-    plain = same_images and not there.sizes
-    fits = there.shard_images == wanted.layout.shard_images if plain else there.shard_images <= wanted.shard_images
-    now = wanted.layout if plain else replace(wanted.layout, images=there.images, sizes=there.sizes)
-    if fits and replace(now, shard_images=there.shard_images) == there:
-        return ""
-    return f"layout: {there} there, {now} now"
+def _layout_differs(there: StoreLayout, wanted: StoreLayout) -> str:
+    """Compare what an image has in the store, not how images are divided into shards and compressed."""
+    now = replace(like(there, wanted), images=there.images, sizes=there.sizes)
+    return "" if now == there else f"layout: {there} there, {now} now"
 
 
 def _grown(path: Path, there: StoreLayout, wanted: Wanted, same_images: bool) -> Plan:

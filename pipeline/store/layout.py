@@ -201,6 +201,18 @@ def maker(fingerprint: Mapping[str, Any]) -> str:
     return digest({name: value for name, value in fingerprint.items() if name != "images"})
 
 
+def imported(fingerprint: Mapping[str, Any]) -> bool:
+    """Tell whether another code base made a store's features.
+
+    Args:
+        fingerprint: All that its values depend on.
+
+    Returns:
+        Whether `pipeline import` brought them.
+    """
+    return str(fingerprint.get("engine")).startswith("import-")
+
+
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
     """Digest the arrays' metadata, by which other libraries read them.
 

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
 from pipeline.store import contents, ledger, places, shard_file
-from pipeline.store.layout import DONE, FAILED, StoreError, read_header
+from pipeline.store.layout import DONE, FAILED, StoreError, imported, read_header
 
 
 class FeatureStore:
@@ -44,8 +44,8 @@ class FeatureStore:
         self.layout, self.fingerprint = read_header(path)
         pending = ledger.pending(path, self.layout)
         if pending:
-            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not extracted yet; "
-                             "run the same `pipeline extract` again to resume")
+            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
+                             f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
         if rows is None:
             rows = places.in_use(self.layout, self._whole("image_ids")) if self.layout.sizes \
                 else np.arange(self.layout.images)
@@ -66,8 +66,7 @@ class FeatureStore:
             StoreError: If the store was made for other images.
         """
         if self.fingerprint.get("images") != manifest.images_digest:
-            raise StoreError(f"{self.path}: was made for another manifest's images; run `pipeline extract` for this "
-                             "one, which extracts what is new")
+            raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
         ids = manifest.images["image_id"].to_numpy()
         rows = places.find(self.layout, self._whole("image_ids"), ids)
         found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
@@ -77,9 +76,14 @@ class FeatureStore:
         changed = np.flatnonzero(found.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
         if len(changed):
             raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
-                             f"{manifest.images['file'][changed[0]]}; run `pipeline extract` again, which extracts "
-                             "those alone")
+                             f"{manifest.images['file'][changed[0]]}; {self._renewed}")
         return found
+
+    @property
+    def _renewed(self) -> str:
+        """How a store becomes the manifest's: nothing is added to features that were imported."""
+        return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
+            "run `pipeline extract`, which extracts what is new"
 
     def require_extracted(self, images: np.ndarray) -> None:
         """Check that images are in the store, done or failed.

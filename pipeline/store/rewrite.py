@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.files import code
+from pipeline.files import asked, code
 from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
@@ -73,8 +73,9 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, manifest: 
         write_shard(successor, layout, shard, digest(store.fingerprint))
         progress(len(shard.rows))
     write_failures(successor, layout, images["file"].tolist())
-    if (store.path / code.FILE).exists():
-        shutil.copy2(store.path / code.FILE, successor)
+    for file in (store.path / code.FILE, store.path / asked.FILE):
+        if file.exists():
+            shutil.copy2(file, successor)
 
 
 def _shard(store: FeatureStore, layout: StoreLayout, number: int, reasons: dict[int, str], checksums: dict[int, str]

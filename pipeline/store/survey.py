@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ def survey(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], size
     return changed, sorted(pending)
 
 
+def like(there: StoreLayout, wanted: StoreLayout) -> StoreLayout:
+    """Let a store keep its shards and its compressor, which change no value.
+
+    Args:
+        there: The sizes of the store that is there.
+        wanted: The sizes wanted.
+
+    Returns:
+        The sizes wanted, in such shards.
+    """
+    return replace(wanted, shard_images=there.shard_images, compressor=there.compressor)
+
+
 def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], besides: str = "") -> str:
     """Compare what made a store with what is wanted.
 
@@ -64,7 +78,7 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], beside
     Returns:
         The first difference in words, "" if there is none.
     """
-    for key in sorted((made_from.keys() | fingerprint.keys()) - {besides}):
+    for key in sorted((made_from.keys() | fingerprint.keys()) - {besides}, key=lambda key: (key != "engine", key)):
         if made_from.get(key) != fingerprint.get(key):
             there, now = (made.get(key, UNSAID.get(key)) for made in (made_from, fingerprint))
             return f"{key}: {there} there, {now} now"

@@ -120,6 +120,20 @@ def test_a_store_that_grows_is_whole_until_it_has_grown(job: extraction.Extracti
     assert sorted(path.name for path in tmp_path.iterdir()) == [".grid.zarr.lock", "grid.zarr", "images"]
 
 
+def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
+        job: extraction.ExtractionJob, everything: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = of(job, everything, range(20))
+    extraction.extract(small)
+
+    def cut(*arguments: object) -> None:
+        raise Cut
+
+    monkeypatch.setattr("pipeline.store.rewrite.write_shard", cut)
+    with pytest.raises(Cut):
+        rewrite(job.store, small.manifest, compressor="zstd")
+    assert extraction.extract(of(job, everything, range(25))).extracted == 5
+
+
 def test_an_extraction_that_was_cut_short_goes_on_with_another_manifest(
         job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
     with pytest.raises(Cut):

@@ -95,6 +95,28 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     assert "float32 cannot make exact again" in refused("rewrite", STORE, "--dtype", "float32")
 
 
+def test_another_layout_of_the_same_features_is_left_as_it_is(extract: Extract, pipeline: Any) -> None:
+    extract()
+    for layout in (("--compressor", "zstd"), ("--shard-images", "8")):
+        assert pipeline("rewrite", STORE, *layout)[0] == 0
+        before = tree(STORE)
+        assert "nothing to do" in extract("--if-changed", "redo")
+        assert tree(STORE) == before
+        (STORE / "asked.json").unlink()  # so that the network is loaded and the store compared
+        assert "nothing to do" in extract("--if-changed", "redo")
+        assert tree(STORE) == before
+    assert pipeline("rewrite", STORE, "--dtype", "float16")[0] == 0
+    assert "24 images extracted" in extract("--if-changed", "redo", "-S", "extract.dtype=float32")
+
+
+def test_a_forgotten_shard_is_extracted_again(extract: Extract, pipeline: Any) -> None:
+    extract()
+    file = STORE / "features" / "c" / "1" / "0" / "0"
+    file.write_bytes(file.read_bytes()[1:])
+    assert "1 of 5 shards forgotten" in pipeline("verify", STORE, "--forget")[1]
+    assert "5 images extracted" in extract()
+
+
 def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any, refused: Callable[..., str]) -> None:
     extract()
     whole = tree(STORE)

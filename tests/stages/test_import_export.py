@@ -91,6 +91,31 @@ def test_a_damaged_import_is_repaired_by_importing_again(pipeline: Cli, refused:
     assert tree(Path("s.zarr")) == whole
 
 
+def test_an_import_serves_as_the_feature_until_another_engine_is_named(
+        pipeline: Cli, refused: Callable[..., str], there: list[foreign.Picture]) -> None:
+    store = Path("features/coco/region.zarr")
+    extract = ("extract", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
+    pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region", "--as", "butd-2-3")
+    before = tree(store)
+    code, out, err = pipeline(*extract)
+    assert (code, "nothing to do, it was imported and is reported as butd-2-3" in out) == (0, True), err
+    assert tree(store) == before
+    assert "engine: import-butd-tsv there, grid now" in refused(
+        *extract[:-1], "refuse", "--engine", "grid", "-S",
+        "features.paper.region={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}")
+    foreign.manifest(9, captions=6).save(Path("data/coco.parquet"))
+    assert "another manifest's images; run `pipeline import` again with --if-changed redo" in refused(*extract)
+
+
+def test_a_rewritten_import_is_imported_already(pipeline: Cli, there: list[foreign.Picture]) -> None:
+    command = ("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
+    pipeline(*command)
+    pipeline("rewrite", "features/coco/region.zarr", "--compressor", "zstd", "--shard-images", "3")
+    before = tree(Path("features/coco/region.zarr"))
+    assert ": nothing to do" in pipeline(*command)[1]
+    assert tree(Path("features/coco/region.zarr")) == before
+
+
 def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
     pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     with pytest.raises(InputError, match=r"s\.zarr: was imported \(butd-tsv-2-3x5\)"):

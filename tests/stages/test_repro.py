@@ -139,7 +139,9 @@ def test_a_changed_recipe_reruns_its_own_heads(project: Path, recipe: str, heads
 def test_where_it_is_computed_reruns_nothing(project: Path) -> None:
     def elsewhere(settings: dict[str, Any]) -> None:
         settings["training"]["sample"].update(device="cuda", pieces=2)
-        settings["extract"].update(workers=4, batch_size=2)
+        settings["extract"].update(workers=4, batch_size=2, device="cuda", decoders=3, writers=2, ahead=4,
+                                   on_error="skip", shard_images=7, compressor="zstd")
+        settings["compute"].update(products="default")
         settings["evaluate"].update(block_megabytes=1.0)
 
     assert outdated(project, elsewhere) == set()
