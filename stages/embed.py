@@ -18,7 +18,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders, training
+    from pipeline import dual_encoders, rescoring, training
     from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
@@ -73,7 +73,8 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
     Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
 
     With --model: an encoder as it comes, such as CLIP, reads the image files. Then `pipeline score --embeddings STORE`
-    makes a system of it. Without NAME: all of run.encoders. A run that was interrupted goes on.
+    makes a system of it. Without NAME: all of run.encoders, and the heads whose vectors of the split train
+    run.rescorers read as their bank. A run that was interrupted goes on.
 
     Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
 
@@ -83,12 +84,17 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
     if name is None:
         options.refuse("head", "dataset", "model", "called", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="goes with the NAME of a data set")
-        if not settings.run.encoders:
-            click.echo("run.encoders names none: nothing to do")
+        run = settings.run
+        paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
+        heads = rescoring.embedded_heads(run)
+        if not run.encoders and not heads:
+            click.echo("no encoder and no bank of train in the run: nothing to do")
             return
         with workplace.executor(workers, scheduler) as place:
-            for each in settings.run.encoders:
-                _by_encoder(paths, settings, settings.run.dataset, each, (), None, files, batch_size, device, place)
+            for each in run.encoders:
+                _by_encoder(paths, settings, run.dataset, each, (), None, files, batch_size, device, place)
+            for each_head in heads:
+                _by_head(paths, settings, run.dataset, each_head, run.dataset, (), None, None, device, place)
         return
     if (head is None) == (model is None):
         raise InputError("what embeds? give --head or --model, one of them")
@@ -109,21 +115,28 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
 
 def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: str, splits: tuple[str, ...],
              out: Path | None, files: Path | None, device: str | None, place: Executor | None) -> None:
-    folder = paths.head(dataset, head)
+    folder, path = paths.head(dataset, head), out or paths.embeddings(name, dataset, head)
+    store = paths.features(name, training.read_description(folder)["feature"])
+    request = training.scores(folder, paths.manifest(name), store, "+".join(splits), settings.score.batch_size)
+    if request is not None and asked.is_done(path, request):
+        click.echo(f"{path}: nothing to do")
+        return
     use = HeadUse(paths, folder, dataset, name, files, device or settings.training_of(dataset).device,
                   settings.compute.products)
     # With workers, the network computes there.
     opened = OpenHead.open(use if place is None else replace(use, device="cpu"))
     training.require_embeddings(opened.head, head)
-    if isinstance(opened.source, FeatureStore):
+    if files is not None and isinstance(opened.source, FeatureStore):
         options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
-    manifest, path = opened.manifest, out or paths.embeddings(name, dataset, head)
+    manifest = opened.manifest
     parts = [opened.split(part.name) for part in _splits(manifest, splits)]
     rows = np.concatenate([part.store_rows for part in parts])
     opened.source.check(rows)
     made_from = record.made_from(folder, opened.head, manifest, "+".join(part.name for part in parts), opened.source,
                                  rows) | {"trained_on": dataset}
     _embed(path, opened, parts, settings.score.batch_size, made_from, use.device, place)
+    if request is not None:
+        asked.write(path, request, asked.files(path))
     click.echo(_told(path, parts, name))
 
 

@@ -12,6 +12,7 @@ from stages.options import with_settings
 
 if TYPE_CHECKING:
     from pipeline import extraction, manifest, plugins, reranking, rescoring, training
+    from pipeline import heads as networks
     from pipeline.errors import InputError, unknown
     from pipeline.extraction import needs
     from pipeline.files import code
@@ -63,8 +64,11 @@ def _check(paths: Paths, settings: Settings) -> None:
             if name not in known:
                 raise unknown(kind, name, known)
     run = settings.run
-    for step in run.rescorers:
-        rescoring.build(step.name, **step.options)
+    if rescoring.embedded_heads(run):
+        for recipe in run.recipes:
+            if not networks.embeds(settings.recipe(recipe)):
+                raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
+                                 "`bank: test`, or leave one of the two out")
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
             reranking.resolve(other, PairSource(paths, run.dataset, run.dataset, run.dataset))

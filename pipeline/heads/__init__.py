@@ -80,6 +80,18 @@ def compares_parts(recipe: Recipe) -> bool:
     return name in HEADS and issubclass(HEADS[name], Interaction)
 
 
+def embeds(recipe: Recipe) -> bool:
+    """Look up whether a recipe's head gives an image and a caption a vector each.
+
+    Args:
+        recipe: The recipe.
+
+    Returns:
+        False for late interaction, and for a cross-encoder that learns pairs alone.
+    """
+    return "emb" in recipe.tasks and not compares_parts(recipe)
+
+
 def reads_graphs(recipe: Recipe) -> bool:
     """Look up whether a recipe's head reads the role graphs of captions.
 

@@ -8,6 +8,7 @@ from pipeline import lazy
 
 if TYPE_CHECKING:
     from pipeline.rescoring.base import Rescorer
+    from pipeline.settings import Run
 
 RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
     "csls": "pipeline.rescoring.csls:CSLS",
@@ -35,6 +36,24 @@ def build(name: str, **options: Any) -> Rescorer:
     from pipeline.settings.lookup import build_by_name
 
     return build_by_name("rescorer", RESCORERS, name, **options)
+
+
+def embedded_heads(run: Run) -> list[str]:
+    """List the heads whose vectors of the split train a run's rescorers read: those of its bank.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Their names. Those of ablations are not rescored.
+
+    Raises:
+        InputError: As `build` does.
+    """
+    from pipeline.paths import heads
+
+    banks = [step for step in run.rescorers if build(step.name, **step.options).bank == "train"]
+    return [name for name, (recipe, *_) in heads(run).items() if banks and recipe in run.recipes]
 
 
 lazy.offer(__name__)

@@ -216,6 +216,10 @@ def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatc
     ("figures=[negative]", "unknown figure 'negative'; did you mean negatives?"),
     ("recipes.vse2ad.objective.name=adopp", "unknown objective 'adopp'; did you mean adopt?"),
     ("recipes.vse2ad.text_pooling.tokn=false", "unknown option of the pooling adpool, 'tokn'; did you mean token?"),
+    ("run={dataset: sample, features: [region], ensembles: [], texts: [bigru], recipes: [vse2ad, late], seeds: [0], "
+     "ablations: [], rescorers: [{name: nnn}]}",
+     "run.rescorers: heads of late score pairs and have no vectors of train; say `bank: test`, or leave one of the two "
+     "out"),
     ("features.light.patch.image_sze=64", "settings of the engine patch: image_sze: unknown key"),
 ])
 def test_the_plan_refuses_what_a_later_step_would(run: Any, change: str, said: str) -> None:

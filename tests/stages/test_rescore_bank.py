@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tampering
+import yaml
 import zarr
+from tiny_project import ROOT
 
 from pipeline.manifest import Manifest
 from pipeline.scores.similarity_store import DIRECTIONS, SimilarityStore
@@ -85,6 +88,25 @@ def test_a_bank_of_another_head_is_refused(refused: Callable[..., str]) -> None:
     made["members"][0]["checkpoint"] = "0" * 64
     group.attrs["made_from"] = made
     assert "was embedded by another head" in refused("rescore", HEAD, "--by", "nnn")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_run_embeds_the_banks_that_it_needs_itself(pipeline: Any, refused: Callable[..., str]) -> None:
+    """The commands of dvc.yaml's stage, as they stand there."""
+    commands = yaml.safe_load(Path(ROOT, "dvc.yaml").read_text())["stages"]["score"]["cmd"]
+    alone = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]", "-S", "run.ablations=[]")
+    assert "no bank of train in the run: nothing to do" in pipeline("embed", *alone)[1]
+    assert not list(Path("embeddings/sample").iterdir())  # dvc.yaml names it
+    run = (*alone, "-S", "run.rescorers=[{name: nnn, bank: train}]")
+    for command in commands:
+        code, _, err = pipeline(*command.split()[1:], *run)
+        assert code == 0, (command, err)
+    assert store("nnn").made_from["steps"] == [{"name": "nnn", "bank": "train"}]
+    assert f"{BANK}: nothing to do" in pipeline("embed", *run)[1]
+    tampering.rolled(BANK / "image_embeddings")
+    assert "image_embeddings: has changed" in refused("rescore", HEAD, "--by", "db-norm")
+    assert "nothing to do" not in pipeline("embed", *run)[1]
+    assert pipeline("rescore", HEAD, "--by", "db-norm")[0] == 0
 
 
 @pytest.mark.usefixtures("project")
