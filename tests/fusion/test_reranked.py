@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,9 +24,10 @@ def searched(scores: np.ndarray) -> Searched:
                     np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64), (IMAGES, CAPTIONS))
 
 
-def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protocol = PROTOCOLS["all"]) -> Reranked:
+def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protocol = PROTOCOLS["all"],
+             stored: int | None = None) -> Reranked:
     pool = searched(retriever)
-    found = candidates.find(pool, protocol, k)
+    found = candidates.find(pool, protocol, stored or k)
     pairs = candidates.wanted(found, CAPTIONS)
     scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
     record = {"combine": "scorer", "weight": 0.0, "k": k, "logits": False,
@@ -60,6 +63,29 @@ def test_ties_of_the_scorer_stay_ties_and_none_is_made(rng: np.random.Generator)
     cells = matrix.block(slice(0, IMAGES), slice(0, CAPTIONS))
     assert all(len(np.unique(cells[:, column])) == IMAGES - 3 for column in range(CAPTIONS))
     assert (ranks.t2i.equal <= 3).all()
+
+
+def test_of_more_stored_candidates_the_first_k_count(rng: np.random.Generator) -> None:
+    retriever, scorer = (rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32) for _ in range(2))
+    few, more = (reranked(retriever, scorer, 2, stored=stored).direction("t2i", 2**20).block(
+        slice(0, IMAGES), slice(0, CAPTIONS)) for stored in (2, 4))
+    np.testing.assert_array_equal(few, more)
+
+
+def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_columns(rng: np.random.Generator) -> None:
+    image_ids, image_dataset = np.arange(IMAGES) % 3, np.arange(IMAGES) // 3
+    caption_ids, caption_dataset = np.arange(CAPTIONS) % 6, np.arange(CAPTIONS) // 6
+
+    def found(images: np.ndarray, captions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        pool = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), datasets=("here", "there"),  # ties alone
+                       image_ids=image_ids[images], image_dataset=image_dataset[images],
+                       caption_ids=caption_ids[captions], caption_dataset=caption_dataset[captions])
+        best = candidates.find(pool, PROTOCOLS["all"], 2)
+        return (captions[best["i2t"].places][np.argsort(images)], images[best["t2i"].places][np.argsort(captions)])
+
+    one, two = found(np.arange(IMAGES), np.arange(CAPTIONS)), found(rng.permutation(IMAGES), rng.permutation(CAPTIONS))
+    np.testing.assert_array_equal(one[0], two[0])
+    np.testing.assert_array_equal(one[1], two[1])
 
 
 def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.Generator) -> None:
@@ -109,11 +135,12 @@ def test_an_image_has_its_fold(rng: np.random.Generator) -> None:
 
 
 def test_combinations_are_the_papers() -> None:
-    retrieved, scored = np.array([[0.5, 0.2, -0.1]]), np.array([[2.0, 0.0, -3.0]])
+    retrieved, scored = np.array([[0.5, 0.2, -0.1], [9, 8, 5]]), np.array([[2.0, 0.0, -3.0], [0.1, 0.0, 0.2]])
     p = 1 / (1 + np.exp(-scored))
     np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, True), 0.1 * retrieved + 0.9 * p)
     np.testing.assert_allclose(Combination("add", 0.1).of(retrieved, scored, False), 0.1 * retrieved + 0.9 * scored)
-    e, c = (retrieved - 0.1) / 0.6, (p - p.min()) / (p.max() - p.min())
+    e = (retrieved - [[0.1], [5]]) / [[0.6], [4]]
+    c = (p - p.min(1, keepdims=True)) / (p.max(1, keepdims=True) - p.min(1, keepdims=True))
     np.testing.assert_allclose(Combination("norm_add", 0.5).of(retrieved, scored, True), 0.5 * e + 0.5 * c)
     np.testing.assert_array_equal(Combination().of(retrieved, np.array([[900.0, 800.0, -900.0]]), True),
                                   [[900.0, 800.0, -900.0]])

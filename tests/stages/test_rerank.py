@@ -13,10 +13,13 @@ import pytest
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.files.lock import exclusive
+from pipeline.fusion.reranked import Combination
 from pipeline.manifest import Manifest
-from pipeline.reranking import shards
+from pipeline.reranking import shards, tuning
+from pipeline.reranking.stored import what_differs
 from pipeline.reranking.system import StoredSystem
 from pipeline.scores import contents, similarity_store
+from pipeline.scores.reranked_store import Scored
 from pipeline.scores.similarity_store import SimilarityStore
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
@@ -48,15 +51,16 @@ def test_ten_candidates_leave_r10_and_all_give_the_scorers_own_numbers(pipeline:
     ten = measured(pipeline, NEW)
     assert [ten[way]["r10"] for way in ("i2t", "t2i")] == [retriever[way]["r10"] for way in ("i2t", "t2i")]
     assert ten["i2t"]["r1"] != retriever["i2t"]["r1"]
-    assert pipeline(*RERANK, "--k", "all", "--name", "whole")[0] == 0
+    for k in (str(IMAGES), "all"):  # of images these are as many, of captions more
+        assert pipeline(*RERANK, "--k", k, "--name", "whole")[0] == 0
     assert measured(pipeline, "whole") == scorer
     assert pipeline(*RERANK, "--k", "10", "--combine", "add", "--weight", "1", "--name", "none")[0] == 0
     assert measured(pipeline, "none") == retriever
 
 
 @pytest.mark.usefixtures("made")
-def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(pipeline: Any, monkeypatch: pytest.MonkeyPatch
-                                                                 ) -> None:
+def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(
+        pipeline: Any, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     original, monkey = StoredSystem.score, {"left": 2}
 
@@ -73,6 +77,11 @@ def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(pipeline: Any, 
     kept = sorted(Path("similarities", "sample", f"{NEW}.zarr.scoring").glob("*.npy"))
     assert len(kept) == 2
     assert not path(NEW).exists()
+    assert "or for other candidates" in refused(*RERANK, "--k", "4")
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise, content=b"another")
+        assert "were scored by another scorer, or for other" in refused(*RERANK, "--k", "5")
+        score(feature, noise=noise)
     monkey["left"] = 100
     assert pipeline(*RERANK, "--k", "5")[0] == 0
     store = SimilarityStore.open(path(NEW))
@@ -114,6 +123,7 @@ def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[
     per_fold = IMAGES // 3
     assert (found["i2t"].places // (CAPTIONS * per_fold) == (np.arange(IMAGES) // per_fold)[:, None]).all()
     assert (found["t2i"].places // per_fold == (np.arange(IMAGES * CAPTIONS) // (CAPTIONS * per_fold))[:, None]).all()
+    assert "was reranked with another protocol" in refused(*RERANK, "--k", "2")
     three = measured(pipeline, NEW)
     assert three == measured(pipeline, NEW, "--folds", "3")
     assert three["rsum"] >= measured(pipeline, R, "--folds", "3")["rsum"]
@@ -143,6 +153,9 @@ def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Ca
 @pytest.mark.usefixtures("made")
 def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline(*RERANK, "--k", "5")[0] == 0
+    record = SimilarityStore.open(path(NEW)).made_from["reranked"]
+    assert {key for key in record if what_differs(record, record | {key: "another"})} == {
+        "retriever", "scorer", "with_distractors", "logits", "protocol", "distractors"}
     before = path(NEW).joinpath("zarr.json").read_bytes()
     score("grid", noise=1.0, content=b"another")
     assert "was reranked with another scorer; give another --name, or replace it with --if-changed redo" in refused(
@@ -207,6 +220,14 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", path("choice"), "--name", "more")
 
 
+def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_rsum", lambda *choice: 100.0)
+    twelve = Scored(np.zeros((1, 12), np.int64), np.zeros((1, 12)), np.zeros((1, 12), np.float32))
+    unread: Any = None
+    assert tuning.tune(unread, {"i2t": twelve}, {"k": 12, "combine": "add"}, 32)[:2] == (
+        5, Combination("add", 0.0))
+
+
 @pytest.mark.usefixtures("made")
 def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: Any, refused: Callable[..., str]
                                                                      ) -> None:
@@ -216,7 +237,8 @@ def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: A
     for feature, noise in (("region", 2.0), ("grid", 1.5)):
         score(feature, noise=noise, content=feature.encode())
     assert pipeline("ensemble", "both", "--member", R, "--member", G)[0] == 0
-    for retriever, scorer in ((G, R), (R, "both")):
+    assert pipeline("rescore", R, "--by", "csls")[0] == 0
+    for retriever, scorer in ((G, R), (R, "both"), (f"{R}+csls", G)):
         assert "in other roles" in refused(
             "rerank", "--retriever", retriever, "--with", scorer, "--tuned-on", path("choice"), "--name", "swapped")
     assert pipeline(*RERANK, "--tuned-on", path("choice"))[0] == 0
