@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.retrieval.languages import divide, mean_recall
 from pipeline.retrieval.protocols import protocol
+from pipeline.retrieval.relevance import Positives, Relevance
 from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate
@@ -77,6 +78,27 @@ def test_images_without_a_caption_in_a_language_are_not_in_its_pool() -> None:
     np.testing.assert_array_equal(pools["en"].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]])
     with pytest.raises(InputError, match=r"expected one for each of 3 captions, received \[2\]"):
         divide(retrieval.as_similarity(scores), owner, languages[:2])
+
+
+def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None:
+    """The caption in en is of image 0, right for image 1 as a query and for image 2 as an answer."""
+    asked = Positives.of_pairs(np.array([1, 3]), np.array([0, 1]), 4)
+    answers = Positives.of_pairs(np.array([0, 1]), np.array([2, 3]), 2)
+    truth = Relevance.of_directions(asked, answers, np.array([0, 3]))
+    pools = divide(retrieval.as_similarity(np.zeros((4, 2), np.float32)), truth, np.array(["en", "de"]))
+    assert pools["en"].images.tolist() == [0, 1, 2]
+
+
+def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np.random.Generator) -> None:
+    """Languages of different images: the variances add up, each divided by its own number of images."""
+    sizes = {"de": 400, "en": 80}
+    languages = np.repeat(list(sizes), list(sizes.values()))
+    scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(480, dtype=np.float32)
+    pools = divide(retrieval.as_similarity(scores), np.arange(480), languages)
+    measured = {name: (pool, retrieval.evaluate(pool.scores, pool.caption_image)) for name, pool in pools.items()}
+    halves = [(found.high - found.low) / 12 for found in (intervals(each)["rsum"] for _, each in measured.values())]
+    _, low, high = mean_recall(measured)
+    assert (high - low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
 
 
 def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rng: np.random.Generator) -> None:

@@ -51,6 +51,17 @@ def test_folds_count_every_image_once() -> None:
     assert intervals(parts)["t2i_r1"].low == pytest.approx(intervals(whole)["t2i_r1"].low, abs=0.05)
 
 
+def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
+    """The mean's variance is that of both folds' recalls, each with its own number of images."""
+    right, asking = np.arange(400) % 2 > 0, np.flatnonzero(np.arange(400) < 240)
+    scores = np.where(np.eye(400) == 1, right[:, None], 0.5)[:, asking]
+    whole = evaluate(scores, asking, Protocol("all", folds=2))
+    halves = [(found.high - found.low) / 2 for found in (intervals(fold)["t2i_r1"] for fold in whole.folds)]
+    found = intervals(whole)["t2i_r1"]
+    assert halves[1] > 2 * halves[0]
+    assert (found.high - found.low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
+
+
 def test_intervals_have_the_width_of_the_binomial() -> None:
     """One caption an image makes the queries independent: the error of a recall is that of a proportion."""
     found = intervals(hits_of(np.arange(1000) < 700))["t2i_r1"]

@@ -15,7 +15,7 @@ from pipeline.retrieval import (
     consecutive_captions,
     evaluate,
 )
-from pipeline.statistics import compare, over_seeds
+from pipeline.statistics import compare, contrast, over_seeds
 from pipeline.statistics.seeds import Runs, difference
 
 
@@ -54,6 +54,17 @@ def test_p_equals_the_share_of_all_swaps() -> None:
     assert p == pytest.approx(0.25, abs=0.03)
 
 
+def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
+    """And its interval is drawn with the seed that is given."""
+    number = np.arange(200)
+    runs = [[evaluate(np.where(np.eye(200) == 1, right[:, None], 0.5), number, Protocol("all", folds=folds))]
+            for right in (number % 3 > 0, number % 4 > 0) for folds in (1, 4)]
+    whole, folds, again = (contrast.of(before, after, 500, seed)["t2i_r1"]["interval"] for before, after, seed in (
+        (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
+    assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
+    assert folds != again
+
+
 def test_only_like_systems_are_compared() -> None:
     base = system(1.5, 0)
     with pytest.raises(InputError, match="same images and captions"):
@@ -82,6 +93,16 @@ def test_a_difference_that_seeds_explain_is_none() -> None:
     # Beside such a spread images count for little: it is Welch's test of the six sums.
     assert found.p == pytest.approx(stats.ttest_ind(*runs, equal_var=False).pvalue, abs=0.02)
     assert found.p > 0.4
+
+
+def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(rng: np.random.Generator) -> None:
+    """Paired by image nothing varies but the seeds: it is Welch's test of their sums."""
+    hard = rng.normal(size=(3, 40, 1))[:1].repeat(3, 0)
+    values = np.array([[50.0], [53.0], [51.0]]), np.array([[55.0], [54.0], [57.0]])
+    low, high, p = difference(*(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95)
+    welch = stats.ttest_ind(values[1], values[0], equal_var=False)
+    assert p == pytest.approx(welch.pvalue, abs=1e-3)
+    assert (low[0], high[0]) == pytest.approx([end[0] for end in welch.confidence_interval()], abs=0.01)
 
 
 def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:

@@ -93,9 +93,19 @@ def test_captions_of_one_image_are_no_negatives_in_whatever_language(bilingual: 
     assert batch.same_image().sum() == 2 * 5 * 5
 
 
-def test_a_head_of_one_language_knows_its_words_alone(several: training.TrainingJob) -> None:
+def rsum_on_val(job: training.TrainingJob, language: str) -> float:
+    val = job.manifest.split("val").in_languages([language])
+    assert isinstance(job.source, FeatureStore)
+    head = training.load_head(job.folder, job.manifest, job.source)
+    images, captions = training.embed(head.model, job.source, val, head.text, 8)
+    return retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum
+
+
+def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_alone(several: training.TrainingJob
+                                                                                      ) -> None:
     english = changed(several, languages=["en"])
-    training.train(english)
+    state = training.train(english)
+    assert state.history[state.best]["rsum"] == pytest.approx(rsum_on_val(english, "en"))
     assert recorded(english)["languages"] == ["en"]
     words = json.loads((english.folder / "text" / "vocabulary.json").read_text(encoding="utf-8"))
     listed = json.dumps(words)
@@ -105,15 +115,9 @@ def test_a_head_of_one_language_knows_its_words_alone(several: training.Training
     assert "recipe_settings" in several.differs(BiGRUText.load(english.folder / "text"))
 
 
-def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob, bilingual: Manifest,
-                                                          store: FeatureStore) -> None:
+def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob) -> None:
     state = training.train(changed(several, sampling="balanced"))
-    head = training.load_head(several.folder, bilingual, store)
-    sums = []
-    for language in ("en", "xx"):
-        val = bilingual.split("val").in_languages([language])
-        images, captions = training.embed(head.model, store, val, head.text, 8)
-        sums.append(retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum)
+    sums = [rsum_on_val(several, language) for language in ("en", "xx")]
     assert state.history[state.best]["rsum"] == pytest.approx(np.mean(sums))
 
 
