@@ -39,14 +39,15 @@ def test_probe_goes_by_the_clock_and_leaves_the_switch_as_it_was(
     assert products.apply("default").kind == products.current() == "default"
 
 
+def rounding(left: Tensor, right: Tensor) -> Tensor:
+    """A product as with AMX: where the switch is on its factors are rounded to bfloat16."""
+    if onednn.is_on() and left.dtype == torch.float32:
+        left, right = left.bfloat16().float(), right.bfloat16().float()
+    return torch.matmul(left, right)
+
+
 def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the switch to round factors to bfloat16, as with AMX, the probe would see it."""
-    multiply = Tensor.__matmul__
-
-    def rounding(left: Tensor, right: Tensor) -> Tensor:
-        short = onednn.is_on() and left.dtype == torch.float32
-        return multiply(left.bfloat16(), right.bfloat16()).float() if short else multiply(left, right)
-
     monkeypatch.setattr(Tensor, "__matmul__", rounding)
     monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
     found = products.probe()
@@ -59,14 +60,17 @@ def test_a_torch_without_the_switch_is_left_alone(monkeypatch: pytest.MonkeyPatc
     assert products.current() == "default"
 
 
-def test_the_switch_is_float32_here_or_not_chosen() -> None:
-    if products.apply("auto").kind == "onednn":
-        left, right = torch.randn(2, 300, 300, generator=torch.Generator().manual_seed(1))
-        exact = left.double() @ right.double()
-        assert (left @ right - exact).square().mean().sqrt() / exact.square().mean().sqrt() < 3e-6
-    else:
-        found = products.probe()
-        assert found.faster is None or found.faster < products.FASTER or found.error >= products.LARGEST_ERROR
+@pytest.mark.parametrize("rounds", [True, False])
+def test_what_is_chosen_multiplies_in_float32(rounds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where oneDNN is faster, on a CPU whose oneDNN rounds factors to bfloat16 and on this one."""
+    if rounds:
+        monkeypatch.setattr(Tensor, "__matmul__", rounding)
+    monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
+    chosen = products.apply("auto")
+    left, right = torch.randn(2, 300, 300, generator=torch.Generator().manual_seed(1))
+    exact = left.double() @ right.double()
+    assert (left @ right - exact).square().mean().sqrt() / exact.square().mean().sqrt() < 3e-6
+    assert not rounds or chosen.kind == "default"
 
 
 @pytest.mark.parametrize("masked", [False, True])
