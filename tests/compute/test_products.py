@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -132,6 +133,25 @@ def test_the_clock_leaves_torch_its_threads(monkeypatch: pytest.MonkeyPatch) -> 
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.0, 5), (90.0, 6)])
+def test_the_clock_gives_the_least_of_each_but_not_the_first_which_warms_up(
+        seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken in turn: one more time than `REPEATS`, or for so long."""
+    takes = {"first": iter([1.0, 8.0, 4.0, 16.0, 8.0, 2.0]), "second": iter([2.0, 4.0, 32.0, 4.0, 8.0, 9.0])}
+    now = [0.0]
+    called: list[str] = []
+
+    def calculate(name: str) -> None:
+        called.append(name)
+        now[0] += next(takes[name])
+
+    monkeypatch.setattr(clock, "SECONDS", seconds)
+    monkeypatch.setattr(clock, "time", SimpleNamespace(thread_time=lambda: now[0]))
+    found = clock.least_seconds(lambda: calculate("first"), lambda: calculate("second"))
+    assert found == ((4.0 if calls == 5 else 2.0), 4.0)
+    assert called == ["first", "second"] * calls
 
 
 def test_a_record_names_torch_cpu_threads_and_products() -> None:

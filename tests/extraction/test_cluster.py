@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,8 @@ from pipeline.extractors import Runtime
 from pipeline.store import ledger, read_header
 from pipeline.workers import cluster
 
-
-@pytest.fixture
-def slow(job: extraction.ExtractionJob) -> extraction.ExtractionJob:
-    """Each image takes a while, each shard a while longer."""
-    options = {"network": "test_efficientnet", "weights": "untrained", "image_size": 512, "grid": 2}
-    return replace(job, engine=extraction.EngineSpec.of("grid", options, Runtime()), shard_images=3)
+LONGEST = 300.0
+"""Seconds for which a test waits for another process before it fails."""
 
 
 @pytest.fixture(scope="module")
@@ -39,26 +36,41 @@ def there() -> Iterator[Any]:
         yield started
 
 
-def test_one_of_two_workers_is_killed_midway(slow: extraction.ExtractionJob, tmp_path: Path) -> None:
-    whole = replace(slow, store=tmp_path / "whole.zarr")
+def hold(begun: Path, over: Path, first: int = 0) -> None:
+    """Make this process, a worker, decode only its first images before a file is there; say when it is asked to."""
+    decode, asked = worker.decode, count()
+
+    def held(*arguments: Any) -> Any:
+        if next(asked) >= first:
+            begun.touch()
+            while not over.exists():
+                time.sleep(0.01)
+        return decode(*arguments)
+
+    worker.decode = held
+
+
+def test_one_of_two_workers_is_killed_midway(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    job = replace(job, shard_images=3)
+    whole, over = replace(job, store=tmp_path / "whole.zarr"), tmp_path / "over"
     extraction.extract(whole)
     killed: list[str] = []
     written: list[int] = []
     with cluster.local(2) as workers:
         processes = workers.client.run(os.getpid)
+        workers.client.run(hold, tmp_path / "begun", over, 3)  # each is in its second shard until one is killed
 
         def on_images(count: int) -> None:
             written.append(count)
-            busy = [address for address, tasks in workers.client.processing().items() if tasks]
-            if not killed and busy:
-                killed.append(busy[0])
-                os.kill(processes[busy[0]], signal.SIGKILL)
+            if not killed:
+                killed.append(next(address for address, tasks in workers.client.processing().items() if tasks))
+                os.kill(processes[killed[0]], signal.SIGKILL)
+                over.touch()
 
-        extraction.extract(slow, workers, on_images=on_images)
-        assert killed
+        extraction.extract(job, workers, on_images=on_images)
         assert processes[killed[0]] not in workers.client.run(os.getpid).values()
     assert sum(written) == 24
-    assert tree(slow.store) == tree(whole.store)
+    assert tree(job.store) == tree(whole.store)
 
 
 def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extraction.ExtractionJob,
@@ -91,19 +103,6 @@ def test_a_cluster_without_workers() -> None:
         pass
 
 
-def hold(begun: Path, over: Path) -> None:
-    """Make this process, a worker, decode no image before the run is over; say when it is asked to."""
-    decode = worker.decode
-
-    def held(*arguments: Any) -> Any:
-        begun.touch()
-        while not over.exists():
-            time.sleep(0.01)
-        return decode(*arguments)
-
-    worker.decode = held
-
-
 def extract_until_interrupted(job: extraction.ExtractionJob, address: str) -> None:
     """In a process of its own: ends with the exit code 130 if Ctrl-C interrupts it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has its children ignore it
@@ -124,14 +123,19 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extrac
         watching.run(hold, begun, over)
         run = get_context("spawn").Process(target=extract_until_interrupted, args=(job, there.scheduler_address))
         run.start()
-        while not begun.exists():
-            assert run.is_alive()
-            time.sleep(0.01)
-        assert run.pid is not None
-        os.kill(run.pid, signal.SIGINT)
-        run.join()
-        assert run.exitcode == 130
-        assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
-        over.touch()
-        watching.submit(int).result()  # waits for the worker's only thread
+        waited_until = time.monotonic() + LONGEST
+        try:
+            while not begun.exists():
+                assert run.is_alive()
+                assert time.monotonic() < waited_until
+                time.sleep(0.01)
+            assert run.pid is not None
+            os.kill(run.pid, signal.SIGINT)
+            run.join(LONGEST)
+            assert run.exitcode == 130
+            assert not watching.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        finally:
+            run.kill()
+            over.touch()
+        watching.submit(int).result(LONGEST)  # waits for the worker's only thread
     assert ledger.pending(job.store, read_header(job.store)[0]) == [0]  # the worker has not gone on to the shard's end
