@@ -3,11 +3,16 @@
 An inner chunk is one image, so a random image costs one `pread` into the caller's array: no overhead of zarr, no
 growing memory map, no page of a neighbour. The files are plain zarr 3 shards; the offsets come from the shard's own
 index.
+
+Shards are opened in the folder that was opened first, whatever lies at its path meanwhile. When that folder is gone
+because the store was rewritten, reading goes on in the store that took its place.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +47,8 @@ class FeatureStore:
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         self.path = path
         self.layout, self.fingerprint = read_header(path)
+        self._folder, self._reading = _Folder(path), threading.RLock()
+        self._manifest: Manifest | None = None  # after `require`
         pending = ledger.pending(path, self.layout)
         if pending:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
@@ -77,7 +84,15 @@ class FeatureStore:
         if len(changed):
             raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
                              f"{manifest.images['file'][changed[0]]}; {self._renewed}")
+        found._manifest = manifest
         return found
+
+    def _follow(self) -> None:
+        """Go on in the store that took this one's place, if it holds the same features of the same images."""
+        now = type(self)(self.path)
+        if self._manifest is None or (now.fingerprint, now.layout.dtype) != (self.fingerprint, self.layout.dtype):
+            raise StoreError(f"{self.path}: was replaced while it was read; run the same command again")
+        self.__dict__.update({**now.require(self._manifest).__dict__, "_reading": self._reading})
 
     @property
     def _renewed(self) -> str:
@@ -176,7 +191,11 @@ class FeatureStore:
 
         array = zarr.open_group(self.path, mode="r", zarr_format=3)[name]
         assert isinstance(array, zarr.Array)
-        return np.asarray(array[:])
+        whole = np.asarray(array[:])
+        if not self._folder.left():
+            return whole
+        self._follow()
+        return self._whole(name)
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Read the features of some images. Each image's values are checked when it is read for the first time.
@@ -206,7 +225,7 @@ class FeatureStore:
         elif out.shape != shape or out.dtype != self.layout.dtype or not out.flags.c_contiguous:
             raise ValueError(f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}")
         counts = self.counts[rows].astype(np.int64)
-        self._fill("features", self.rows[rows], counts, out)
+        self._fill("features", rows, counts, out)
         self._require_finite(self.rows[rows], out)
         return out, counts
 
@@ -233,17 +252,24 @@ class FeatureStore:
         """
         shape, dtype = self.layout.arrays()[name]
         out = np.empty((len(rows), *shape), dtype)
-        self._fill(name, self.rows[np.asarray(rows)], np.full(len(rows), self.layout.items), out)
+        self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
         return out
 
-    def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+    def _fill(self, name: str, images: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+        with self._reading:
+            try:
+                self._fill_rows(name, self.rows[images], counts, out)
+            except OSError as error:
+                if not self._folder.left():
+                    raise StoreError(f"{self.path}/{error.filename}: cannot be read ({error.strerror}); run `pipeline "
+                                     "verify --repair`") from None
+                self._follow()
+                self._fill(name, images, counts, out)
+
+    def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         order = np.argsort(rows, kind="stable")
         for shard, here in _by_shard(rows, order, self.layout.shard_images):
-            try:
-                descriptor = os.open(ledger.shard_file(self.path, name, shard, out.ndim), os.O_RDONLY)
-            except FileNotFoundError:
-                raise StoreError(f"{self.path}: shard {shard} of {name} is missing; run `pipeline verify --repair`"
-                                 ) from None
+            descriptor = self._folder.open(ledger.shard_file(Path(), name, shard, out.ndim))
             try:
                 index = self._index(descriptor, name, shard)
                 for place in here:
@@ -275,6 +301,22 @@ class FeatureStore:
                 raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
             self._indices[name, shard] = index
         return self._indices[name, shard]
+
+
+class _Folder:
+    """A folder that stays the same one, whatever is moved to its path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._descriptor = path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def open(self, file: Path) -> int:
+        """A descriptor of a file in it."""
+        return os.open(file, os.O_RDONLY, dir_fd=self._descriptor)
+
+    def left(self) -> bool:
+        """Whether another folder is at its path."""
+        return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
 
 
 def all_finite(values: np.ndarray) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -80,6 +83,12 @@ def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extractio
             extraction.extract(replace(job, images_folder=tmp_path / "nowhere"), workers)
         with pytest.raises(InputError, match="is not available"):
             extraction.extract(replace(job, engine=replace(job.engine, runtime=Runtime("cuda:99"))), workers)
+
+
+def test_a_worker_that_does_not_see_the_store_is_named(there: Any, job: extraction.ExtractionJob) -> None:
+    who = rf"worker \S+ on {re.escape(socket.gethostname())}: {job.store}: no such folder there"
+    with cluster.running(there.scheduler_address) as workers, pytest.raises(InputError, match=who):
+        extraction.extract(job, workers, on_start=lambda images: shutil.rmtree(job.store))
 
 
 def test_a_running_cluster(there: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:

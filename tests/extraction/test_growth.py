@@ -134,6 +134,26 @@ def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
     assert extraction.extract(of(job, everything, range(25))).extracted == 5
 
 
+def test_a_store_that_is_rewritten_while_it_is_read_is_read_on(job: extraction.ExtractionJob, everything: Manifest
+                                                               ) -> None:
+    given, images = of(job, everything, range(20)), np.arange(20)
+    extraction.extract(given)
+    plain = FeatureStore(job.store).require(given.manifest)
+    before = plain.read(images[:5])[0]
+    for layout in ({"shard_images": 7}, {"compressor": "zstd"}, {"compressor": "none", "shard_images": 16}):
+        rewrite(job.store, given.manifest, **layout)
+        features, counts = plain.read(images)
+        assert np.array_equal(features[:5], before)
+        assert counts.tolist() == [4] * 20
+    late = FeatureStore(job.store).require(given.manifest)
+    options = {**dict(job.engine.options), "grid": 1}
+    other = replace(given, engine=extraction.EngineSpec.of("grid", options, job.engine.runtime), if_changed="redo")
+    extraction.extract(other)
+    for store in (plain, late):
+        with pytest.raises(StoreError, match="was replaced while it was read; run the same command again"):
+            store.read(images)
+
+
 def test_an_extraction_that_was_cut_short_goes_on_with_another_manifest(
         job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
     with pytest.raises(Cut):
