@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipeline import workers
 from pipeline.errors import InputError, InputWarning, counted
@@ -83,7 +84,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
             if job.uploaded_to is not None and not todo.kept:
                 remote_store.push_description(job.uploaded_to, store)
             on_start(todo.images)
-            _run(executor, job.tasks(engine, todo, store), on_images)
+            _run(executor, job.tasks(engine, todo, store), store, on_images)
             rows = places.find(todo.layout, todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
         if job.uploaded_to is not None:
@@ -96,11 +97,11 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
     return ExtractionOutcome(todo.images, failed)
 
 
-def _run(executor: Executor, tasks: Iterable[Task], on_images: OnImages) -> None:
+def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
     if isinstance(executor, InProcess):
         executor.run(tasks, on_images)
         return
-    with closing(executor.each(worker.run_one, tasks)) as shards:
+    with closing(executor.each(worker.run_one, tasks, store)) as shards:
         for entries in shards:
             for entry in entries:
                 on_images(entry.images)

@@ -195,7 +195,7 @@ def run(folder: Path, pool: Searched, pairs: Pairs, scorers: Mapping[tuple[int, 
             scores[rows] = known
     on_start(sum(len(shards[first]) for first in missing))
     tasks = (_task(folder, first, shards[first], pool, pairs, scorers) for first in missing)
-    with closing(executor.each(score, tasks)) as done:
+    with closing(executor.each(score, tasks, folder)) as done:
         for count in done:
             on_pairs(count)
     for first in missing:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import InputError
@@ -24,10 +27,11 @@ class DaskExecutor:
 
     Args:
         client: A connected client.
+        elsewhere: Whether workers may be on other machines: what they refuse is said with their names and hosts.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, elsewhere: bool) -> None:
+        self.client, self.elsewhere = client, elsewhere
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function on a worker.
@@ -39,22 +43,30 @@ class DaskExecutor:
         Returns:
             Its result.
         """
-        result: Result = self._wait(self.client.submit(function, *arguments, pure=False))
+        named = partial(_said_where, function) if self.elsewhere else function
+        result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
         return result
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any]) -> Generator[Result, None, None]:
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
         """Call a function with each task on all workers.
 
         Args:
             function: A module's function of a task and of what tells whether its result is still wanted.
             tasks: Tasks that can be pickled.
+            folder: The folder in which they write, which is there.
 
         Yields:
             The results, in the order in which they are done.
+
+        Raises:
+            InputError: If a worker does not see the folder.
         """
         from distributed import as_completed
 
         waiting = iter(tasks)
+        function = partial(_in_folder, folder.absolute(), function)
+        function = partial(_said_where, function) if self.elsewhere else function
         running = as_completed(self._hand_out(function, waiting, 0))
         try:
             for future in running:
@@ -101,6 +113,23 @@ def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
     return function(task, wanted)
 
 
+def _in_folder(folder: Path, function: Callable[[Any, Wanted], Result], task: Any, wanted: Wanted) -> Result:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder there, though this run writes into it; all workers must see the "
+                         "same files under the same paths")
+    return function(task, wanted)
+
+
+def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function; what it refuses is said with the worker's name and host."""
+    from distributed import get_worker
+
+    try:
+        return function(*arguments)
+    except InputError as error:
+        raise InputError(f"worker {get_worker().name} on {socket.gethostname()}: {error}") from None
+
+
 @contextmanager
 def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
           ) -> Iterator[DaskExecutor]:
@@ -131,7 +160,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
     with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
                        silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):
         client.register_plugin(Threads())
-        yield DaskExecutor(client)
+        yield DaskExecutor(client, elsewhere=False)
 
 
 @contextmanager
@@ -159,4 +188,4 @@ def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
             client.wait_for_workers(1, timeout=timeout)
         except TimeoutError:
             raise InputError(f"the dask scheduler at {address} has no worker; start one and run again") from None
-        yield DaskExecutor(client)
+        yield DaskExecutor(client, elsewhere=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
@@ -25,12 +26,14 @@ class Executor(Protocol):
         """
         ...
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any]) -> Generator[Result, None, None]:
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
         """Call a function with each task there.
 
         Args:
             function: A module's function of a task and of what tells whether its result is still wanted.
             tasks: Tasks that can be pickled.
+            folder: The folder in which they write, which is there; every worker must see it.
 
         Yields:
             The results, in any order.
@@ -53,12 +56,14 @@ class InProcess:
         """
         return function(*arguments)
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any]) -> Generator[Result, None, None]:
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
         """Call a function with each task, see `Executor.each`.
 
         Args:
             function: The function.
             tasks: The tasks.
+            folder: Not looked at: this process made it.
 
         Yields:
             The results, in the order of the tasks.

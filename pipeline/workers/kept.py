@@ -76,7 +76,7 @@ class KeptPieces:
             else:
                 progress(number, True)
         work = (_Work(function, tasks[number], number, self._file(number)) for number in missing)
-        with closing(executor.each(_keep, work)) as done:
+        with closing(executor.each(_keep, work, self.folder)) as done:
             for number in done:
                 progress(number, False)
         return self.all(len(tasks))

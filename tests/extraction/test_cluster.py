@@ -86,7 +86,7 @@ def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extractio
 
 
 def test_a_worker_that_does_not_see_the_store_is_named(there: Any, job: extraction.ExtractionJob) -> None:
-    who = rf"worker \S+ on {re.escape(socket.gethostname())}: {job.store}: no such folder there"
+    who = rf"worker \S+ on {re.escape(socket.gethostname())}: {re.escape(str(job.store))}: no such folder there"
     with cluster.running(there.scheduler_address) as workers, pytest.raises(InputError, match=who):
         extraction.extract(job, workers, on_start=lambda images: shutil.rmtree(job.store))
 
