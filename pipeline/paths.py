@@ -1,4 +1,4 @@
-"""Paths of all files below the root. No other module composes them."""
+"""Paths of all files below the root. No other module composes them, and no name leads out of its folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from pipeline.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.settings import Named, Run
@@ -34,7 +36,7 @@ class Paths:
         Returns:
             The file.
         """
-        return self.root / "data" / f"{dataset}.parquet"
+        return self.root / "data" / f"{_name(dataset)}.parquet"
 
     def features(self, dataset: str, feature: str) -> Path:
         """The store of a feature.
@@ -46,7 +48,7 @@ class Paths:
         Returns:
             The store.
         """
-        return self.root / "features" / dataset / f"{feature}.zarr"
+        return self.root / "features" / _name(dataset) / f"{feature}.zarr"
 
     def head(self, dataset: str, name: str) -> Path:
         """The folder of a head.
@@ -58,7 +60,7 @@ class Paths:
         Returns:
             The folder.
         """
-        return self.root / "heads" / dataset / name
+        return self.root / "heads" / _name(dataset) / _name(name)
 
     def similarity(self, dataset: str, name: str) -> Path:
         """The similarities of a system.
@@ -70,7 +72,7 @@ class Paths:
         Returns:
             The store.
         """
-        return self.root / "similarities" / dataset / f"{name}.zarr"
+        return self.root / "similarities" / _name(dataset) / f"{_name(name)}.zarr"
 
     def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
         """The embeddings of a data set by a head.
@@ -83,7 +85,7 @@ class Paths:
         Returns:
             The store.
         """
-        return self.root / "embeddings" / dataset / f"{trained_on}-{head}.zarr"
+        return self.encoded(dataset, f"{trained_on}-{head}")
 
     def encoded(self, dataset: str, encoder: str) -> Path:
         """The embeddings of a data set by a dual encoder.
@@ -95,7 +97,7 @@ class Paths:
         Returns:
             The store.
         """
-        return self.root / "embeddings" / dataset / f"{encoder}.zarr"
+        return self.root / "embeddings" / _name(dataset) / f"{_name(encoder)}.zarr"
 
     @property
     def digests(self) -> Path:
@@ -156,6 +158,13 @@ class Paths:
     def report(self) -> Path:
         """The report page."""
         return self.root / "results" / "report.html"
+
+
+def _name(name: str) -> str:
+    """A name as a part of a path."""
+    if name == ".." or "/" in name:
+        raise InputError(f"{name!r}: no such file, and a name has no / in it")
+    return name
 
 
 def system(recipe: str, feature: str, text: str, seed: int) -> str:

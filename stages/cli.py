@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
@@ -51,6 +52,7 @@ COMMANDS = {
     "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
     "report": "Write one page of results, curves, queries and provenance.",
 }
+BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class Commands(click.Group):
@@ -113,8 +115,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:
-        named = f": {error.filename}" if error.filename else ""
-        code = _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
+        code = _say_refused(error)
     except RuntimeError as error:
         if not str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
             raise
@@ -133,6 +134,14 @@ def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str
     elif str(message) not in said:
         said.add(str(message))
         progress.say(f"warning: {message}")
+
+
+def _say_refused(error: OSError) -> int:
+    """Say what the system refused: bad input if it is a name that no command can use, else a reason to try again."""
+    named = f": {error.filename}" if error.filename else ""
+    if error.errno in BAD_NAMES:
+        return _say(f"error: {error.strerror}{named}", 2)
+    return _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
 
 
 def _say(line: str, code: int) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@click.option("--manifest", "manifest_file", type=options.FilePath(), show_default="data/DATASET.parquet",
+@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None) -> None:

@@ -52,6 +52,8 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     dataset = dataset or settings.run.dataset
     stores = [_paths(paths, dataset, name) for name in systems]
+    for group in stores:
+        options.refuse_repeats(group)
     _refuse_stale(paths, dataset, [path for group in stores for path in group])
     for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])

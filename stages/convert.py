@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("checkpoint", type=options.FilePath())
 @options.dataset
-@click.option("--vocabulary", type=options.FilePath(),
+@click.option("--vocabulary", type=options.FilePath(dir_okay=False),
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a grid checkpoint.")

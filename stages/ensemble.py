@@ -85,7 +85,9 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
         _mean(paths, dataset, name, recipe, text, seed, keep_common)
     else:
         path = _own(paths, dataset, name, members)
-        stores = [open_scores(_find(paths, dataset, member), columns) for member in members]
+        places = [_find(paths, dataset, member) for member in members]
+        options.refuse_repeats(places)
+        stores = [open_scores(place, columns) for place in places]
         tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
         _fuse(path, name, stores, fusion, tuned[0], keep_common, tuned[1])
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
 @measuring.files
-@click.option("--from-run", type=options.FilePath(), metavar="FILE",
+@click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
               help="Measure a run of any system, TREC's or ranx's; what is right says --manifest or --qrels.")
 @measuring.output
 @options.with_settings_or_shipped

@@ -31,8 +31,8 @@ NAMED = 20  # failed images that are named; all stand in the made_from.json
 @click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE", type=FilePath())
 @click.option("--split", type=click.Choice(manifests.SPLITS), help="Which images; scan needs one, the others take all "
               "without it.")
-@click.option("--out", type=FilePath(), required=True, help="The folder.")
-@click.option("--manifest", "manifest_file", type=FilePath(), show_default="data/DATASET.parquet",
+@click.option("--out", type=FilePath(file_okay=False), required=True, help="The folder.")
+@click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, what: tuple[Path, ...], split: str | None, out: Path,

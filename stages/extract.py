@@ -53,7 +53,8 @@ if TYPE_CHECKING:
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
               "follow later.")
-@click.option("--only", type=options.FilePath(), help="Only the images whose ids this file lists, one a line.")
+@click.option("--only", type=options.FilePath(dir_okay=False),
+              help="Only the images whose ids this file lists, one a line.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
 @click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
               "the same features; the store is kept.")

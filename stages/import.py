@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
 @click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
-@click.option("--manifest", "manifest_file", type=options.FilePath(), show_default="data/DATASET.parquet",
+@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest's file, if it is not in its usual place.")
 @click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
 @click.option("--out", type=options.FilePath(), show_default="features/DATASET/FEATURE.zarr",

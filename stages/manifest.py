@@ -28,13 +28,13 @@ if TYPE_CHECKING:
               "video,caption[,split][,start,end]; or the files of Multi30K, MSR-VTT, VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations: coco, karpathy, csv, multi30k, msrvtt, vatex or hgr.")
-@click.option("--role-graphs", type=FilePath(), show_default="the data set's card",
+@click.option("--role-graphs", type=FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--fetch", is_flag=True, help="Bring images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
-@click.option("--out", type=FilePath(), show_default="data/NAME.parquet", help="The manifest.")
+@click.option("--out", type=FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
             annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool, fetch: bool,
@@ -58,12 +58,12 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
         role_graphs = paths.root / card.role_graphs
     build = partial(manifest.build, card.name, folder, annotations or paths.root / card.annotations,
                     form or card.format, kind=kind, role_graphs=role_graphs, fetch_addresses=fetch)
+    path = out or paths.manifest(card.name)
     if fetch:
         with Progress("fetch", "image") as bar:
             table = build(on_start=bar.reset, on_image=bar.update)
     else:
         table = build()
-    path = out or paths.manifest(card.name)
     table.save(path)
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)

@@ -16,7 +16,7 @@ from stages.options import Command, FilePath
 def columns(command: Command) -> Command:
     """Options that say whose captions a matrix's columns are; the command takes `columns`."""
 
-    @click.option("--manifest", "manifest_path", type=FilePath(),
+    @click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
                   help="Whose images its rows and whose captions its columns are.")
     @click.option("--split", metavar="NAME", show_default="test", help="Which of the manifest's splits it is of.")
     @click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
@@ -62,13 +62,13 @@ class Files(NamedTuple):
 def files(command: Command) -> Command:
     """Options that name files to write; the command takes `files`."""
 
-    @click.option("--run", type=FilePath(), metavar="FILE",
+    @click.option("--run", type=FilePath(dir_okay=False), metavar="FILE",
                   help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
                   "does (.json) or as TREC.")
     @click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes.")
-    @click.option("--save-qrels", type=FilePath(), metavar="FILE",
+    @click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
                   help="Also write what is right as TREC qrels, for other tools that read the run.")
-    @click.option("--per-query", type=FilePath(), metavar="FILE",
+    @click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
                   help="Also write a row a query, with rank, ties and hits in each system (.parquet or .csv).")
     @functools.wraps(command)
     def wrapped(*arguments: Any, run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,9 +74,9 @@ def with_settings_or_shipped(command: Callable[..., None]) -> Callable[..., None
 
 
 def _with_settings(command: Callable[..., None], required: bool) -> Callable[..., None]:
-    @click.option("--root", type=FilePath(), default=Path(), show_default="current directory",
+    @click.option("--root", type=FilePath(file_okay=False), default=Path(), show_default="current directory",
                   help="Everything is read and written below this directory.")
-    @click.option("--params", type=FilePath(), show_default="params.yaml of the root, or here",
+    @click.option("--params", type=FilePath(dir_okay=False), show_default="params.yaml of the root, or here",
                   help="The settings file.")
     @click.option("-S", "--set", "changes", multiple=True, metavar="KEY=VALUE",
                   help="Change one setting for this run: -S training.sample.epochs=3.")
@@ -167,6 +167,22 @@ def refuse(*names: str, why: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(f"{flags[name]} {why}")
+
+
+def refuse_repeats(places: Iterable[Path]) -> None:
+    """Check that no scores are named twice: they would count twice.
+
+    Args:
+        places: Stores or matrices.
+
+    Raises:
+        InputError: If one is.
+    """
+    found = set()
+    for place in places:
+        if place.resolve() in found:
+            raise InputError(f"{place}: is named twice; name each once")
+        found.add(place.resolve())
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
               help="How features are stored.")
 @click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
 @click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
-@click.option("--manifest", "manifest_file", type=options.FilePath(), show_default="data/DATASET.parquet",
+@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest that the store was made for.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None, dtype: str | None,

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("text", required=False)
-@click.option("--image", type=options.FilePath(), help="Search with this image instead of a text.")
-@click.option("--queries", "file", type=options.FilePath(), metavar="FILE",
+@click.option("--image", type=options.FilePath(dir_okay=False), help="Search with this image instead of a text.")
+@click.option("--queries", "file", type=options.FilePath(dir_okay=False), metavar="FILE",
               help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--in", "where", type=options.FilePath(), show_default="the head's similarity store",
               help="Search these embeddings of the same head, made by pipeline embed.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
-@click.option("--out", type=options.FilePath(), show_default="results/search.html", help="The page.")
+@click.option("--out", type=options.FilePath(dir_okay=False), show_default="results/search.html", help="The page.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
             find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,14 +34,16 @@ def on_workers(command: Command) -> Command:
 
 
 def check(address: str | None) -> None:
-    """Check that a command was not given processes of this machine and a cluster.
+    """Check the address of a cluster, and that processes of this machine were not asked for as well.
 
     Args:
         address: Where the cluster's scheduler listens; None for this machine.
 
     Raises:
-        InputError: If it was given both.
+        InputError: If it was given both, or no address.
     """
+    if address is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", address):
+        raise InputError(f"--scheduler {address}: expected an address such as tcp://host:8786")
     source = click.get_current_context().get_parameter_source("workers")
     if address is not None and source is not ParameterSource.DEFAULT:
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")

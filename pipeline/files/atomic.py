@@ -28,8 +28,10 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
         The path to write to, PATH.partial: an empty file, which may also be replaced.
 
     Raises:
-        OSError: If the file cannot be written; on a full disk the error names `path`.
+        OSError: If the file cannot be written; on a full disk, or where there is a folder, the error names `path`.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     try:
@@ -62,9 +64,14 @@ def creating(folder: Path) -> Iterator[Path]:
 
     Yields:
         The path to write to, FOLDER.creating: an empty folder.
+
+    Raises:
+        OSError: If the folder cannot be written, or a file has its name.
     """
     making = folder.with_name(folder.name + ".creating")
     put_back(folder)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
     try:

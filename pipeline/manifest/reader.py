@@ -46,7 +46,7 @@ def text_of(path: Path) -> str:
     """
     try:
         return (remote.read_bytes(path) if remote.address(path) else path.read_bytes()).decode("utf-8-sig")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: no such annotation file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, expected an annotation file") from None

@@ -32,12 +32,14 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     """
     try:
         tree = from_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
                          "with --params") from None
     except ValueError as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None
-    if isinstance(tree, dict) and "recipes" in tree:
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
+    if "recipes" in tree:
         tree["recipes"] = inheritance.resolve(tree["recipes"])
     tree = from_json(json.dumps(tree))  # what is shared becomes copies: a change is to one place
     for change in changes:

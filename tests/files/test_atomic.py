@@ -119,3 +119,14 @@ def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path: Path) -> No
     with creating(tmp_path / "store") as making:
         (making / "new").touch()
     assert sorted(entry.relative_to(tmp_path).as_posix() for entry in tmp_path.rglob("*")) == ["store", "store/new"]
+
+
+def test_a_folder_is_not_replaced_by_a_file_nor_a_file_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(IsADirectoryError, match=r"folder'$"):
+        atomic.write_text(tmp_path / "folder", "text")
+    with pytest.raises(NotADirectoryError, match=r"file'$"), creating(tmp_path / "file"):
+        pytest.fail("nothing is written")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "kept"

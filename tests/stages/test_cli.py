@@ -81,12 +81,31 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert "--folds goes with --similarity" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
 
-def test_a_disk_that_cannot_be_written_ends_in_one_line(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file where a folder should be")
-    code, _, err = run("sample", "--params", PARAMS, "-S", "sample.images=12")
-    assert code in (1, 2)
-    assert "Traceback" not in err
-    assert "data" in err.strip().splitlines()[-1]
+def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run: Any, perfect: Path) -> None:
+    Path("data").write_text("a file")
+    Path("folder.json").mkdir()
+    there = {path: path.is_dir() for path in Path().rglob("*")}
+    for words in (("sample", "-S", "sample.images=12"), ("manifest", "mine", "--annotations", "data", "--images", ".",
+                  "--format", "multi30k"), ("evaluate", "--similarity", perfect, "--params", "folder.json"),
+                  ("evaluate", "--similarity", perfect, "--run", "folder.json"), ("tables", "--root", "data"),
+                  ("manifest", "sample", "--out", "folder.json"), ("search", "red", "--out", "folder.json"),
+                  ("export", "butd-tsv", "store.zarr", "--out", "data"), ("evaluate", "--params", "data")):
+        assert re.search(r"data|folder\.json", bad(run, *words, *([] if "--params" in words else ["--params", PARAMS])))
+    assert {path: path.is_dir() for path in Path().rglob("*")} == there
+    assert Path("data").read_text() == "a file"
+
+
+@pytest.mark.parametrize("words", [
+    ("manifest", "../../x", "--annotations", "a.json", "--images", "."), ("train", "--feature", "region", "--dataset",
+    ".."), ("compare", "../a", "b"), ("score", "--recipe", "../a", "--feature", "grid")])
+def test_a_name_that_leads_out_of_its_folder_is_refused(run: Any, words: tuple[str, ...]) -> None:
+    assert "a name has no / in it" in bad(run, *words, "--params", PARAMS)
+
+
+@pytest.mark.parametrize("address", ["foo", "tcp://host", "http://host/8786", "host:port"])
+def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(run: Any, address: str) -> None:
+    assert "expected an address such as" in bad(run, "extract", "--feature", "grid", "--scheduler", address, "--params",
+                                                PARAMS)
 
 
 def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.ExtractionJob,

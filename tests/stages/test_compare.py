@@ -157,6 +157,7 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("grid", manifest="n" * 64)
     assert "its manifest is" in refused("compare", REGION, GRID)
     np.save("a.npy", np.eye(3, 15))
+    assert "is named twice" in refused("compare", f"{REGION}-s0,{REGION}-s0", GRID)
     assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
     assert "has no ids, another has" in refused("compare", "a.npy", REGION)
     score("grid")

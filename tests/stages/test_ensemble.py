@@ -101,6 +101,8 @@ def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., s
     assert "its manifest is" in refused("ensemble", "RG")
     assert "is the papers' mean" in refused("ensemble", "RG", "--fusion", "rank")
     assert "needs two members" in refused("ensemble", "mine", "--member", REGION)
+    twice = f"similarities/sample/{REGION}.zarr"
+    assert f"{twice}: is named twice" in refused("ensemble", "mine", "--member", REGION, "--member", twice)
     assert "no similarity store there" in refused("ensemble", "mine", "--member", REGION, "--member", "nothing")
     assert "--seed goes with ensembles such as RG" in refused("ensemble", "mine", *both, "--seed", "1")
     assert "is a system of that name" in refused("ensemble", REGION, *both)
@@ -159,7 +161,8 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     assert "is a member itself" in refused("ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy")
     assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
     score("region")
-    assert "weights are chosen on val alone" in refused("ensemble", "ours", "--member", REGION, "--member", REGION,
+    score("grid")
+    assert "weights are chosen on val alone" in refused("ensemble", "ours", "--member", REGION, "--member", GRID,
                                                         *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2)
 
 
