@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro setup test test-quick browser-test lint bench docs
+.PHONY: repro setup test test-old-cpu test-quick browser-test lint bench docs
 
 repro: setup
 	dvc repro
@@ -28,7 +28,16 @@ setup: .venv/ready
 
 # Two workers, one thread each: torch's threads would wait for one another.
 test: .venv/test-ready
-	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadfile $(TESTS)
+
+# As on an older CPU, one with AVX2 alone or (ISA=SSE41) without it; TESTS=tests/ROOM for some. CONTRIBUTING.md says what is not simulated.
+ISA ?= AVX2
+test-old-cpu: export ONEDNN_MAX_CPU_ISA := $(ISA)
+test-old-cpu: export ATEN_CPU_CAPABILITY := $(if $(filter AVX2,$(ISA)),avx2,default)
+test-old-cpu: export MKL_ENABLE_INSTRUCTIONS := $(if $(filter AVX2,$(ISA)),AVX2,SSE4_2)
+test-old-cpu: export OPENBLAS_CORETYPE := $(if $(filter AVX2,$(ISA)),Haswell,Nehalem)
+test-old-cpu: export NPY_DISABLE_CPU_FEATURES := X86_V4 AVX512_ICL AVX512_SPR $(if $(filter AVX2,$(ISA)),,X86_V3)
+test-old-cpu: test
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
 QUICK := compute files fusion heads importers judgements manifest metrics objectives provenance report rescoring retrieval \

@@ -39,7 +39,7 @@ def test_what_this_cpu_is_slower_with_is_left_out_and_said(given_cpu: dict[str, 
 
 def test_a_program_from_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that it started would read its program from a file named <stdin>, die, and be started again."""
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>")
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>", raising=False)
     with pytest.raises(InputError, match="standard input is none; run `python -m "):
         measure.least_times_apart(training_step.training_step, [("ours", *SIZE)], 1)
     with pytest.raises(InputError, match="standard input"):
