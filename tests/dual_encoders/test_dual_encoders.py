@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,19 @@ def test_images_in_tars_and_parquet_give_the_vectors_of_files(
         found.append(embedding.embed_part(encoder, job.files(part), part.captions, 4))
     for here, there in zip(*found, strict=True):
         np.testing.assert_array_equal(there, here)
+
+
+def test_captions_of_like_length_go_together_and_come_back_in_their_order() -> None:
+    batches: list[list[str]] = []
+
+    def embed(captions: list[str]) -> np.ndarray:
+        batches.append(captions)
+        return np.array([[float(caption[0])] for caption in captions], np.float32)
+
+    captions = ["0 long", "1", "2 so", "3 longest", "4 a"]
+    encoder: Any = SimpleNamespace(embed_captions=embed)
+    assert embedding.embed_captions(encoder, captions, 2)[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert batches == [["1", "4 a"], ["2 so", "0 long"], ["3 longest"]]
 
 
 @pytest.mark.parametrize("name", FOLDERS)

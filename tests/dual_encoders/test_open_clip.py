@@ -70,6 +70,20 @@ def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> No
     assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
 
 
+def test_it_is_used_as_asked(folders: dict[str, Path]) -> None:
+    """A prompt is read with every caption; squash keeps all of an image and adds no border."""
+    model = f"open_clip:{folders['own']}"
+    asked, plain = dual_encoders.load(model, Usage(prompt="see {}!", preprocessing="squash")), dual_encoders.load(
+        model, Usage())
+    np.testing.assert_array_equal(asked.embed_captions(["red"]), plain.embed_captions(["see red!"]))
+    words = " ".join(["red"] * (LIMIT - 3))
+    assert (asked.is_cut([words]), plain.is_cut([words])) == ([True], [False])
+    stripes = Image.new("RGB", (96, 32), "white")
+    stripes.paste("black", (32, 0, 64, 32))
+    rows = asked.prepare(stripes)["pixel_values"][0]
+    assert (rows[:, [1, 16, 30]] == torch.tensor([1.0, -1.0, 1.0])).all()
+
+
 def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path]) -> None:
     encoder = dual_encoders.load(f"open_clip:{folders['own']}", Usage(precision="bf16"))
     assert encoder.token_limit == LIMIT

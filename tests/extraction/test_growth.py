@@ -101,6 +101,10 @@ def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, ever
     rewrite(job.store, after.manifest)
     assert_equal(job.store, at_once.store, after.manifest)
     assert np.array_equal(FeatureStore(job.store).read(np.arange(60))[0], grown)
+    checksums = {row: checksum for entry in ledger.entries(job.store, FeatureStore(job.store).layout)
+                 for row, checksum in entry.photographs.items()}
+    files = [after.images_folder / file for file in after.manifest.images["file"]]
+    assert checksums == {row: ledger.checksum(file) for row, file in enumerate(files)}
     compact, expected = tree(job.store), tree(at_once.store)
     assert compact.keys() == expected.keys()
     assert compact["zarr.json"] == expected["zarr.json"]

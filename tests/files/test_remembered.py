@@ -64,6 +64,22 @@ def test_a_file_that_changed_just_now_is_not_remembered(digest: Counting, monkey
     assert not digest.cache.exists()
 
 
+def test_a_file_that_changes_while_it_is_digested_is_not_remembered(digest: Counting) -> None:
+    compute = digest._compute
+
+    def slow() -> str:
+        found = compute()
+        digest.file.write_bytes(b"two")
+        return found
+
+    digest._compute = slow  # type: ignore[method-assign]
+    digest()
+    assert not digest.cache.exists()
+    digest._compute = compute  # type: ignore[method-assign]
+    assert digest() == sha256(digest.file)
+    assert digest.computed == 2
+
+
 @pytest.mark.parametrize("held", ["", "[]", "{", '{"x": 1}', '{"FILE": 7}', '{"FILE": {"sha256": "forged"}}'])
 def test_a_damaged_memory_is_no_memory(digest: Counting, held: str) -> None:
     digest.cache.write_text(held.replace("FILE", str(digest.file.resolve())))

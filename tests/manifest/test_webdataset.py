@@ -43,6 +43,14 @@ def test_a_tar_that_is_not_as_it_should_be_is_refused(tmp_path: Path, members: l
     assert str(refusal.value).count(str(tmp_path)) == 1
 
 
+@pytest.mark.parametrize(("keys", "ids"), [(("7", "3"), [7, 3]), (("7", "07"), [0, 1])])
+def test_keys_are_ids_where_no_two_images_share_one(tmp_path: Path, keys: tuple[str, str], ids: list[int]) -> None:
+    for number, key in enumerate(keys):
+        tar(tmp_path, (f"{key}.jpg", b"1"), (f"{key}.txt", b"a caption")).joinpath("0.tar").rename(
+            tmp_path / f"{number}0.tar")
+    assert build("web", tmp_path, tmp_path).images["image_id"].tolist() == ids
+
+
 def test_rows_without_an_address_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"1")
     parquet.write_table(pa.table({"url": [None, "a.jpg"], "caption": ["lost", "there"]}), tmp_path / "0.parquet")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import mteb
 import numpy as np
@@ -17,6 +19,7 @@ from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.manifest import Manifest
 from pipeline.mteb import MtebCrossEncoder, MtebEncoder, of_split
+from pipeline.mteb.cross_encoder import Images
 from pipeline.paths import Paths
 from pipeline.reranking.base import PairSource
 from pipeline.reranking.cross import CrossScorer
@@ -91,6 +94,20 @@ def test_pairs_score_as_stored_features_do(paths: Paths, scenes: Manifest) -> No
         np.testing.assert_allclose(model.predict([{"text": captions}], [{"image": photographs}]), found, atol=1e-5)
         with pytest.raises(InputError, match="expected as many images as texts, got 3 of image and 2 of text"):
             model.predict([{"image": photographs}], [{"text": captions[:2]}])
+
+
+def test_images_are_told_apart_by_their_pixels_and_their_shape() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def items(batch: list[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(batch[0].size)
+        return np.zeros((1, 2, 3)), np.array([2])
+
+    new: Any = SimpleNamespace(items=items)
+    images = Images(new)
+    shown = [Image.new("RGB", size, colour) for size, colour in (((2, 8), "red"), ((8, 2), "red"), ((2, 8), "blue"))]
+    assert [images.row(image) for image in [*shown, *shown]] == [0, 1, 2, 0, 1, 2]
+    assert asked == [(2, 8), (8, 2), (2, 8)]
 
 
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:

@@ -70,6 +70,14 @@ def test_any_text_parses(text: str) -> None:
         assert widths(part) == {2}
 
 
+@pytest.mark.parametrize(("numbers", "expected"), [
+    (("+1.5", "−22.3"), "+2.1"), (("1.5", "22.31"), "2.2"), (("7", "1234"), "4.0")])
+def test_a_column_has_room_for_its_signs_and_digits(numbers: tuple[str, ...], expected: str) -> None:
+    rows = tuple(TableRow((Cell("a"), Cell(number))) for number in numbers)
+    panel = Panel((Column("", kind="text"), Column("x")), (RowGroup(rows),))
+    assert f"S[table-format={expected}]" in to_latex(Table("numbers", (panel,)))
+
+
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("delta", [False, True])
 def test_every_table_parses(name: str, delta: bool) -> None:

@@ -15,7 +15,8 @@ from folders import tree
 from pipeline import extraction
 from pipeline.extractors import Runtime
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore, StoreError, contents, restore, verify
+from pipeline.store import FeatureStore, StoreError, contents, restore, shard_contents, verify
+from pipeline.store.layout import DONE
 from pipeline.store.rewrite import rewrite
 
 ENGINE = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
@@ -115,6 +116,19 @@ def test_the_content_of_images_does_not_depend_on_how_they_are_kept(store: Path,
     assert after.content(some) == before
     assert list(contents.changed(store, some)) == []
     assert after.content(some[:2]) != before
+
+
+def test_the_digest_of_an_image_is_of_its_valid_items_and_its_size() -> None:
+    arrays = {"features": np.arange(24.0).reshape(2, 3, 4), "counts": np.array([2, 3]), "sizes": np.array([[5, 6]] * 2),
+              "status": np.array([DONE, DONE])}
+    before = shard_contents.values(range(7, 9), arrays)
+    assert before.keys() == {7, 8}
+    for name, change, differ in (("features", (0, 1, 0), True), ("features", (0, 2, 0), False), ("sizes", (0, 1), True),
+                                 ("counts", (0,), True)):
+        other = {key: values.copy() for key, values in arrays.items()}
+        other[name][change] += 1
+        after = shard_contents.values(range(7, 9), other)
+        assert (after[7] != before[7], after[8]) == (differ, before[8])
 
 
 def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_record(store: Path, scenes: Manifest

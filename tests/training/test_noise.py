@@ -11,10 +11,11 @@ import pytest
 
 from pipeline import training
 from pipeline.errors import InputError
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, Split
 from pipeline.settings import Noise
-from pipeline.training import noise
+from pipeline.training import loop, noise
 from pipeline.training.request import recorded
+from pipeline.training.subset import subset
 
 OWN = np.arange(400).repeat(5)
 
@@ -49,6 +50,19 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(scenes: Manifest, 
             noise.mismatch(split, Noise(share=0.99, index=str(path)))
     with pytest.raises(ValueError, match="seed does nothing"):
         Noise(share=0.2, index="x", seed=1)
+
+
+def test_noise_is_among_the_images_that_are_trained_on(job: training.TrainingJob,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """First some images are chosen, then a share of their captions exchange images."""
+    trained: list[Split] = []
+    monkeypatch.setattr(loop, "_train", lambda job, split, *others: trained.append(split))
+    some = job.training.model_copy(update={"images": 8})
+    training.train(replace(job, training=some, recipe=job.recipe.model_copy(update={"noise": Noise(share=0.5)})))
+    own = subset(job.manifest.split("train"), 8, some.subset_seed)
+    assert trained[0].image_ids.tolist() == own.image_ids.tolist()
+    assert trained[0].captions == own.captions
+    assert np.array_equal(trained[0].caption_image, noise.drawn(own.caption_image, 0.5, 0))
 
 
 def test_a_head_records_its_noise_and_without_noise_nothing_changes(job: training.TrainingJob, tmp_path: Path) -> None:

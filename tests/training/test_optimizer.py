@@ -29,6 +29,13 @@ def test_vse_infty_warms_up_over_its_second_epoch() -> None:
     assert [learning_rate(recipe, PAPER, epoch, 0, 4) for epoch in (0, 2, 15)] == pytest.approx([5e-4, 5e-4, 5e-5])
 
 
+def test_a_linear_decay_falls_with_every_step_and_would_reach_0_after_the_last() -> None:
+    recipe = SETTINGS.recipe("vse2ad").model_copy(update={"decay": "linear", "learning_rate": 8e-5})
+    training = PAPER.model_copy(update={"epochs": 2})
+    rates = [learning_rate(recipe, training, epoch, step, 4) for epoch in range(2) for step in range(4)]
+    assert rates == pytest.approx([8e-5, 7e-5, 6e-5, 5e-5, 4e-5, 3e-5, 2e-5, 1e-5])
+
+
 class Network(nn.Linear):
     """A network as `build` takes one: nothing of it is pretrained."""
 

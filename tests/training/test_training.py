@@ -16,11 +16,17 @@ from pipeline.compute import half, machine, products
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, optimizer
 
 
-def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
+def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[float] = []
+    set_rate = optimizer.set_rate
+    monkeypatch.setattr(optimizer, "set_rate", lambda of, rate: (rates.append(rate), set_rate(of, rate)))
+    job = replace(job, recipe=job.recipe.model_copy(update={"decay": "linear"}))
     state = training.train(job)
+    assert rates == pytest.approx([job.recipe.learning_rate * (15 - step) / 15 for step in range(15)])
     assert state.history[-1]["loss"] < state.history[0]["loss"]
     history = pd.read_csv(job.folder / "history.csv")
     assert history["epoch"].tolist() == [0, 1, 2]
@@ -73,6 +79,27 @@ def test_cut_anywhere_and_resumed_it_is_bit_identical(job: training.TrainingJob,
         training.train(job, on_step=cut)
     training.train(job)
     assert tree(job.folder) == tree(whole.folder)
+
+
+def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch
+                                                       ) -> None:
+    """A resumed run goes on with it, and with the number of steps since it changed."""
+    monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
+    job = replace(job, training=job.training.model_copy(update={"precision": "fp16"}))
+
+    def cut(epoch: int, step: int, log: object) -> None:
+        if epoch == 1:
+            raise Cut
+
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
+    kept = checkpoint.state(job.folder).scaler
+    assert kept["_growth_tracker"] == 5
+    restored: list[object] = []
+    monkeypatch.setattr(optimizer.TrainingPrecision, "restore", lambda self, state: restored.append(state))
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
+    assert restored == [kept]
 
 
 def test_head_json_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
