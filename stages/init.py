@@ -83,6 +83,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     for feature, why in data.left_out.items():
         click.echo(f"{feature}: left out, {why}")
     chosen = data.training
+    last = chosen["epochs"] - chosen["decay_epoch"]
     click.echo(f"{', '.join(data.features)}: d = {chosen['dimension']}, {chosen['epochs']} epochs of batches of "
-               f"{chosen['batch_size']}, learning rate x 0.1 from epoch {chosen['decay_epoch']} on")
+               f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate")
     return written

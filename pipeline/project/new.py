@@ -52,5 +52,5 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
 
 
 def _in_git(folder: Path) -> bool:
-    place = folder.absolute()
+    place = folder.resolve()  # from a clone, ../mine is not below it
     return any((each / ".git").exists() for each in (place, *place.parents))

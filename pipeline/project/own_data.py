@@ -110,7 +110,7 @@ def scaled(images: int, captions: int) -> dict[str, int]:
     batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
     epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
     return {"dimension": 128 if images < 1000 else 256 if images < 20000 else 512, "batch_size": batch,
-            "epochs": epochs, "decay_epoch": max(1, 2 * epochs // 3), "minimum_count": 2 if captions < 10000 else 4}
+            "epochs": epochs, "decay_epoch": epochs - round(epochs / 3), "minimum_count": 2 if captions < 10000 else 4}
 
 
 def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:

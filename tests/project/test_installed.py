@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from installing import ROOT, Run
 
-from pipeline.project import templates
+from pipeline.project import new, templates
 
 
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
@@ -53,6 +53,14 @@ def test_init_leaves_ignore_files_that_are_there(outside: Run, tmp_path: Path) -
     outside("pipeline", "init")
     assert (tmp_path / ".gitignore").read_text(encoding="utf-8") == "own\n"
     assert "no_scm" not in (tmp_path / ".dvc" / "config").read_text(encoding="utf-8")  # DVC and git go together
+
+
+def test_a_project_beside_a_clone_is_not_of_its_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "clone")
+    for folder, alone in ((Path("../mine"), True), (Path("inside"), False)):
+        new.write(folder)
+        assert ("no_scm" in (folder / ".dvc" / "config").read_text(encoding="utf-8")) is alone
 
 
 @pytest.mark.parametrize("nested", [False, True])

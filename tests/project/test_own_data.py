@@ -47,6 +47,7 @@ SPLITS = {0: "val", 1: "val", 2: "test", 3: "test"}
 
 @pytest.mark.parametrize(("images", "captions", "expected"), [
     (6000, 30000, {"dimension": 256, "batch_size": 128, "epochs": 3, "decay_epoch": 2, "minimum_count": 4}),
+    (4000, 20000, {"dimension": 256, "batch_size": 128, "epochs": 4, "decay_epoch": 3, "minimum_count": 4}),
     (400, 2000, {"dimension": 128, "batch_size": 64, "epochs": 23, "decay_epoch": 15, "minimum_count": 2}),
     (8, 8, {"dimension": 128, "batch_size": 2, "epochs": 30, "decay_epoch": 20, "minimum_count": 2}),
     (113287, 566747, {"dimension": 512, "batch_size": 128, "epochs": 3, "decay_epoch": 2, "minimum_count": 4}),
