@@ -11,6 +11,7 @@ from PIL import Image, ImageFilter
 
 from pipeline import audit
 from pipeline.audit.findings import Findings
+from pipeline.audit.fingerprints import Fingerprints
 from pipeline.audit.page import page
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import NO_FILE
@@ -94,6 +95,28 @@ def test_a_number_alone_does_not_make_one_photograph_of_images_that_look_differe
     assert "pairs of one photo number that look different: 1" in found.lines()
     assert "further pairs that look alike: 0" in found.lines()
     assert f"the same photo number, but {found.shared.doubtful[0].bits} of 256 bits differ" in page(found)
+
+
+def prints(*dark: int) -> Fingerprints:
+    """Images of which so many of the 256 bits are set, each of a content of its own."""
+    look = np.stack([np.packbits(np.arange(256) < bits).view(np.uint64) for bits in dark])
+    return Fingerprints([f"{id(look)} {row}" for row in range(len(dark))], look, np.ones(len(dark), bool))
+
+
+def test_bounds_of_bits_are_within_what_they_bound(tmp_path: Path) -> None:
+    """At most 16 of them differ: looks alike. More than 64, and a number alone does not make one photograph."""
+    one, other = (audit.Collection.of(data_set(tmp_path, name, {f"1000{row}.jpg": None for row in rows},
+                                               ["train"] * len(rows), ["a"] * len(rows)))
+                  for name, rows in (("one", (0, 1, 2)), ("other", (3, 4, 1, 2))))
+    found = audit.find(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
+    assert [pair[:2] for pair in found.certain] == [(1, 2)]
+    assert [pair[:2] for pair in found.doubtful] == [(0, 0), (2, 3)]
+
+
+def test_an_image_in_several_pairs_is_counted_once(tmp_path: Path, photos: list[Image.Image]) -> None:
+    one = data_set(tmp_path, "one", {"a.jpg": photos[0], "b.jpg": photos[1]}, ["test"] * 2, ["a", "b"])
+    other = data_set(tmp_path, "other", {"c.jpg": photos[0], "d.jpg": photos[0]}, ["train"] * 2, ["c", "d"])
+    assert findings(one, other).lines()[0] == "1 of 2 images of one (test) are images of other (train)"
 
 
 def test_one_data_set_leaks_where_splits_share_a_photograph(tmp_path: Path, photos: list[Image.Image]) -> None:

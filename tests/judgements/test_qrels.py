@@ -6,13 +6,17 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.errors import InputError
 from pipeline.judgements import qrels, rows
 from pipeline.judgements.collection import Collection
 from pipeline.judgements.same_text import same_text
-from pipeline.retrieval import Relevance
+from pipeline.manifest import Manifest
+from pipeline.retrieval import Relevance, as_similarity
+from pipeline.scores.candidates import Pool
+from pipeline.scores.judged import Truth, judge
 
 IMAGES, CAPTIONS = np.array([30, 10, 20]), np.array([7, 5, 6, 8])
 COLLECTION = Collection(IMAGES, CAPTIONS, np.array([0, 1, 1, 2]))
@@ -116,6 +120,17 @@ def test_equal_captions_are_one_query_right_for_each_image() -> None:
     assert relevance.owner.tolist() == [0, 1]
     with pytest.raises(InputError, match="name the --manifest"):
         same_text(COLLECTION)
+
+
+def test_a_pool_with_equal_captions_keeps_the_ids_and_images_of_the_first_of_each() -> None:
+    table = pd.DataFrame({"image_id": [30, 10, 10, 20], "file": list("abbc"), "bytes": 1, "split": "test",
+                          "caption_id": CAPTIONS, "caption": ["a dog", "a dog", "a cat", "a bird"]})
+    pool = Pool("mine", as_similarity(np.arange(12.0).reshape(3, 4)), COLLECTION.owner, IMAGES, CAPTIONS)
+    judged = judge(pool, Truth(same_text=True), Manifest(table, "mine", Path()))
+    assert judged.caption_ids is not None
+    assert judged.caption_ids.tolist() == [7, 6, 8]
+    assert judged.caption_image.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(judged.scores.block(slice(0, 1), slice(0, 3)), [[0, 2, 3]])  # type: ignore[union-attr]
 
 
 def test_equal_captions_in_two_languages_are_two() -> None:

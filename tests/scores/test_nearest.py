@@ -61,6 +61,26 @@ def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.rand
     assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
 
 
+@pytest.mark.parametrize("products", [7, 10**6])
+def test_products_that_are_off_by_their_whole_rounding_change_nothing(products: int, monkeypatch: pytest.MonkeyPatch,
+                                                                      rng: np.random.Generator) -> None:
+    """The best come out too small by all that rounding may change, the others too large, on any processor."""
+    angle = rng.permutation(60) / 50
+    vectors = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
+    query, rounding = np.array([[1, 0]], np.float32), 0.05
+    exact = vectors.astype(np.float64) @ query[0]
+    best = np.argsort(-exact)[:9]
+
+    def rounded(queries: np.ndarray, block: np.ndarray) -> tuple[torch.Tensor, float]:
+        products = block.astype(np.float64) @ query[0]
+        off = np.where(products >= exact[best[-1]] - 1e-9, -rounding, rounding)
+        return torch.from_numpy(products + 0.999 * off)[None].float(), rounding
+
+    monkeypatch.setattr(module, "PRODUCTS", products)
+    monkeypatch.setattr(module, "_products", rounded)
+    assert nearest(query, vectors, 9)[0].tolist() == [best.tolist()]
+
+
 def test_float16_products_too_large_for_float16_are_found(rng: np.random.Generator) -> None:
     vectors = (rng.standard_normal((60, 16)) * 100).astype(np.float16)
     query = (rng.standard_normal((1, 16)) * 1e4).astype(np.float32)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from tiny_dual_encoders import FOLDERS, LIMIT
 
+from pipeline import lazy
+from pipeline.hard_negatives.of_head import OfHead
+from pipeline.hard_negatives.question import Question
 from pipeline.manifest import Manifest
+from stages import hard_negatives
 
 HEAD = "vse2ad-region-bigru-s0"
 
@@ -67,6 +73,50 @@ def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
     assert "is written by `pipeline hard-negatives`" in refused("trace", "r.json")
     Path("r.json").write_text("[]")
     assert "neither what `pipeline evaluate` writes nor a similarity store" in refused("trace", "r.json")
+
+
+class Letters:
+    """Images and captions that are letters: equal letters are the same vector. There is no image of `b`."""
+
+    made_from: ClassVar[dict[str, Any]] = {}
+
+    def find(self, files: list[str], place: Path) -> np.ndarray:
+        self.files = [file for file in files if file != "b"]
+        return np.array([file != "b" for file in files])
+
+    def images(self) -> np.ndarray:
+        return self.captions(self.files)
+
+    def captions(self, captions: list[str]) -> np.ndarray:
+        return np.eye(26, dtype=np.float32)[[ord(caption) - ord("a") for caption in captions]]
+
+    def reads(self, captions: list[str]) -> list[Any]:
+        return captions
+
+    def cut(self, captions: list[str]) -> tuple[int, int]:
+        return 0, 9
+
+    def trained_on(self, own: Any) -> None:
+        return None
+
+
+def test_each_image_has_its_own_vector_behind_a_missing_one_and_another_as_control() -> None:
+    asked = [Question(image, (image,), (wrong,), "all") for image, wrong in ("ac", "bd", "ca", "dc")]
+    lazy.load(vars(hard_negatives))  # as its command does
+    unread: Any = None
+    said = hard_negatives._measure(Letters(), asked, Path("q.csv"), unread)
+    [found] = said["accuracies"]
+    assert (found["questions"], found["value"], said["questions"]["without_image"]) == (3, 100, 1)
+    assert found["other_image"] == pytest.approx(100 / 3)  # of c, d and a: the wrong one and two ties
+
+
+def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes: Manifest) -> None:
+    files = scenes.images["file"].tolist()
+    unread: Any = None
+    source: Any = SimpleNamespace(done=np.arange(len(files)) != 1)
+    head = OfHead(Path(), unread, scenes, source, 1)
+    assert head.find([files[2], "nowhere.jpg", files[1], files[0]], Path()).tolist() == [True, False, False, True]
+    assert head.rows.tolist() == [2, 0]
 
 
 @pytest.mark.usefixtures("project")

@@ -1,0 +1,32 @@
+"""The explorer's data where a query's place among the queries is not its row: an image without captions."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+from pipeline.files.images import ImageError
+from pipeline.report.examples import Gallery
+from pipeline.report.page.explorer import gather
+from pipeline.retrieval import as_similarity
+from pipeline.settings import Report
+
+
+def gone(row: int) -> Image.Image:
+    raise ImageError("gone")
+
+
+def test_places_are_counted_among_the_queries_that_ask() -> None:
+    """The first image asks nothing; the third caption is of no image here."""
+    scores = np.array([[0, 0, 0, 0, 0], [9, 8, 0, 1, 2], [0, 3, 1, 7, 5]], np.float32)
+    gallery = Gallery("a", as_similarity(scores), np.array([1, 1, -1, 2, 2]), list("vwxyz"), ["0", "1", "2"], gone,
+                      {"members": []}, np.array([70, 80, 90]), np.arange(500, 505))
+    found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=2, thumbnail=16))
+    asked = found["queries"]
+    assert (asked["t2i"]["ids"], asked["i2t"]["ids"]) == ([500, 501, 503, 504], [80, 90])
+    assert (asked["t2i"]["texts"], asked["i2t"]["texts"]) == (list("vwyz"), ["1", "2"])
+    assert asked["t2i"]["images"] == [0, 0, 1, 1]
+    for way, texts in (("t2i", [caption["text"] for caption in found["captions"]]),
+                       ("i2t", [image["file"] for image in found["images"]])):
+        for query in found[way]:
+            assert asked[way]["texts"][query["number"]] == texts[query["query"]]
