@@ -17,7 +17,7 @@ from PIL import Image
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 
 from pipeline import dual_encoders
-from pipeline.dual_encoders import embedding, pieces
+from pipeline.dual_encoders import embedding, pieces, record
 from pipeline.dual_encoders.base import Usage
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest, build
@@ -70,6 +70,17 @@ def test_captions_of_like_length_go_together_and_come_back_in_their_order() -> N
     encoder: Any = SimpleNamespace(embed_captions=embed)
     assert embedding.embed_captions(encoder, captions, 2)[:, 0].tolist() == [0, 1, 2, 3, 4]
     assert batches == [["1", "4 a"], ["2 so", "0 long"], ["3 longest"]]
+
+
+def test_vectors_of_another_usage_or_of_other_files_lie_in_another_space() -> None:
+    def identity(model: str = "clip:a", files: str = "1", **usage: Any) -> str:
+        encoder: Any = SimpleNamespace(files={"model.safetensors": files}, usage=Usage(**usage))
+        return record.identity(model, encoder)
+
+    others = [identity("siglip:a"), identity(files="2"), identity(prompt="see {}"), identity(preprocessing="squash"),
+              identity(precision="bf16")]
+    assert len({identity(), *others}) == 6
+    assert identity() == identity("clip:b", device="cuda")
 
 
 @pytest.mark.parametrize("name", FOLDERS)

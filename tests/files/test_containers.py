@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from pipeline.files import containers
+from pipeline.files.digest import of_folder
 from pipeline.files.gallery_file import GalleryFile
 
 CONTENT = {f"{number:03}.jpg": bytes([number]) * (number + 1) for number in range(5)}
@@ -51,6 +53,26 @@ def test_every_image_is_read_in_any_order(container: Path) -> None:
 def test_what_is_not_there_is_not_read(container: Path, name: str) -> None:
     with pytest.raises(OSError, match=r"No such file"):
         GalleryFile(container / name).content()
+
+
+def test_a_container_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    for time, value in enumerate((b"first", b"second")):
+        parquet.write_table(pa.table({"image": [value]}), path)
+        os.utime(path, ns=(time, time))
+        assert GalleryFile(path / "0").content() == value
+
+
+def test_the_digest_of_a_folder_is_of_paths_and_bytes(tmp_path: Path) -> None:
+    found = set()
+    for number, (name, content) in enumerate((("a/x", "1"), ("b/x", "1"), ("a/x", "2"), ("a/y", "1"))):
+        file = tmp_path / str(number) / name
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        found.add(of_folder(tmp_path / str(number)))
+    assert len(found) == 4
+    file.rename(file.with_name("x"))
+    assert of_folder(tmp_path / "3") == of_folder(tmp_path / "0")
 
 
 @pytest.mark.parametrize("suffix", ["tar", "parquet"])

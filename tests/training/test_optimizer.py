@@ -52,6 +52,15 @@ def train(network: nn.Linear, optimizer: torch.optim.Optimizer) -> torch.Tensor:
     return network.weight.detach()
 
 
+def test_only_matrices_decay_where_the_recipe_says_so() -> None:
+    network = Network(4, 3)
+    recipe = SETTINGS.recipe("vse_infty").model_copy(update={"decayed": "matrices"})
+    groups = build(network, recipe).param_groups  # type: ignore[arg-type]
+    decays = {weight: group["weight_decay"] for group in groups for weight in group["params"]}
+    assert decays == {network.weight: recipe.weight_decay, network.bias: 0.0}
+    assert recipe.weight_decay > 0
+
+
 @pytest.mark.parametrize(("recipe", "kind"), [("vse2ad", torch.optim.Adam), ("vse_infty", torch.optim.AdamW)])
 def test_steps_are_those_of_torch(recipe: str, kind: type[torch.optim.Adam]) -> None:
     chosen, ours, theirs = SETTINGS.recipe(recipe), Network(4, 3), Network(4, 3)

@@ -55,6 +55,7 @@ def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
     logs = [{"loss": 2.0, "negatives": 3.0}, {"loss": 1.0, "negatives": 2.0}]
     checkpoint.write_steps(tmp_path, 0, logs)
     checkpoint.write_steps(tmp_path, 1, logs)
+    checkpoint.write_steps(tmp_path, 1, logs)  # again, after a run that was cut behind it
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
     (tmp_path / "steps.csv").write_text("epoch,step,loss\n0,0,2.0\n0,1,1.0\n")
     checkpoint.write_steps(tmp_path, 1, logs)
