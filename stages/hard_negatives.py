@@ -56,7 +56,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
     image,positive,negative[,category]. Without it, the captions of the split score.split are swapped: a colour, a
     number, the order of two nouns, left and right.
 
-    A tie is half a point. Intervals are over images, each with all its questions.
+    Ties count by the mean over all their orders. Intervals are over images, each with all its questions.
 
     Example: pipeline hard-negatives --head vse2ad-region-bigru-s0
 
@@ -132,7 +132,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)
     _tell(found, len(asked) - len(kept), alike, (cut, len(captions), room), (known, len(row)))
-    return {"accuracies": [each.as_json() for each in found], "ties": "half a point",
+    return {"accuracies": [each.as_json() for each in found], "ties": "expected",
             "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},
@@ -149,8 +149,8 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
         control = "–" if each.other_image is None else f"{each.other_image:.1f}"
         click.echo(f"{name:{width}}  {each.questions:9}  {each.images:6}  {each.value:5.1f} [{each.low:5.1f}, "
                    f"{each.high:5.1f}]  {control:>15}  {each.chance:6.1f}  {each.ties:4}")
-    click.echo("a tie is half a point; intervals are over images; other image: the same captions with another image, "
-               "which shows what they give away by themselves")
+    click.echo("ties count by the mean over all their orders; intervals are over images; other image: the same "
+               "captions with another image, which shows what they give away by themselves")
     if alike:
         click.echo(f"{alike} right captions are read as a wrong one: they differ in words that it does not know")
     click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or tokens and are cut")

@@ -23,10 +23,10 @@ class Accuracy:
         name: Their category; or "all".
         questions: How many right captions are asked for.
         images: Of how many images.
-        value: Percent of them that are told from every wrong caption; a tie is half of one.
+        value: Percent of them that are told from every wrong caption; ties count by the mean over all their orders.
         low: The lower end of the interval over images, in percent.
         high: Its upper end.
-        ties: How many tie with the most similar wrong caption.
+        ties: How many depend on the order of equal similarities.
         chance: Percent that a random order gives.
         other_image: Percent with another image in the place of each: what the captions alone give away. None where
             there is one image alone.
@@ -59,16 +59,18 @@ class Compared:
         question: Int64 [P], the question's number.
         right: Float32 [P].
         wrong: Float32 [P].
+        tied: Int64 [P], how many of its wrong captions are that similar.
     """
 
     question: np.ndarray
     right: np.ndarray
     wrong: np.ndarray
+    tied: np.ndarray
 
     @property
     def points(self) -> Floats:
-        """Float64 [P]: 1 where the right caption is more similar, 0.5 where both are equally similar, else 0."""
-        return np.where(self.right == self.wrong, 0.5, (self.right > self.wrong).astype(np.float64))
+        """Float64 [P]: how often the right caption comes first in all orders of equally similar ones."""
+        return _points(self.right, self.wrong, 1 + self.tied)
 
 
 def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndarray, captions: np.ndarray,
@@ -92,7 +94,8 @@ def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndar
     similarity = products.sum(1).astype(np.float32)
     wrong = np.full(len(questions), -np.inf, np.float32)
     np.maximum.at(wrong, number[~right], similarity[~right])
-    return Compared(number[right], similarity[right], wrong[number[right]])
+    tied = np.bincount(number[~right], similarity[~right] == wrong[number[~right]]).astype(np.int64)
+    return Compared(number[right], similarity[right], wrong[number[right]], tied[number[right]])
 
 
 def with_control(found: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
@@ -132,7 +135,8 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
     """Measure groups of two questions as Winoground does.
 
     A group's text score needs both captions right, its image score needs both images right for a caption given, its
-    group score both. Equal similarities are half a point here, where Winoground counts them as wrong.
+    group score both. Ties count by the mean over all orders of equal similarities; Winoground's code counts them as
+    wrong.
 
     Args:
         questions: The questions.
@@ -151,12 +155,18 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
     if not len(pairs):
         return []
     right, wrong = compared.right[pairs], compared.wrong[pairs]
-    text = Compared(pairs, right, wrong).points.min(1)
-    image = Compared(pairs, right, wrong[:, ::-1]).points.min(1)
+    text, image = (_points(right, other, 2).prod(1) for other in (wrong, wrong[:, ::-1]))
+    least, most = right.min(1), wrong.max(1)  # both captions and both images: both right pairs before both wrong ones
+    tied = (right == least[:, None]).sum(1) + (wrong == most[:, None]).sum(1)
+    group = _points(least, most, np.array([2, 3, 6])[tied - 2])  # orders of 2, 3 and 4 pairs, the right ones first
     owner = np.arange(len(pairs))
-    scores = {"text score": (text, 1 / 4), "image score": (image, 1 / 4),
-              "group score": (np.minimum(text, image), 1 / 6)}
+    scores = {"text score": (text, 1 / 4), "image score": (image, 1 / 4), "group score": (group, 1 / 6)}
     return [_accuracy(name, points, owner, np.full(len(points), chance)) for name, (points, chance) in scores.items()]
+
+
+def _points(right: np.ndarray, wrong: np.ndarray, orders: np.ndarray | int) -> Floats:
+    """1 where the right is more similar, and where both are equally similar 1 / orders, else 0: float64."""
+    return np.where(right == wrong, 1 / orders, right > wrong)
 
 
 def _are_each_others(group: Sequence[Question]) -> bool:
@@ -172,4 +182,4 @@ def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> A
     each = (np.bincount(owner, weights=points) - share * count) / count.mean()
     low, high = wilson(np.array([share]), np.array([(each**2).sum()]), len(count), CONFIDENCE)
     return Accuracy(name, len(points), len(count), 100 * float(share), 100 * float(low[0]), 100 * float(high[0]),
-                    int((points == 0.5).sum()), 100 * float(chance.mean()))
+                    int(((points > 0) & (points < 1)).sum()), 100 * float(chance.mean()))

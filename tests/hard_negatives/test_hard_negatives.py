@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -108,9 +109,9 @@ def asked(rows: list[tuple[str, str]], vectors: np.ndarray) -> tuple[list[Questi
     return questions, {"right": 0, "wrong": 1, "worse": 2}
 
 
-def test_accuracy_by_hand_with_ties_as_half_a_point() -> None:
+def test_accuracy_by_hand_with_ties_by_the_mean_over_orders() -> None:
     captions = np.array([[1, 0], [0, 1], [0, -1]], np.float32)  # right, wrong, worse
-    images = np.array([[1, 0], [0, 1], [0.6, 0.6]], np.float32)  # right, wrong, a tie
+    images = np.array([[1, 0], [0, 1], [0.6, 0.6], [0, 0]], np.float32)  # right, wrong, a tie of two, of all three
     questions, column = asked([("a", "x"), ("b", "x"), ("c", "y"), ("a", "y")], captions)
     compared = hard_negatives.compare(questions, images, np.array([0, 1, 2, 0]), captions, column)
     assert compared.points.tolist() == [1, 0, 0.5, 1]
@@ -119,6 +120,22 @@ def test_accuracy_by_hand_with_ties_as_half_a_point() -> None:
     assert (every.questions, every.images, every.ties) == (4, 3, 1)
     assert every.chance == pytest.approx(100 / 3)
     assert 0 <= every.low < every.value < every.high <= 100
+    assert hard_negatives.compare(questions, images, np.full(4, 3), captions, column).points.tolist() == [1 / 3] * 4
+
+
+def test_winogrounds_ties_count_by_the_mean_over_all_their_orders() -> None:
+    """Similarities of two images and two captions, each 0, 1 or 2: in nearly all some are equal."""
+    questions = [Question("0", ("a",), ("b",), "x", "g"), Question("1", ("b",), ("a",), "x", "g")]
+    for s in itertools.product(range(3), repeat=4):  # image 0 with a, with b, image 1 with a, with b
+        compared = hard_negatives.compare(questions, np.array(s, np.float32).reshape(2, 2), np.arange(2),
+                                          np.eye(2, dtype=np.float32), {"a": 0, "b": 1})
+        orders = [order for order in itertools.permutations(range(4))
+                  if [s[each] for each in order] == sorted(s, reverse=True)]
+        place = np.array([[order.index(each) for each in range(4)] for order in orders])
+        text = (place[:, 0] < place[:, 1]) & (place[:, 3] < place[:, 2])
+        image = (place[:, 0] < place[:, 2]) & (place[:, 3] < place[:, 1])
+        assert [each.value for each in hard_negatives.grouped(questions, compared)] == pytest.approx(
+            [100 * np.mean(each) for each in (text, image, text & image)]), s
 
 
 def test_the_interval_is_wider_where_questions_of_one_image_agree() -> None:
@@ -147,7 +164,7 @@ def test_winoground_scores_by_their_definition() -> None:
     both = [a and b for a, b in zip(text, image, strict=True)]
     assert [each.value for each in hard_negatives.grouped(questions, compared)] == [
         pytest.approx(100 * np.mean(each)) for each in (text, image, both)]
-    assert hard_negatives.grouped(questions[:0], hard_negatives.accuracy.Compared(*np.zeros((3, 0)))) == []
+    assert hard_negatives.grouped(questions[:0], hard_negatives.accuracy.Compared(*np.zeros((4, 0)))) == []
 
 
 def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_other() -> None:
