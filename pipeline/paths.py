@@ -62,17 +62,19 @@ class Paths:
         """
         return self.root / "heads" / _name(dataset) / _name(name)
 
-    def similarity(self, dataset: str, name: str) -> Path:
-        """The similarities of a system.
+    def similarity(self, dataset: str, name: str, split: str) -> Path:
+        """The similarities of a system. Scores of one split never replace those of another.
 
         Args:
             dataset: The data set's name.
             name: The system's name.
+            split: The split that is ranked; all but test have folders of their own.
 
         Returns:
             The store.
         """
-        return self.root / "similarities" / _name(dataset) / f"{_name(name)}.zarr"
+        folder = self.root / "similarities" / _name(dataset)
+        return (folder if split == "test" else folder / _name(split)) / f"{_name(name)}.zarr"
 
     def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
         """The embeddings of a data set by a head.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,11 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     dataset = dataset or settings.run.dataset
-    stores = [_paths(paths, dataset, name) for name in systems]
+    place = partial(paths.similarity, dataset, split=settings.score.split)
+    stores = [_paths(place, dataset, name) for name in systems]
     for group in stores:
         options.refuse_repeats(group)
-    _refuse_stale(paths, dataset, [path for group in stores for path in group])
+    _refuse_stale(paths, dataset, place, [path for group in stores for path in group])
     for group in stores:
         record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
     groups = _pools(stores, columns)
@@ -86,8 +88,9 @@ def _views(groups: Sequence[Sequence[Pool]], rules: str | Protocol
            ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[Pool, str | Protocol]]]]]:
     """All captions, then those of each language: what is said of them, and each system's pool with its rules."""
     parts = [[by_language.parts(pool, rules) for pool in group] for group in groups]
-    return [({}, [[(pool, rules) for pool in group] for group in groups]),
-            *(({"language": name}, [[(part[name].pool, part[name].rules) for part in group] for group in parts])
+    split = {} if groups[0][0].split is None else {"split": groups[0][0].split}
+    return [(split, [[(pool, rules) for pool in group] for group in groups]),
+            *((split | {"language": name}, [[(part[name].pool, part[name].rules) for part in group] for group in parts])
               for name in parts[0][0])]
 
 
@@ -108,13 +111,13 @@ def _key(found: dict[str, Any]) -> str:
     return f"{found['protocol']}, {found['language']}" if "language" in found else str(found["protocol"])
 
 
-def _paths(paths: Paths, dataset: str, name: str) -> list[Path]:
+def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
     """The stores or matrices that a name, a path, or several with commas between, stand for."""
     if Path(name).exists():
         return [Path(name)]
     if "," in name:
-        return [path for part in name.split(",") for path in _paths(paths, dataset, part.strip())]
-    store = paths.similarity(dataset, name)
+        return [path for part in name.split(",") for path in _paths(place, dataset, part.strip())]
+    store = place(name)
     if store.exists():
         return [store]
     every = (path for path in store.parent.glob(f"{store.stem}-s*.zarr") if path.stem.split("-s")[-1].isdecimal())
@@ -125,12 +128,11 @@ def _paths(paths: Paths, dataset: str, name: str) -> list[Path]:
     return seeds
 
 
-def _refuse_stale(paths: Paths, dataset: str, found: Sequence[Path]) -> None:
+def _refuse_stale(paths: Paths, dataset: str, place: Callable[[str], Path], found: Sequence[Path]) -> None:
     """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
-    folder = paths.similarity(dataset, "").parent
-    stores = {path.stem: SimilarityStore.open(path) for path in found if path.parent == folder}
+    stores = {path.stem: SimilarityStore.open(path) for path in found if path.parent == place("").parent}
     heads = {member["head"] for store in stores.values() for member in store.made_from["members"]}
-    scored = [paths.similarity(dataset, head) for head in sorted(heads - stores.keys())]
+    scored = [place(head) for head in sorted(heads - stores.keys())]
     stores |= {path.stem: SimilarityStore.open(path) for path in scored if path.exists()}
     if stores:
         record.refuse_stale(stores, lambda head: paths.head(dataset, head))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,32 +71,33 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
 
     Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
     """
+    dataset = dataset or settings.run.dataset
+    place = partial(paths.similarity, dataset, split=settings.score.split)
     if name is None:
         options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",
                        why="goes with the NAME of an ensemble")
         for recipe, letters, text, seed in ensembles(settings.run).values():
-            _mean(paths, dataset or settings.run.dataset, letters, recipe, text, seed, keep_common)
+            _mean(place, letters, recipe, text, seed, keep_common)
         return
-    dataset = dataset or settings.run.dataset
     if features := of_ensemble(name):
         if members or weights or on or fusion != "mean":
             raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
                              "weights or a fusion of its own another name, and its members with --member")
-        _mean(paths, dataset, name, recipe, text, seed, keep_common)
+        _mean(place, name, recipe, text, seed, keep_common)
     else:
-        path = _own(paths, dataset, name, members)
-        places = [_find(paths, dataset, member) for member in members]
+        _check_own(name, members)
+        places = [Path(member) if Path(member).exists() else place(member) for member in members]
         options.refuse_repeats(places)
-        stores = [open_scores(place, columns) for place in places]
+        stores = [open_scores(path, columns) for path in places]
+        path = _own(paths, dataset, name, stores[0].made_from["split"])
         tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
         _fuse(path, name, stores, fusion, tuned[0], keep_common, tuned[1])
 
 
-def _mean(paths: Paths, dataset: str, name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
-    """Fuse the heads of a recipe on the features that the name's letters mean."""
-    members = [paths.similarity(dataset, system(recipe, feature, text, seed)) for feature in of_ensemble(name)]
-    stores = [SimilarityStore.open(member).check() for member in members]
-    _fuse(paths.similarity(dataset, system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
+def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
+    """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
+    stores = [SimilarityStore.open(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
+    _fuse(place(system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
 
 
 def _tune(stores: list[SimilarityStore], on: tuple[Path, ...], columns: Columns, fusion: str,
@@ -133,15 +134,19 @@ def _fuse(path: Path, name: str, stores: list[SimilarityStore], fusion: str, wei
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
 
 
-def _own(paths: Paths, dataset: str, name: str, members: tuple[str, ...]) -> Path:
-    """Where an ensemble of the user's own is written."""
+def _check_own(name: str, members: tuple[str, ...]) -> None:
+    """Refuse what cannot be an ensemble of the user's own."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
         raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
     if len(members) < 2:
         raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
                          f"features is named by their letters, of {''.join(LETTERS)} in this order")
     options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
-    path = paths.similarity(dataset, name)
+
+
+def _own(paths: Paths, dataset: str, name: str, split: str) -> Path:
+    """Where an ensemble of the user's own is written: beside others of its members' split."""
+    path = paths.similarity(dataset, name, split)
     if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
     return path
@@ -149,10 +154,6 @@ def _own(paths: Paths, dataset: str, name: str, members: tuple[str, ...]) -> Pat
 
 def _owners(store: SimilarityStore) -> dict[int, int]:
     return owners(store.image_ids, store.caption_ids, store.caption_image)
-
-
-def _find(paths: Paths, dataset: str, member: str) -> Path:
-    return Path(member) if Path(member).exists() else paths.similarity(dataset, member)
 
 
 def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[Member], dict[str, Any]]:

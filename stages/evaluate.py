@@ -88,6 +88,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
         pool = judged.judge(by_language.named(pool, known), truth, known)
         numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
         numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
+        numbers |= {"split": pool.split} if pool.split else {}
         _write_files(pool, files, table, settings.evaluate)
         if keep:
             how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
@@ -104,7 +105,8 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     if output == "json":
         click.echo(paths.metrics.read_text(encoding="utf-8"))
     else:
-        click.echo(_written([(name, numbers) for name, result in measured_run.items()
+        click.echo(_written([(name, numbers | {"split": result["made_from"]["split"]})
+                             for name, result in measured_run.items()
                              for protocol, numbers in results.protocols(result).items()], output))
 
 
@@ -166,7 +168,9 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
                  ) -> dict[str, Any]:
     """Every system of the run, each by its data set's protocols, with what made it."""
     run = settings.run
-    stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name)) for name in _systems(paths, run)}
+    split = settings.score.split
+    stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name, split))
+              for name in _systems(paths, run, split)}
     record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
     found: dict[str, Any] = {}
     tables: list[Any] = []
@@ -211,10 +215,10 @@ def _warn_of_leak(paths: Paths, pool: Pool) -> None:
                        f"{names[1]}:{made['split']} {names[0]}:train`", err=True)
 
 
-def _systems(paths: Paths, run: Run) -> list[str]:
+def _systems(paths: Paths, run: Run, split: str) -> list[str]:
     """The names of all heads and ensembles of the run, of its ablations as far as they are scored."""
     missing = [name for name, (recipe, *_) in systems(run).items()
-               if recipe not in run.recipes and not paths.similarity(run.dataset, name).exists()]
+               if recipe not in run.recipes and not paths.similarity(run.dataset, name, split).exists()]
     if missing:
         click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
     return [name for name in systems(run) if name not in missing]

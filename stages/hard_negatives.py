@@ -84,7 +84,8 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
     if not head and not model:
         return
     options.choose_products(settings)
-    name = Path(questions).stem if questions else f"{shown.dataset}-swaps"
+    split = "" if settings.score.split == "test" else f"-{settings.score.split}"
+    name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
     device = device or settings.training_of(trained_on.dataset).device
     system: System
     if head:

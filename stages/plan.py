@@ -69,9 +69,10 @@ def _check(paths: Paths, settings: Settings) -> None:
             if not networks.embeds(settings.recipe(recipe)):
                 raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
                                  "`bank: test`, or leave one of the two out")
+    source = PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
-            reranking.resolve(other, PairSource(paths, run.dataset, run.dataset, run.dataset))
+            reranking.resolve(other, source)
     new = {recipe for name, (recipe, *_) in heads(run).items() if not paths.head(run.dataset, name).exists()}
     for recipe in sorted(new):
         training.check_parts(settings.recipe(recipe), settings.training_of(run.dataset).dimension)

@@ -51,7 +51,7 @@ class _K(click.ParamType):
               "the query's candidates (norm_add).")
 @click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
 @click.option("--tune", is_flag=True,
-              help="Choose k up to --k, and λ, by RSUM, its mean over languages. The scores must be of the split val.")
+              help="Choose k up to --k, and λ, by RSUM, its mean over languages, on the scores of the split val.")
 @click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
               help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
 @click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
@@ -101,7 +101,12 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
          given: dict[str, Any]) -> Job:
     """What is asked for, checked."""
-    store = SimilarityStore.open(paths.similarity(dataset, retriever)).check()
+    split = "val" if given["tune"] else settings.score.split
+    place = paths.similarity(dataset, retriever, split)
+    if given["tune"] and not place.exists():
+        raise InputError(f"{place}: --tune chooses on val, and val is not scored; run `pipeline score -S "
+                         "score.split=val`, and its ensembles")
+    store = SimilarityStore.open(place).check()
     if KEY in store.made_from:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from[KEY]['retriever']['system']} and a larger k")
@@ -109,7 +114,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     languages = languages_of(store, paths)
     source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
-                        given["batch_size"] or settings.score.batch_size, settings.compute.products)
+                        given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
     if given["tuned_on"]:
         options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which says it")
     elif (given["weight"] is None) != (given["combine"] == "scorer" or given["tune"]):
@@ -125,9 +130,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         pool, rules = of_enlarged(store, distractors), retrieval.Protocol("enlarged")
     else:
         pool, rules = of_store(store, languages), _protocol(paths, store, given["rules"], given["folds"])
-    return Job(paths.similarity(dataset, name), store, pool, reranking.resolve(scorer, source), source, given["k"],
-               Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors), given["tuned_on"],
-               given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
+    return Job(paths.similarity(dataset, name, split), store, pool, reranking.resolve(scorer, source), source,
+               given["k"], Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors),
+               given["tuned_on"], given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
 
 
 def _check_manifest(file: Path, store: SimilarityStore) -> None:

@@ -46,7 +46,7 @@ def command(paths: Paths, settings: Settings, system: str | None, name: str | No
     if system is None:
         options.refuse("name", "bank", why="goes with a SYSTEM")
         for made, (source, step) in rescored(settings.run).items():
-            _rescore(paths, dataset, made, source, step)
+            _rescore(paths, dataset, settings.score.split, made, source, step)
         return
     if name is None:
         raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
@@ -54,12 +54,13 @@ def command(paths: Paths, settings: Settings, system: str | None, name: str | No
     step = steps.get(name, Named(name=name))
     if bank:
         step = Named(**step.model_dump() | {"bank": bank})
-    _rescore(paths, dataset, rescored_name(system, step), system, step)
+    _rescore(paths, dataset, settings.score.split, rescored_name(system, step), system, step)
 
 
-def _rescore(paths: Paths, dataset: str, name: str, system: str, step: Named) -> None:
+def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Named) -> None:
     """Write one rescored system, unless it is there and its source is as it was."""
-    path, source = paths.similarity(dataset, name), SimilarityStore.open(paths.similarity(dataset, system))
+    path = paths.similarity(dataset, name, split)
+    source = SimilarityStore.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
     modules = [RESCORERS.module(step.name)] if step.name in RESCORERS else []
     request = {"made_from": made, "code": code.of([*modules, "pipeline.scores.similarity_store"], ROOMS)}

@@ -52,7 +52,8 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
             files: Path | None, device: str | None, workers: int, scheduler: str | None) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
-    A head's run that was interrupted goes on.
+    Those of test lie in similarities/DATASET, those of val in similarities/DATASET/val. A head's run that was
+    interrupted goes on.
 
     Example: pipeline score
 
@@ -84,7 +85,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
     missing = _missing(paths, settings, dataset, folders)
     with workplace.executor(workers, scheduler) if missing else nullcontext() as place:
         for one, request in missing.items():
-            path = paths.similarity(dataset, one.name)
+            path = paths.similarity(dataset, one.name, settings.score.split)
             on = device or settings.training_of(dataset).device
             use = training.HeadUse(paths, one, dataset, dataset, files, on, settings.compute.products)
             _score(path, use, settings, place)
@@ -99,7 +100,8 @@ def _missing(paths: Paths, settings: Settings, dataset: str, folders: list[Path]
     found = {}
     for folder in folders:
         described, score = training.read_description(folder), settings.score
-        store, path = paths.features(dataset, described["feature"]), paths.similarity(dataset, folder.name)
+        store = paths.features(dataset, described["feature"])
+        path = paths.similarity(dataset, folder.name, score.split)
         request = training.scores(folder, paths.manifest(dataset), store, score.split, score.batch_size)
         if request is not None and asked.is_done(path, request):
             click.echo(f"{path}: nothing to do")
@@ -115,7 +117,6 @@ def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executo
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
     made_from = record.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source, split.store_rows)
-    _warn_of_another_split(path, split.name)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
@@ -139,12 +140,11 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     """Multiply stored vectors of score.split, unless that is done."""
     embedded = EmbeddingStore.open(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
-    target, request = paths.similarity(dataset, path.stem), {"made_from": embedded.made_from, "split": split}
+    target, request = paths.similarity(dataset, path.stem, split), {"made_from": embedded.made_from, "split": split}
     if asked.is_done(target, request):
         click.echo(f"{target}: nothing to do")
         return
     options.choose_products(settings)
-    _warn_of_another_split(target, split)
     found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
     with Progress(path.stem, "image", len(found.images)) as bar:
         similarity_store.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
@@ -153,16 +153,3 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
                               image_embeddings=found.images, caption_embeddings=found.captions)
     asked.write(target, request, asked.files(target))
     click.echo(f"{target}: {len(found.images)} images x {len(found.captions)} captions of {split}")
-
-
-def _warn_of_another_split(path: Path, split: str) -> None:
-    """Say that scores of another split are replaced: a head has one store."""
-    import zarr
-
-    try:
-        before = zarr.open_group(path, mode="r", zarr_format=3).attrs["made_from"]["split"]  # type: ignore[index,call-overload]
-    except (FileNotFoundError, KeyError, ValueError, TypeError):
-        return
-    if before != split:
-        click.echo(f"{path}: the scores of {before} are replaced by those of {split}; `pipeline score -S "
-                   f"score.split={before}` makes them again", err=True)

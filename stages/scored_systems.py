@@ -31,9 +31,9 @@ def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict
     Raises:
         InputError: If scores, heads and metrics do not belong together.
     """
-    dataset = settings.run.dataset
+    dataset, split = settings.run.dataset, settings.score.split
     found = {name: SimilarityStore.open(path) for name in systems(settings.run)
-             if (path := paths.similarity(dataset, name)).exists()}
+             if (path := paths.similarity(dataset, name, split)).exists()}
     if found:
         record.refuse_stale(found, lambda head: paths.head(dataset, head))
     older = results.refuse_edited(paths.metrics, metrics, paths.similarity)

@@ -66,7 +66,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     remembered = Remembered(paths.digests)
     manifest = Manifest.load(paths.manifest(dataset or run.dataset), remembered)
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    place = where or paths.similarity(manifest.dataset, name)
+    place = where or paths.similarity(manifest.dataset, name, settings.score.split)
     if not place.exists():
         training.read_description(paths.head(manifest.dataset, name))  # says so where there is no such head either
     store = EmbeddingStore.open(place, remembered)
@@ -81,11 +81,13 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
                                     GalleryFile(image) if image else None)
                 for query, *each in zip(asked, *found, strict=True)]
     path = out or paths.root / "results" / "search.html"
-    title = f"{find.capitalize()} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, by {name}"
+    searched = f"{store.made_from['dataset']} ({store.made_from['split']})"
+    title = (f"{find.capitalize()} of {searched} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, "
+             f"by {name}")
     write_text(path, search_page.page(title, sections))
     for section in sections:
         _print(section, of_several=len(sections) > 1)
-    click.echo(f"{path}: thumbnails of these")
+    click.echo(f"{path}: thumbnails of these, from {searched}")
 
 
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:

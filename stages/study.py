@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
 from pipeline.features import of_ensemble
 from pipeline.paths import Paths, system
 from stages import options
@@ -58,7 +57,7 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
         if side.features != "R":
             for seed in seeds[key]:
                 _run("ensemble", side.features, "--recipe", side.recipe, "--seed", str(seed), "--text",
-                     settings.run.texts[0])
+                     settings.run.texts[0], "-S", f"score.split={split}")
     runs = {key: [_measure(paths, settings, side, seed, split) for seed in seeds[key]] for key, side in there.items()}
     tested = [_test(claim, runs, settings) for claim in known]
     contrast.correct([each.contrast for each in tested if each.contrast])
@@ -116,9 +115,8 @@ def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int, s
     run = settings.run
     part = run.features[0] if side.features == "R" else side.features
     rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
-    store = SimilarityStore.open(paths.similarity(run.dataset, system(side.recipe, part, run.texts[0], seed))).check()
-    if store.made_from.get("split") != split:
-        raise InputError(f"{store.path}: is of the split {store.made_from.get('split')}, expected {split}")
+    name = system(side.recipe, part, run.texts[0], seed)
+    store = SimilarityStore.open(paths.similarity(run.dataset, name, split)).check()
     return retrieval.evaluate(store.scores, store.caption_image, rules,
                               block_megabytes=settings.evaluate.block_megabytes)
 
@@ -130,7 +128,7 @@ def _write(paths: Paths, settings: Settings, tested: list[Tested], failed: Seque
             f"{how.decay_epoch}, {how.precision}; seeds {', '.join(map(str, settings.run.seeds))}.")
     table = claims.to_markdown(tested, said, failed)
     write_text(paths.claims.with_suffix(".md"), f"{table}\n")
-    write_text(paths.claims, json.dumps([_as_json(each) for each in tested], indent=1))
+    write_text(paths.claims, json.dumps([_as_json(each) | {"split": split} for each in tested], indent=1))
     click.echo(table)
     click.echo(f"{paths.claims}")
 

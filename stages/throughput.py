@@ -48,7 +48,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
         if retriever and scorer:
             dataset = settings.run.dataset
             source = PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
-                                settings.throughput.reranked, settings.compute.products)
+                                settings.throughput.reranked, settings.compute.products, settings.score.split)
             measured["query"] = query.measure(source, retriever, scorer, settings.throughput, on_step)
     write_text(paths.throughput, json.dumps(measured, indent=1))
     click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")

@@ -83,7 +83,8 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         made_from = metrics[name]["made_from"]
-        return Result(paths.similarity(made_from["dataset"], name), made_from, path, metrics[name])
+        store = paths.similarity(made_from["dataset"], name, made_from["split"])
+        return Result(store, made_from, path, metrics[name])
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(f"{path}: no result there; make results/metrics.json with `pipeline evaluate`") from None
     except (ValueError, KeyError, TypeError, AttributeError):

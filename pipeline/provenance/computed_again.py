@@ -65,7 +65,8 @@ def scores(store: SimilarityStore, paths: Paths) -> Step:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
         what = f"scores again, by {fusion['method']} of its members"
-        members = [paths.similarity(store.made_from["dataset"], name) for name in fusion["members"]]
+        said = store.made_from
+        members = [paths.similarity(said["dataset"], name, said["split"]) for name in fusion["members"]]
         if not all(path.exists() for path in members):
             return Step(store.path, what, cells, None)
     try:
@@ -78,7 +79,8 @@ def scores(store: SimilarityStore, paths: Paths) -> Step:
 
 def _rescored(store: SimilarityStore, paths: Paths, cells: str) -> Step:
     made = store.made_from
-    name, path = made[stored.SOURCE]["system"], paths.similarity(made["dataset"], made[stored.SOURCE]["system"])
+    name = made[stored.SOURCE]["system"]
+    path = paths.similarity(made["dataset"], name, made["split"])
     what = f"scores again, by {made['steps'][-1]['name']} of {name}"
     if not path.exists():
         return Step(store.path, what, cells, None)

@@ -52,7 +52,8 @@ def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
     yield Step(store.path, f"candidates again, by {record['retriever']['system']}", told, said)
     try:
         own = record["scorer"].get("trained_on", dataset) if record["scorer"]["kind"] != "system" else dataset
-        scorer = reranking.build(record["scorer"]["kind"], name, PairSource(paths, own, dataset, dataset))
+        source = PairSource(paths, own, dataset, dataset, split=store.made_from["split"])
+        scorer = reranking.build(record["scorer"]["kind"], name, source)
         made: str | None = digest(scorer.made_from)
     except InputError as error:
         made = str(error)

@@ -46,25 +46,9 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
-    if record := made_from.get(KEY):
-        for name, seal in systems_of(record):
-            path = paths.similarity(made_from["dataset"], name)
-            yield from _store(path, seal, paths, manifest, True)
-            if path.exists() and path not in seen:
-                yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
-        return
-    if source := made_from.get(stored.SOURCE):
-        path = paths.similarity(made_from["dataset"], source["system"])
-        yield from _store(path, source["seal"], paths, manifest, True)
-        if path.exists() and path not in seen:
-            yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
-        return
-    if made_from["ensemble"] is None:
-        return
-    fusion, members = made_from.get("fusion") or {}, made_from["members"]
-    names = fusion.get("members") or [member["head"] for member in members]
-    for name, seal in zip(names, fusion.get("seals") or [None] * len(names), strict=True):
-        path = paths.similarity(made_from["dataset"], name)
+    members = [] if KEY in made_from or stored.SOURCE in made_from else made_from["members"]
+    for name, seal in _made_of(made_from):
+        path = paths.similarity(made_from["dataset"], name, made_from["split"])
         yield from _store(path, seal, paths, manifest, True)
         for member in members:
             if member["head"] == name:
@@ -72,6 +56,19 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
                 yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
         if path.exists() and path not in seen:
             yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
+
+
+def _made_of(made_from: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """The systems of which a reranked one, a rescored one or an ensemble is made, with their recorded seals."""
+    if record := made_from.get(KEY):
+        return [*systems_of(record)]
+    if source := made_from.get(stored.SOURCE):
+        return [(source["system"], source["seal"])]
+    if made_from["ensemble"] is None:
+        return []
+    fusion = made_from.get("fusion") or {}
+    names = fusion.get("members") or [member["head"] for member in made_from["members"]]
+    return list(zip(names, fusion.get("seals") or [None] * len(names), strict=True))
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
@@ -108,7 +105,7 @@ def _bytes(store: SimilarityStore | EmbeddingStore) -> Iterator[Step]:
 
 
 def _size(store: SimilarityStore | EmbeddingStore) -> str:
-    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions"
+    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions of {store.made_from['split']}"
 
 
 def _ids(store: SimilarityStore | EmbeddingStore, manifest: Manifest) -> str:

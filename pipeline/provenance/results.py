@@ -50,12 +50,16 @@ def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
     Returns:
         System -> {"RSUM": ..., "i2t R@ 1": ..., ...}, in percent; with captions in several languages, mR of each and
-        the mean of these. A protocol other than `all` ends the system's name. DVC sorts columns by name: with the
-        space, R@5 comes before R@10.
+        the mean of these. A split other than `test` and a protocol other than `all` end the system's name. DVC sorts
+        columns by name: with the space, R@5 comes before R@10.
     """
-    return {name if protocol == "all" else f"{name}-{protocol}": {"RSUM": numbers["rsum"]} | {
+    return {_named(name, measured["made_from"]["split"], protocol): {"RSUM": numbers["rsum"]} | {
         f"{way} R@{k:>2}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
         for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
+
+
+def _named(name: str, split: str, protocol: str) -> str:
+    return "-".join((name, *[split] * (split != "test"), *[protocol] * (protocol != "all")))
 
 
 def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
@@ -75,13 +79,13 @@ def digest_of(found: Mapping[str, Any]) -> str:
     return digest({key: value for key, value in found.items() if key != "digest"})
 
 
-def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str], Path]) -> list[str]:
+def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str, str], Path]) -> list[str]:
     """Compare a file of results with its own digests and with the records of the scores. No scores are read.
 
     Args:
         path: The file, for messages.
         metrics: Its content.
-        similarity: From a data set and a system's name to its similarity store, which need not exist.
+        similarity: From a data set, a system's name and a split to its similarity store, which need not exist.
 
     Returns:
         The systems that were measured before digests were recorded.
@@ -98,7 +102,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
             unknown.append(name)
         elif found["digest"] != digest_of(found):
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
-        store = similarity(str(made_from.get("dataset")), name)
+        store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
         if store.exists() and SimilarityStore.open(store).made_from != made_from:
             raise InputError(f"{path}: {name} was scored again since; run `pipeline evaluate`")
     return unknown

@@ -73,7 +73,7 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
     dataset = made_from["dataset"]
 
     def vectors(name: str) -> Path:
-        return result.path if holds_no_scores(result.path) else paths.similarity(dataset, name)
+        return result.path if holds_no_scores(result.path) else paths.similarity(dataset, name, made_from["split"])
 
     for member in made_from["members"]:
         if ENCODER in member:

@@ -62,7 +62,7 @@ def resolve(name: str, source: PairSource) -> tuple[str, str]:
             raise InputError(f"{described}: cannot be read as a head's description; train it again") from None
         if found is not None:
             return str(found), name
-    if source.paths.similarity(source.dataset, name).exists():
+    if source.paths.similarity(source.dataset, name, source.split).exists():
         return "system", name
     raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
                      f"KIND:NAME with KIND one of {', '.join(SCORERS)}")

@@ -30,6 +30,7 @@ class PairSource:
         device: A torch device, for scorers with a network.
         batch_size: How many pairs such a scorer computes at once.
         products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
+        split: The split of the pairs, by which stored systems are looked up.
     """
 
     paths: Paths
@@ -39,6 +40,7 @@ class PairSource:
     device: str = "cpu"
     batch_size: int = 64
     products: str = "default"
+    split: str = "test"
 
 
 class PairScorer(Protocol):

@@ -37,7 +37,7 @@ class StoredSystem:
             raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
                              f"{source.images if source.images != source.dataset else source.captions} are wanted; "
                              "rerank by a head that scores pairs, or leave out --distractors")
-        self.store = SimilarityStore.open(source.paths.similarity(source.dataset, name)).check()
+        self.store = SimilarityStore.open(source.paths.similarity(source.dataset, name, source.split)).check()
         self.matrix = as_similarity(self.store.similarity)
 
     @property

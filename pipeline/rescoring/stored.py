@@ -85,8 +85,8 @@ def _options(name: str) -> set[str]:
 
 def _vectors(source: SimilarityStore, paths: Paths) -> tuple[list[EmbeddingStore], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
-    names, weights = banks.heads_of(source)
-    return [EmbeddingStore.open(paths.similarity(source.made_from["dataset"], name)) for name in names], weights
+    (names, weights), made = banks.heads_of(source), source.made_from
+    return [EmbeddingStore.open(paths.similarity(made["dataset"], name, made["split"])) for name in names], weights
 
 
 def _embedded(source: SimilarityStore, paths: Paths) -> list[EmbeddingStore]:

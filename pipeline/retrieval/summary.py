@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
-"""A name and its metrics (`Metrics.as_dict`, with or without "interval"), once for each protocol."""
+"""A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol."""
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
@@ -69,7 +69,8 @@ def to_markdown(results: Results) -> str:
 def _title(name: str, numbers: Mapping[str, Any]) -> str:
     size = f"{numbers['images']} images x {numbers['captions']} captions, protocol {numbers['protocol']}"
     ties = "" if numbers["ties"] == "expected" else f", ties {numbers['ties']}"
-    return ", ".join(part for part in (name, size) if part) + ties
+    split = f"{numbers['split']} split" if numbers.get("split") else ""
+    return ", ".join(part for part in (name, split, size) if part) + ties
 
 
 def _row(numbers: Mapping[str, Any], way: str) -> list[str]:

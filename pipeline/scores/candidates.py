@@ -38,6 +38,11 @@ class Columns:
     split: str | None = None
     captions_per_image: int | None = None
 
+    @property
+    def known_split(self) -> str | None:
+        """The split that the manifest is asked for; None without a manifest."""
+        return None if self.manifest is None else self.split or "test"
+
     def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:
         """Resolve the description for a matrix.
 
@@ -118,6 +123,7 @@ class Pool:
         languages: Each caption's language as text [C]; None where captions have none.
         folder: The store that it was read from; None for other sources.
         protocol: The only one by which a reranked system can be measured; None for any.
+        split: The split that is ranked; None if it is unknown.
     """
 
     name: str
@@ -130,6 +136,7 @@ class Pool:
     languages: Languages | None = None
     folder: Path | None = None
     protocol: Protocol | None = None
+    split: str | None = None
 
     def vectors(self) -> tuple[Embedding, Embedding] | None:
         """Find the embeddings behind the scores.
@@ -201,7 +208,7 @@ class Pool:
             The pool.
         """
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
-                   store.made_from, folder=store.path, protocol=store.protocol)
+                   store.made_from, folder=store.path, protocol=store.protocol, split=store.made_from["split"])
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:
@@ -225,7 +232,7 @@ class Pool:
             return cls.of_embedded(path) if embedding_store.holds_no_scores(path) else cls.of_store(
                 SimilarityStore.open(path).check())
         scores = retrieval.as_similarity(path)
-        return cls(path.stem, scores, *columns.of(scores.shape))
+        return cls(path.stem, scores, *columns.of(scores.shape), split=columns.known_split)
 
     @classmethod
     def of_embedded(cls, path: Path) -> Pool:
@@ -244,7 +251,7 @@ class Pool:
         vectors = store.embeddings()
         scores = retrieval.Embeddings(vectors.images, vectors.captions, double=True)
         return cls(path.stem, scores, store.caption_image, store.image_ids, store.caption_ids, store.made_from,
-                   folder=path)
+                   folder=path, split=store.made_from["split"])
 
     @classmethod
     def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:
@@ -259,7 +266,7 @@ class Pool:
             The pool.
         """
         scores = retrieval.Embeddings(images, captions)
-        return cls(images.stem, scores, *columns.of(scores.shape))
+        return cls(images.stem, scores, *columns.of(scores.shape), split=columns.known_split)
 
     @classmethod
     def of_enlarged(cls, store: EmbeddingStore, distractors: Sequence[EmbeddingStore]) -> Pool:
@@ -289,7 +296,8 @@ class Pool:
                                  f"{min(held & more)[1]} for one")
             held |= more
         scores = Enlarged(store.embeddings(), [each.embeddings() for each in distractors])
-        return cls(store.path.stem, scores, scores.caption_image(store.caption_image), made_from=store.made_from)
+        return cls(store.path.stem, scores, scores.caption_image(store.caption_image), made_from=store.made_from,
+                   split=store.made_from["split"])
 
     def require_manifest(self, manifest: Manifest) -> None:
         """Check that a manifest is the one that the scores are of.

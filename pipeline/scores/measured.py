@@ -124,7 +124,8 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
         raise InputError(f"{path}: lists one direction alone, and {summed[0]} is of both")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
     images, captions = collection.shape
-    return {"run": path.name, "images": images, "captions": captions, "protocol": "all", "ties": ties,
+    split = {"split": columns.known_split} if columns.known_split else {}
+    return {"run": path.name, **split, "images": images, "captions": captions, "protocol": "all", "ties": ties,
             "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found}
 
 

@@ -54,4 +54,4 @@ def open_enlarged(path: Path, distractors: Sequence[EmbeddingStore]) -> Pool:
 
     found = reranked_store.read(path, zarr.open_group(path, mode="r", zarr_format=3), pool.scores.shape)
     scores = reranked_store.source(pool.scores, found, pool.caption_image, record)
-    return Pool(path.stem, scores, pool.caption_image, made_from=store.made_from)
+    return Pool(path.stem, scores, pool.caption_image, made_from=store.made_from, split=pool.split)

@@ -124,14 +124,15 @@ def title(contrast: Mapping[str, Any]) -> str:
     """Describe the pool and protocol of a comparison.
 
     Args:
-        contrast: From `of`, with `language` where it is of one language's captions.
+        contrast: From `of`, with `split` where it is known, and `language` where it is of one language's captions.
 
     Returns:
-        A phrase such as "1000 images x 5000 captions, protocol all".
+        A phrase such as "test split, 1000 images x 5000 captions, protocol all".
     """
+    split = f"{contrast['split']} split, " if "split" in contrast else ""
     language = f" in {contrast['language']}" if "language" in contrast else ""
-    return "{images} images x {captions} captions{language}, protocol {protocol}".format(
-        **{**contrast, "language": language})
+    return (f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
+            f"{contrast['protocol']}")
 
 
 def tested(row: Mapping[str, Any]) -> list[str]:

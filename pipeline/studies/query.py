@@ -41,7 +41,7 @@ def measure(source: PairSource, retriever: str, scorer: str, settings: Throughpu
             images than are reranked; or if there is no such scorer.
     """
     head, _ = training.open_by_name(source.paths, source.dataset, retriever, source.device)
-    store = EmbeddingStore.open(source.paths.similarity(source.dataset, retriever))
+    store = EmbeddingStore.open(source.paths.similarity(source.dataset, retriever, source.split))
     if store.checkpoints != [head.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
     vectors, k = np.array(store.vectors("image")), settings.reranked

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.paths import Paths
 from pipeline.retrieval import Embeddings
 from pipeline.scores import similarity_store
 
@@ -41,7 +42,7 @@ def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"he
     head = Path("heads", made["dataset"], name)
     head.mkdir(parents=True, exist_ok=True)
     (head / "best.safetensors").write_bytes(content)
-    path = Path("similarities", made["dataset"], f"{name}.zarr")
+    path = Paths(Path()).similarity(made["dataset"], name, made["split"])
     vectors = images[rows], captions.astype(np.float32)[columns]
     similarity_store.save(path, [Embeddings(*vectors, double=True)], 10 * (rows + 1), columns + 100,
                           np.searchsorted(rows, columns // CAPTIONS), made,

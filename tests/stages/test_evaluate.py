@@ -93,7 +93,7 @@ def test_text_and_markdown_show_ranks_ties_and_intervals(scored_run: Any) -> Non
     for output in ("text", "markdown"):
         out = scored_run("evaluate", *RUN, "--format", output)[1]
         assert recall in out
-        assert "vse2ad-RG-bigru-s0, 12 images x 60 captions, protocol all" in out
+        assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
         assert all(word in out for word in ("median rank", "mean rank", "tied queries", "95 % intervals"))
     assert all(line.count("|") == out.splitlines()[0].count("|") for line in out.splitlines()[:10])
 
@@ -112,11 +112,40 @@ def test_a_head_trained_since_it_was_scored_is_refused(scored_run: Any, refused:
                                                                                                             *RUN)
 
 
-@pytest.mark.parametrize("change", [{"manifest": "n" * 64}, {"split": "val"}])
-def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refused: Callable[..., str],
-                                                          change: dict[str, str]) -> None:
-    score("grid", **change)
-    assert f"its {next(iter(change))} is" in refused("evaluate", *RUN)
+def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refused: Callable[..., str]) -> None:
+    store = score("grid", manifest="n" * 64)
+    assert "its manifest is" in refused("evaluate", *RUN)
+    shutil.rmtree(store)
+    score("grid", split="val").rename(store)  # as earlier versions left it
+    assert "its split is 'val', that of" in refused("evaluate", *RUN)
+
+
+def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: Any) -> None:
+    stores = {"test": Path("similarities/sample/vse2ad-R-bigru-s0.zarr"),
+              "val": Path("similarities/sample/val/vse2ad-R-bigru-s0.zarr")}
+    before = json.loads(scored_run("evaluate", "--similarity", stores["test"], "--json")[1])
+    for feature in ("region", "grid"):
+        score(feature, noise=4.0, split="val")
+    on_val = (*RUN, "-S", "score.split=val", "-S", "run.rescorers=[{name: csls}]")
+    for command in ("ensemble", "rescore", "evaluate"):
+        code, out, err = scored_run(command, *on_val)
+        assert code == 0, err
+    assert "vse2ad-R-bigru-s0+csls, val split, 12 images x 60 captions, protocol all" in out
+    assert {path.name for path in Path("results/headline").iterdir()} == {
+        f"vse2ad-{name}-bigru-s0{step}-val.json" for name in ("region", "grid", "R", "RG") for step in ("", "+csls")}
+    for split, store in stores.items():
+        found = json.loads(scored_run("evaluate", "--similarity", store, "--json")[1])
+        assert found["split"] == split
+        assert (found == before) == (split == "test")
+        assert f"{split} split, 12 images" in scored_run("evaluate", "--similarity", store, "--format", "markdown")[1]
+    pair = ("vse2ad-R-bigru", "vse2ad-RG-bigru")
+    compared = json.loads(scored_run("compare", *pair, "--json", "-S", "score.split=val")[1])["contrasts"]["all"]
+    assert compared["split"] == "val"
+    assert compared["rsum"]["a"] == pytest.approx(found["rsum"])
+    assert "test split, 12 images x 60 captions" in scored_run("compare", *pair)[1]
+    members = [stores["val"].with_name(f"vse2ad-{name}-bigru-s0.zarr") for name in ("region", "grid")]
+    assert scored_run("ensemble", "mine", "--member", members[0], "--member", members[1])[0] == 0
+    assert Path("similarities/sample/val/mine.zarr").is_dir()
 
 
 def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Callable[..., str],

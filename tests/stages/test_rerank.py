@@ -15,6 +15,7 @@ from scored import CAPTIONS, IMAGES, score
 from pipeline.files.lock import exclusive
 from pipeline.fusion.reranked import Combination
 from pipeline.manifest import Manifest
+from pipeline.paths import Paths
 from pipeline.reranking import shards, tuning
 from pipeline.reranking.stored import what_differs
 from pipeline.reranking.system import StoredSystem
@@ -27,8 +28,8 @@ NEW = f"{R}+rerank"
 RERANK = ("rerank", "--retriever", R, "--with", G)
 
 
-def path(name: str) -> Path:
-    return Path("similarities", "sample", f"{name}.zarr")
+def path(name: str, split: str = "test") -> Path:
+    return Paths(Path()).similarity("sample", name, split)
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def made(pipeline: Any) -> None:
     score("grid", noise=1.5)
 
 
-def measured(pipeline: Any, name: str, *more: str) -> dict[str, Any]:
-    code, out, err = pipeline("evaluate", "--similarity", path(name), "--json", *more)
+def measured(pipeline: Any, name: str, *more: str, split: str = "test") -> dict[str, Any]:
+    code, out, err = pipeline("evaluate", "--similarity", path(name, split), "--json", *more)
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
     return {way: found[way] for way in ("i2t", "t2i")} | {"rsum": found["rsum"]}
@@ -181,6 +182,8 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
     assert "expected --with SCORER" in refused("rerank", "--retriever", R)
     assert "--weight goes with" in refused(*RERANK, "--combine", "add")
     assert "--weight goes with" in refused(*RERANK, "--weight", "0.5")
+    for name in (R, G):  # scores of test in the place of val's
+        shutil.copytree(path(name), path(name, "val"))
     assert "k and the weight are chosen on val alone" in refused(*RERANK, "--k", "5", "--combine", "add", "--tune")
     assert "expected another name" in refused(*RERANK, "--name", R)
     assert "exists and is no reranked system" in refused(*RERANK, "--k", "5", "--name", G)
@@ -196,28 +199,29 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
 
 @pytest.mark.usefixtures("made")
 def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refused: Callable[..., str]) -> None:
+    tune = (*RERANK, "--k", "10", "--combine", "add", "--tune", "--name", "choice")
+    assert "val is not scored; run `pipeline score -S score.split=val`" in refused(*tune)
     for feature, noise in (("region", 2.0), ("grid", 1.5)):
         score(feature, noise=noise, split="val")
-    code, out, err = pipeline(*RERANK, "--k", "10", "--combine", "add", "--tune", "--name", "choice")
+    code, out, err = pipeline(*tune)
     assert code == 0, err
     assert "on val, the best of 42" in out
-    record = SimilarityStore.open(path("choice")).made_from["reranked"]
+    choice, on_val = path("choice", "val"), ("-S", "score.split=val")
+    record = SimilarityStore.open(choice).made_from["reranked"]
     best = record["tuned"]["rsum"]
     for weight in ("0", "0.3", "1"):
-        assert pipeline(*RERANK, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
-        assert measured(pipeline, "one")["rsum"] <= best + 1e-9
-    assert measured(pipeline, "choice")["rsum"] == pytest.approx(best)
-    for feature, noise in (("region", 2.0), ("grid", 1.5)):
-        score(feature, noise=noise)
-    assert pipeline(*RERANK, "--tuned-on", path("choice"))[0] == 0
+        assert pipeline(*RERANK, *on_val, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
+        assert measured(pipeline, "one", split="val")["rsum"] <= best + 1e-9
+    assert measured(pipeline, "choice", split="val")["rsum"] == pytest.approx(best)
+    assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
     there = SimilarityStore.open(path(NEW)).made_from["reranked"]
     assert {key: there[key] for key in ("k", "combine", "weight")} == {
         key: record[key] for key in ("k", "combine", "weight")}
-    assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", path("choice"), "--k", "3")
+    assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
-    assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", path("choice"), "--folds", "3")
+    assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", choice, "--folds", "3")
     score("grid", noise=1.5, content=b"another")
-    assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", path("choice"), "--name", "more")
+    assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", choice, "--name", "more")
 
 
 def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,10 +242,11 @@ def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: A
         score(feature, noise=noise, content=feature.encode())
     assert pipeline("ensemble", "both", "--member", R, "--member", G)[0] == 0
     assert pipeline("rescore", R, "--by", "csls")[0] == 0
+    choice = path("choice", "val")
     for retriever, scorer in ((G, R), (R, "both"), (f"{R}+csls", G)):
         assert "in other roles" in refused(
-            "rerank", "--retriever", retriever, "--with", scorer, "--tuned-on", path("choice"), "--name", "swapped")
-    assert pipeline(*RERANK, "--tuned-on", path("choice"))[0] == 0
+            "rerank", "--retriever", retriever, "--with", scorer, "--tuned-on", choice, "--name", "swapped")
+    assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
 
 
 @pytest.mark.usefixtures("made")

@@ -47,7 +47,8 @@ def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipe
     assert [close for _, close, _, _ in found(out)] == pytest.approx(similarity[order].tolist(), abs=6e-4)
     html = Path("results/search.html").read_text(encoding="utf-8")
     assert html.count("data:image/webp;base64,") == 3
-    assert f"<h1>Images nearest to “{escape(scenes.split('test').captions[column])}”, by {HEAD}</h1>" in html
+    caption = escape(scenes.split("test").captions[column])
+    assert f"<h1>Images of sample (test) nearest to “{caption}”, by {HEAD}</h1>" in html
 
 
 def test_a_file_of_queries_finds_for_each_what_it_finds_alone(pipeline: Any, project: Path, scenes: Manifest) -> None:
@@ -58,7 +59,7 @@ def test_a_file_of_queries_finds_for_each_what_it_finds_alone(pipeline: Any, pro
     assert [line for line in out.splitlines() if line.startswith("“")] == [f"“{caption}”" for caption in captions]
     html = Path("results/search.html").read_text(encoding="utf-8")
     assert (html.count("<section"), html.count("data:image/webp;base64,")) == (3, 9)
-    assert f"<h1>Images nearest to 3 texts, by {HEAD}</h1>" in html
+    assert f"<h1>Images of sample (test) nearest to 3 texts, by {HEAD}</h1>" in html
     assert found(out) == [hit for caption in captions for hit in found(pipeline("search", caption, "--top", "3")[1])]
 
 

@@ -31,8 +31,11 @@ def _two_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline: Any) -> None:
+    scored = project / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr" / "zarr.json"
+    on_test = scored.read_bytes()
     code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]")
     assert code == 0, err
+    assert scored.read_bytes() == on_test
     assert "heads/sample/vse2ad-region-bigru-s0: nothing to do" in out
     found = json.loads((project / "results" / "claims.json").read_text())
     assert [each["verdict"] == "not tested" for each in found] == [False, True]
@@ -40,10 +43,11 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
     assert measured["over"] == ["images", "seeds"]
     assert measured["images"] == 4
     assert found[0]["published_difference"] == 7.8
+    assert {each["split"] for each in found} == {"val"}
     assert (project / "results" / "claims.md").read_text().rstrip() in out
     code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--split", "test")
     assert code == 0, err
-    assert out.count("nothing to do") == 4
+    assert out.count("nothing to do") == 5  # four heads, and the scores of test that were there
     assert "sample, test; region features (R), bigru, d = 16" in out
     compared = json.loads(pipeline("compare", "vse2ad-noadpool-region-bigru", "vse2ad-region-bigru", "--json", "-S",
                                    "evaluate.resamples=100")[1])["contrasts"]["all"]
