@@ -28,7 +28,7 @@ setup: .venv/ready
 
 # Two workers, one thread each: torch's threads would wait for one another.
 test: .venv/test-ready
-	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist loadfile $(TESTS)
+	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist worksteal $(TESTS)
 
 # As on an older CPU, one with AVX2 alone or (ISA=SSE41) without it; TESTS=tests/ROOM for some. CONTRIBUTING.md says what is not simulated.
 ISA ?= AVX2

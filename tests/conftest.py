@@ -7,6 +7,7 @@ from pathlib import Path
 
 import given_cpus
 import numpy as np
+import preloaded
 import pytest
 import torch
 
@@ -57,6 +58,24 @@ def given_cpu(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     """Both answers to every question: oneDNN's products without half precision, and torch's own with it."""
     monkeypatch.setenv(measured.FOLDER, str(given_cpus.write(tmp_path / "given-cpu", request.param)))
     return request.param
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[preloaded.Commands]:
+    """`pipeline` and `dvc`, each in a process of its own that starts at once."""
+    with preloaded.commands(tmp_path_factory.mktemp("commands")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def forkserver() -> Iterator[str]:
+    """Processes that are started in this way, and dask's workers, are forked from one that has imported torch."""
+    import dask
+    from distributed.utils import get_mp_context
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "pandas", "timm", "torch", "zarr"])
+        yield "forkserver"
 
 
 @pytest.fixture(scope="session")

@@ -166,8 +166,9 @@ def _read(module: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     if file is None:  # a name in a module
         return "", (), ()
     tree, package = ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py"
-    imports = tuple(_imports(tree, module if package else module.rpartition(".")[0]))
-    places = tuple(node.value.partition(":")[0] for node in ast.walk(tree)
+    nodes = list(ast.walk(tree))  # once: it is most of the time
+    imports = tuple(_imports(nodes, module if package else module.rpartition(".")[0]))
+    places = tuple(node.value.partition(":")[0] for node in nodes
                    if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value))
     more = ""
     if package and module.partition(".")[0] == PACKAGE.name:
@@ -175,7 +176,7 @@ def _read(module: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         more = "".join(sha256(each) for each in _data(file.parent.iterdir()))
         if not tree.body and not more:
             return "", imports, places
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [each for each in node.body if not _is_text(each)]
     return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16], imports, places
@@ -209,8 +210,8 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _imports(tree: ast.Module, package: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             source = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
             yield from (f"{source}.{alias.name}" for alias in node.names)

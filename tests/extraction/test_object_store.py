@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import packed
 import pytest
 import s3_server
 from folders import tree
+from preloaded import Commands
 
 from pipeline import extraction
 from pipeline.extractors import Runtime
@@ -49,11 +48,6 @@ def put(folder: Path, place: Path) -> Path:
     return place
 
 
-def command(root: Path, *words: object, before: str = "") -> list[str]:
-    return [sys.executable, "-c", f"{before}\nfrom stages.cli import main; main()", *map(str, words), "--root",
-            str(root)]
-
-
 # The features of the fourth shard, as they are sent, kill the process: however fast it is, three shards are there.
 KILLED = """
 import os, signal
@@ -74,26 +68,25 @@ def test_paths_and_addresses() -> None:
         assert remote.address(Path(here)) is None
 
 
-def test_tars_killed_and_resumed_equal_files(place: Path, scenes: Manifest, tmp_path: Path) -> None:
+def test_tars_killed_and_resumed_equal_files(place: Path, scenes: Manifest, commands: Commands, tmp_path: Path
+                                             ) -> None:
     """Tars and the store are in S3; the process is killed in the middle; what it had written stays."""
     tars = put(packed.tars(scenes, tmp_path / "tars"), place / "tars")
     made = build("sample", tars, tars)
     made.save(place / "sample.parquet")
-    subprocess.run(command(tmp_path, "copy", remote.address(place / "sample.parquet"),
-                           tmp_path / "data" / "sample.parquet")[:-2], check=True)
-    store, words = place / "grid.zarr", (
-        "extract", "--feature", "grid", "--dataset", "sample", "--out", remote.address(place / "grid.zarr"),
-        "-S", ENGINE, "-S", "extract.batch_size=1", "-S", "extract.shard_images=2", "--params", PARAMS)
-    first = subprocess.run(command(tmp_path, *words, before=KILLED), stderr=subprocess.DEVNULL)
-    assert first.returncode == -signal.SIGKILL
+    commands("pipeline", "copy", remote.address(place / "sample.parquet"), tmp_path / "data" / "sample.parquet")
+    store, run = place / "grid.zarr", (
+        "pipeline", "extract", "--feature", "grid", "--dataset", "sample", "--out", remote.address(place / "grid.zarr"),
+        "-S", ENGINE, "-S", "extract.batch_size=1", "-S", "extract.shard_images=2", "--params", PARAMS, "--root",
+        tmp_path)
+    commands(*run, BEFORE=KILLED, code=-signal.SIGKILL)
     done = [name for name in remote.listed(store) if name.startswith("ledger/")]
     assert len(done) == 3
-    run = command(tmp_path, *words)
-    second = subprocess.run(run, capture_output=True, text=True, check=True)
+    second = commands(*run)
     again = [name for name in remote.listed(store) if name.startswith("ledger/")]
     assert len(again) == 12
     assert f"{len(scenes.images) - 6} images" in second.stdout  # the finished shards were not extracted again
-    assert "nothing to do" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert "nothing to do" in commands(*run).stdout
     assert remote_store.download(store, tmp_path / "grid.zarr", print, print) == 12
     assert [fault for _, found in verify.verify(tmp_path / "grid.zarr") for fault in found] == []
 
@@ -199,9 +192,8 @@ def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extracti
             bring()
 
 
-def test_nothing_there_is_one_line(place: Path, tmp_path: Path) -> None:
+def test_nothing_there_is_one_line(place: Path, commands: Commands, tmp_path: Path) -> None:
     for source in ("s3://no-such-bucket/x.zarr", remote.address(place / "x.zarr"), "s3://no-such-bucket/x.parquet"):
-        said = subprocess.run(command(tmp_path, "copy", source, tmp_path / "x.zarr")[:-2], capture_output=True,
-                              text=True)
+        said = commands("pipeline", "copy", source, tmp_path / "x.zarr", code=None)
         assert said.returncode in (1, 2)
         assert said.stderr.count("\n") == 1, said.stderr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import preloaded
 import pytest
 import tiny_project
+from preloaded import Commands
 
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
@@ -21,14 +21,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for PATH whose `pipeline` starts at once."""
-    with preloaded.commands(tmp_path_factory.mktemp("commands")) as folder:
-        yield folder
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Path:
     """A finished run. Change a copy of it, or put back what you change."""
     folder = tmp_path_factory.mktemp("project")
     tiny_project.make(folder, commands)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from installing import ROOT, install
+from preloaded import Commands
 
 EXAMPLE = ROOT / "docs" / "examples" / "vse-median-pooling"
 TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
@@ -24,33 +24,33 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def pipeline(site: Path, *arguments: str | Path) -> str:
+@pytest.fixture
+def pipeline(site: Path, commands: Commands) -> Callable[..., str]:
     """Run a command with the example installed; what it printed."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
-    ran = subprocess.run([sys.executable, "-m", "stages.cli", *map(str, arguments)], env=environment, text=True,
-                         capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout + ran.stderr
+    def run(*arguments: str | Path) -> str:
+        ran = commands("pipeline", *arguments, PYTHONPATH=f"{ROOT}{os.pathsep}{site}")
+        return ran.stdout + ran.stderr
+    return run
 
 
-def test_a_head_with_the_examples_pooling(site: Path, project: Path) -> None:
+def test_a_head_with_the_examples_pooling(site: Path, project: Path, pipeline: Callable[..., str]) -> None:
     changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
     arguments = ("train", "--feature", "region", "--pooling", "median", "--root", project, "--params",
                  ROOT / "params.yaml", *changes)
-    assert "RSUM" in pipeline(site, *arguments)
+    assert "RSUM" in pipeline(*arguments)
     head = project / "heads" / "sample" / "vse2ad-median-region-bigru-s0"
     assert {"vse_median_pooling.median", "pipeline.heads.pooling.base"} <= json.loads(
         (head / "code.json").read_text(encoding="utf-8")).keys()
     module = site / "vse_median_pooling" / "median.py"
     module.write_text(module.read_text(encoding="utf-8").replace(".mean(dim=0)", ".amax(dim=0)"), encoding="utf-8")
-    assert "other code (vse_median_pooling.median)" in pipeline(site, *arguments)
+    assert "other code (vse_median_pooling.median)" in pipeline(*arguments)
 
 
-def test_the_examples_reader(site: Path, corpus: Path, tmp_path: Path) -> None:
+def test_the_examples_reader(pipeline: Callable[..., str], corpus: Path, tmp_path: Path) -> None:
     files = sorted(path.name for path in (corpus / "images").iterdir())
     lines = [f"{file}\tA scene of number {number}.\ttest" for number, file in enumerate(files)]
     (tmp_path / "captions.tsv").write_text("\n".join(lines), encoding="utf-8")
-    printed = pipeline(site, "manifest", "mine", "--images", corpus / "images", "--annotations",
+    printed = pipeline("manifest", "mine", "--images", corpus / "images", "--annotations",
                        tmp_path / "captions.tsv", "--root", tmp_path)
     assert f"{len(files)} images (test {len(files)})" in printed
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from preloaded import Commands
 from tiny_project import BINARIES
 
 from pipeline.compute import measured
@@ -26,13 +27,13 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(finished: Path, commands: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(finished: Path, commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the run, with an environment to activate at .venv, as `make repro` leaves it."""
     copy = tmp_path_factory.mktemp("readme") / "clone"
     shutil.copytree(finished, copy)
     binaries = copy / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    (binaries / "activate").write_text(f"export PATH={commands}:{BINARIES}:$PATH\n", encoding="utf-8")
+    (binaries / "activate").write_text(f"export PATH={commands.folder}:{BINARIES}:$PATH\n", encoding="utf-8")
     return copy
 
 

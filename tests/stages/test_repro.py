@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,54 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from tiny_project import ABLATIONS, ROOT, dvc, dvc_json
+from preloaded import Commands
+from tiny_project import ABLATIONS, ROOT
+
+
+class Run:
+    """A finished run: every test puts back what it changes."""
+
+    def __init__(self, folder: Path, commands: Commands) -> None:
+        self.folder, self.commands = folder, commands
+
+    def dvc(self, *words: str) -> str:
+        """Run DVC there; returns what it printed."""
+        ran = self.commands("dvc", *words, cwd=self.folder)
+        return ran.stdout + ran.stderr
+
+    def told(self, *words: str) -> Any:
+        """What a DVC command prints with --json."""
+        return json.loads(self.commands("dvc", *words, "--json", cwd=self.folder).stdout)
+
+    def outdated(self, code: Path = ROOT) -> set[str]:
+        """The stages that DVC would run, with the code of a folder; the plan is put back."""
+        plan = self.folder / "results" / "plan.json"
+        before = plan.read_bytes()
+        self.commands("pipeline", "plan", cwd=self.folder, PYTHONPATH=str(code))
+        found = set(self.told("status"))
+        plan.write_bytes(before)
+        return found - {"plan"}
+
+    def outdated_by(self, change: Callable[[dict[str, Any]], object]) -> set[str]:
+        """The stages that a change of the settings makes DVC run; the change is undone."""
+        params = self.folder / "params.yaml"
+        before = params.read_text(encoding="utf-8")
+        settings = yaml.safe_load(before)
+        change(settings)
+        params.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        found = self.outdated()
+        params.write_text(before, encoding="utf-8")
+        return found
 
 
 @pytest.fixture
-def project(finished: Path) -> Path:
-    """The run itself: every test puts back what it changes."""
-    return finished
+def run(finished: Path, commands: Commands) -> Run:
+    return Run(finished, commands)
+
+
+@pytest.fixture
+def project(run: Run) -> Path:
+    return run.folder
 
 
 def stages_run(printed: str) -> set[str]:
@@ -29,26 +67,6 @@ def stages_run(printed: str) -> set[str]:
     ran = set(re.findall(r"Running stage '([^']+)'", printed))
     assert "plan" in ran
     return ran - {"plan"}
-
-
-def outdated(project: Path, change: Callable[[dict[str, Any]], object]) -> set[str]:
-    """The stages that a change of the settings makes DVC run; the change is undone."""
-    params = project / "params.yaml"
-    before = params.read_text(encoding="utf-8")
-    settings = yaml.safe_load(before)
-    change(settings)
-    params.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    plan(project)
-    found = set(dvc_json(project, "status"))
-    params.write_text(before, encoding="utf-8")
-    plan(project)
-    return found - {"plan"}
-
-
-def plan(project: Path, code: Path = ROOT) -> None:
-    """Write the plan of a project, with the code of a folder."""
-    subprocess.run([sys.executable, "-m", "stages.cli", "plan"], cwd=project, check=True,
-                   env={**os.environ, "PYTHONPATH": str(code)})
 
 
 def test_results_are_there_and_traceable(project: Path) -> None:
@@ -74,12 +92,12 @@ def test_tables_hold_published_and_measured_rows_apart(project: Path) -> None:
     assert (project / "results" / "tables" / "vse2ad_table1.md").stat().st_size > 1000
 
 
-def test_a_second_run_runs_nothing(project: Path) -> None:
-    assert stages_run(dvc(project, "repro")) == set()
+def test_a_second_run_runs_nothing(run: Run) -> None:
+    assert stages_run(run.dvc("repro")) == set()
 
 
-def test_plots_and_the_page_show_the_same_curves(project: Path) -> None:
-    shown = dvc_json(project, "plots", "show")
+def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> None:
+    shown = run.told("plots", "show")
     contents = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
     assert not shown.get("errors")
     assert len(contents) == len({str(content["title"]) for content in contents.values()}) == 2 * (3 + len(ABLATIONS))
@@ -95,8 +113,8 @@ def test_plots_and_the_page_show_the_same_curves(project: Path) -> None:
             assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
 
 
-def test_metrics_show_what_the_page_and_the_table_show(project: Path) -> None:
-    (shown,) = dvc_json(project, "metrics", "show").values()
+def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) -> None:
+    (shown,) = run.told("metrics", "show").values()
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert set(shown["data"]) == {f"results/headline/{name}.json" for name in measured}
     row = shown["data"]["results/headline/vse2ad-RGP-bigru-s0.json"]["data"]
@@ -122,8 +140,8 @@ def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:
     assert f"{rsum:.1f}" in text
 
 
-def test_a_run_without_ablations_has_no_stages_for_them(project: Path) -> None:
-    ran = outdated(project, lambda settings: settings["run"].update(ablations=[]))
+def test_a_run_without_ablations_has_no_stages_for_them(run: Run) -> None:
+    ran = run.outdated_by(lambda settings: settings["run"].update(ablations=[]))
     assert ran == {"score", "evaluate", "tables", "figures", "report"}
 
 
@@ -131,32 +149,32 @@ def test_a_run_without_ablations_has_no_stages_for_them(project: Path) -> None:
     ("vse_infty", {"train-ablation@vse_infty-region-bigru-0"}),
     ("vse2ad", {"train-ablation@vse2ad-noadopt-region-bigru-0",  # which builds on it
                 *(f"train@vse2ad-{feature}-bigru-0" for feature in ("region", "grid", "patch"))})])
-def test_a_changed_recipe_reruns_its_own_heads(project: Path, recipe: str, heads: set[str]) -> None:
-    assert outdated(project, lambda settings: settings["recipes"][recipe].update(learning_rate=0.001)) == heads
-    assert outdated(project, lambda settings: settings["recipes"]["vse_pp"].update(drop_items=0.1)) == set()
+def test_a_changed_recipe_reruns_its_own_heads(run: Run, recipe: str, heads: set[str]) -> None:
+    assert run.outdated_by(lambda settings: settings["recipes"][recipe].update(learning_rate=0.001)) == heads
 
 
-def test_where_it_is_computed_reruns_nothing(project: Path) -> None:
+def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Run) -> None:
     def elsewhere(settings: dict[str, Any]) -> None:
+        settings["recipes"]["vse_pp"].update(drop_items=0.1)
         settings["training"]["sample"].update(device="cuda", pieces=2)
         settings["extract"].update(workers=4, batch_size=2, device="cuda", decoders=3, writers=2, ahead=4,
                                    on_error="skip", shard_images=7, compressor="zstd")
         settings["compute"].update(products="default")
         settings["evaluate"].update(block_megabytes=1.0)
 
-    assert outdated(project, elsewhere) == set()
+    assert run.outdated_by(elsewhere) == set()
 
 
-def test_a_feature_is_left_out_by_one_setting(project: Path, tmp_path: Path) -> None:
+def test_a_feature_is_left_out_by_one_setting(run: Run, tmp_path: Path) -> None:
     """As on another machine, with the first run's features and heads."""
     copy = tmp_path / "copy"
-    shutil.copytree(project, copy)
+    shutil.copytree(run.folder, copy)
     settings = yaml.safe_load((copy / "params.yaml").read_text(encoding="utf-8"))
     settings["run"]["features"] = ["grid", "patch"]
     settings["run"]["ensembles"] = ["R", "RG", "GP"]
     settings["run"]["ablations"] = []
     (copy / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    printed = dvc(copy, "repro")
+    printed = Run(copy, run.commands).dvc("repro")
     assert "RG: left out, run.features has no region" in printed
     assert stages_run(printed) == {"score", "evaluate", "tables", "figures", "report"}
     measured = json.loads((copy / "results" / "metrics.json").read_text(encoding="utf-8"))
@@ -164,36 +182,34 @@ def test_a_feature_is_left_out_by_one_setting(project: Path, tmp_path: Path) -> 
     assert "Grid+Patch" in (copy / "results" / "report.html").read_text(encoding="utf-8")
 
 
-def test_code_reruns_what_reaches_it(project: Path, tmp_path: Path) -> None:
+def test_code_reruns_what_reaches_it(run: Run, tmp_path: Path) -> None:
     """With a copy of the code on the path before this one."""
     for name in ("pipeline", "stages", "manifests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def after(module: str) -> set[str]:
-        with (tmp_path / module).open("a", encoding="utf-8") as file:
-            file.write("# A comment.\n" if module.endswith("bert.py") else "\n\nADDED = 1\n")
-        plan(project, tmp_path)
-        return set(dvc_json(project, "status")) - {"plan"}
+    def after(*modules: str) -> set[str]:
+        for module in modules:
+            with (tmp_path / module).open("a", encoding="utf-8") as file:
+                file.write("# A comment.\n" if module.endswith("bert.py") else "\n\nADDED = 1\n")
+        return run.outdated(tmp_path)
 
-    assert after("pipeline/text/bert.py") == set()
-    assert after("pipeline/heads/pooling/gcn.py") == {"throughput"}
+    assert after("pipeline/text/bert.py", "pipeline/heads/pooling/gcn.py") == {"throughput"}
     assert after("pipeline/report/page/page.css") == {"throughput", "report"}
     of_triplet = {f"train-ablation@{recipe}-region-bigru-0" for recipe in ABLATIONS}
     # A figure says from which epoch on the loss is hard, which a recipe may leave to the loss.
     assert after("pipeline/objectives/triplet.py") == {"throughput", "report", "figures", *of_triplet}
-    plan(project)
 
 
-def test_one_parameter_reruns_only_what_depends_on_it(project: Path) -> None:
+def test_one_parameter_reruns_only_what_depends_on_it(run: Run, project: Path) -> None:
     settings = yaml.safe_load((project / "params.yaml").read_text(encoding="utf-8"))
     settings["features"]["light"]["grid"]["grid"] = 1
     before = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     (project / "params.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    ran = stages_run(dvc(project, "repro"))
+    ran = stages_run(run.dvc("repro"))
     assert ran == {"extract@grid", "train@vse2ad-grid-bigru-0", "score", "evaluate", "tables", "figures", "report"}
-    assert stages_run(dvc(project, "repro")) == set()
+    assert stages_run(run.dvc("repro")) == set()
     after = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
-    changed = dvc_json(project, "metrics", "diff")
+    changed = run.told("metrics", "diff")
     grid = changed["results/headline/vse2ad-grid-bigru-s0.json"]["RSUM"]
     assert (grid["old"], grid["new"]) == tuple(
         results["vse2ad-grid-bigru-s0"]["all"]["rsum"] for results in (before, after))

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stages.cli import COMMANDS, cli
 
@@ -18,43 +17,48 @@ HEAVY = {"torch", "torchvision", "timm", "transformers", "safetensors", "zarr", 
 RUN = """
 import json, sys
 from stages import cli
-sys.argv = ["pipeline", *json.loads(sys.argv[1])]
-try:
-    cli.main()
-except SystemExit as ended:
-    print(file=sys.stderr)
-    print(json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr)
+codes = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv, before = ["pipeline", *arguments], set(sys.modules)
+    try:
+        cli.main()
+    except SystemExit as ended:
+        codes.append([ended.code, sorted({name.partition(".")[0] for name in sys.modules if name not in before})])
+print(f"\\n{json.dumps(codes)}", file=sys.stderr)
 """
 
 
-def imported(*arguments: str | Path) -> set[str]:
-    """The libraries that a command has imported when it ends, and it must end well."""
-    ran = subprocess.run([sys.executable, "-c", RUN, json.dumps([str(each) for each in arguments])], cwd=ROOT,
-                         capture_output=True, text=True, check=True)
-    code, libraries = json.loads(ran.stderr.strip().splitlines()[-1])
-    assert code == 0, ran.stderr
-    return set(libraries)
+def imported(*commands: tuple[str | Path, ...]) -> list[set[str]]:
+    """The libraries that each command imports after those before it; all must end well."""
+    words = json.dumps([[str(each) for each in arguments] for arguments in commands])
+    ran = subprocess.run([sys.executable, "-c", RUN, words], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = json.loads(ran.stderr.strip().splitlines()[-1])
+    assert [code for code, _ in told] == [0] * len(commands), ran.stderr
+    return [set(libraries) for _, libraries in told]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_imports_no_library(command: str) -> None:
-    assert not imported(command, "--help") & (HEAVY | {"pydantic"})
+def test_help_imports_no_library() -> None:
+    for command, libraries in zip(COMMANDS, imported(*((command, "--help") for command in COMMANDS)), strict=True):
+        assert not libraries & (HEAVY | {"pydantic"}), command
 
 
 def test_a_small_matrix_is_measured_without_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
-    assert imported("evaluate", "--similarity", tmp_path / "sims.npy") & HEAVY <= {"scipy", "safetensors"}
+    (libraries,) = imported(("evaluate", "--similarity", tmp_path / "sims.npy"))
+    assert libraries & HEAVY <= {"scipy", "safetensors"}
 
 
 def test_a_store_is_measured_without_torch(trained: Path) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    assert imported("evaluate", "--similarity", store) & HEAVY <= {"zarr", "scipy", "safetensors"}
+    (libraries,) = imported(("evaluate", "--similarity", store))
+    assert libraries & HEAVY <= {"zarr", "scipy", "safetensors"}
 
 
 def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "metrics.json").write_text("{}", encoding="utf-8")
-    assert imported("tables", "--root", tmp_path) & HEAVY <= {"safetensors"}
+    (libraries,) = imported(("tables", "--root", tmp_path))
+    assert libraries & HEAVY <= {"safetensors"}
 
 
 def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Path) -> None:
@@ -64,6 +68,7 @@ def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Pa
     features = ("-S", f"features.light.grid={engine}")
     where = ("--root", trained, "--params", ROOT / "params.yaml")
     cli.main([str(each) for each in ("extract", "--feature", "grid", *where, *features)], standalone_mode=False)
-    for command, more in ((("extract", "--feature", "grid"), features), (("train", "--feature", "region"), changes),
-                          (("score", "--feature", "region"), changes)):
-        assert imported(*command, *where, *more) & HEAVY <= {"safetensors"}
+    for libraries in imported(("extract", "--feature", "grid", *where, *features),
+                              ("train", "--feature", "region", *where, *changes),
+                              ("score", "--feature", "region", *where, *changes)):
+        assert libraries & HEAVY <= {"safetensors"}

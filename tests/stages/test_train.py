@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import pytest
 import zarr
 from folders import tree
 from full_disk import no_file_larger_than
+from preloaded import Commands
 
 from pipeline.compute import half, products
 from pipeline.files.lock import exclusive
@@ -200,19 +198,13 @@ checkpoint.save = killing
 """
 
 
-def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]]) -> None:
+def test_killed_and_resumed_it_is_bit_identical(train: Callable[..., list[str]], commands: Commands) -> None:
     arguments = ["--recipe", "vse_infty", *SMALL, "-S", "training.sample.epochs=12"]
-    command = ["train", "--feature", "region", "--params", str(ROOT / "params.yaml"), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-    def run(folder: str, before: str = "") -> int:
-        words = [sys.executable, "-c", f"{before}\nfrom stages.cli import main; main()", *command, "--out", folder]
-        return subprocess.run(words, env=environment, stderr=subprocess.DEVNULL, timeout=300).returncode
-
-    assert run("whole") == 0
-    assert run("cut", KILLED) == -signal.SIGKILL
+    command = ["pipeline", "train", "--feature", "region", "--params", ROOT / "params.yaml", *arguments, "--out"]
+    commands(*command, "whole")
+    commands(*command, "cut", BEFORE=KILLED, code=-signal.SIGKILL)
     assert checkpoint.state(Path("cut")).epochs == 4
     assert len(pd.read_csv("whole/history.csv")) == 12
-    assert run("cut") == 0
+    commands(*command, "cut")
     assert {name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")} \
         == tree(Path("whole"))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,8 @@ import pandas as pd
 import pytest
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
+from preloaded import Commands
 from test_step import PAIRS, batch, gradients, step
 
 from pipeline.errors import InputError
@@ -49,8 +48,8 @@ def in_each(fabric: Any, folder: Path) -> None:
     processes.wait()
 
 
-def test_gradients_are_those_of_one_process(tmp_path: Path) -> None:
-    Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn").launch(in_each, tmp_path)
+def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> None:
+    Fabric(accelerator="cpu", devices=2, strategy=DDPStrategy(start_method=forkserver)).launch(in_each, tmp_path)
     for objective in ("triplet", "random_k"):
         alone = step("region", objective)
         torch.manual_seed(7)
@@ -65,27 +64,22 @@ def test_gradients_are_those_of_one_process(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore, commands: Commands,
+                                           tmp_path: Path) -> None:
     """The command as a user types it, with --processes 2 and without."""
     scenes.save(tmp_path / "data" / "sample.parquet")
     (tmp_path / "features" / "sample").mkdir(parents=True)
     (tmp_path / "features" / "sample" / "region.zarr").symlink_to(store.path)
     small = [f"-Straining.sample.{change}" for change in ("dimension=8", "word_dimension=4", "batch_size=16",
                                                           "epochs=2", "decay_epoch=1")]
-    command = [sys.executable, "-m", "stages.cli", "train", "--feature", "region", "--root", str(tmp_path),
-               "--params", str(ROOT / "params.yaml"), *small]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = ("pipeline", "train", "--feature", "region", "--root", tmp_path, "--params", ROOT / "params.yaml", *small)
     histories = []
     for count in ("1", "2"):
-        ran = subprocess.run([*command, "--processes", count, "--out", str(tmp_path / count)], cwd=ROOT, text=True,
-                             env=environment, capture_output=True, check=False, timeout=300)
-        assert ran.returncode == 0, ran.stderr
+        ran = commands(*command, "--processes", count, "--out", tmp_path / count)
         assert ran.stdout.count("best epoch") == 1
         histories.append(pd.read_csv(tmp_path / count / "history.csv"))
     pd.testing.assert_frame_equal(*histories, rtol=1e-4)
-    refused = subprocess.run([*command, "--processes", "2", "--out", str(tmp_path / "1"), "--seed", "5"], cwd=ROOT,
-                             text=True, env=environment, capture_output=True, check=False, timeout=300)
-    assert refused.returncode == 2
+    refused = commands(*command, "--processes", "2", "--out", tmp_path / "1", "--seed", "5", code=2)
     assert "Traceback" not in refused.stderr
     assert refused.stderr.count("trained with other settings (seed)") == 1
 

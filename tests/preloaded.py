@@ -1,0 +1,127 @@
+"""`pipeline` and `dvc` for tests that run them dozens of times, each forked from one process that has imported torch.
+
+A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports. Python in
+the variable BEFORE runs before the command, in its process: to kill it at a certain moment, for instance.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CLIENT = """#!{python} -SE
+import json, os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+server.sendall(asked)
+code = int(server.makefile().read() or 1)
+if code < 0:
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+class Commands:
+    """Runs `pipeline` and `dvc`.
+
+    folder: For PATH, where both are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *words: object, cwd: Path | None = None, code: int | None = 0, **environment: str
+                 ) -> subprocess.CompletedProcess[str]:
+        """Run one in a folder, with these variables besides; it must end with the code, None for any."""
+        path = os.pathsep.join((str(self.folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+        name, *arguments = map(str, words)
+        ran = subprocess.run([self.folder / name, *arguments], cwd=cwd, text=True, capture_output=True, timeout=600,
+                             env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", **environment})
+        assert code in (ran.returncode, None), f"{ran.returncode}: {ran.stdout[-3000:]}{ran.stderr[-3000:]}"
+        return ran
+
+
+@contextmanager
+def commands(folder: Path) -> Iterator[Commands]:
+    """Starts the process that they are forked from."""
+    address, binaries = folder / "socket", folder / "bin"
+    binaries.mkdir()
+    for name in ("pipeline", "dvc"):
+        client = binaries / name
+        client.write_text(CLIENT.format(python=sys.executable, address=str(address)), encoding="utf-8")
+        client.chmod(0o755)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen([sys.executable, "-P", __file__, str(address)], env=environment) as server:
+        while not address.exists():
+            assert server.poll() is None
+            time.sleep(0.05)
+        yield Commands(binaries)
+        server.terminate()
+
+
+def serve(address: str) -> None:
+    import dvc.cli
+    import matplotlib.figure
+    import pandas
+    import pyarrow.parquet
+    import timm
+    import torch
+    import zarr
+
+    assert all((dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
+    parent = os.getppid()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(address)
+    listening.listen()
+    listening.settimeout(5)
+    while os.getppid() == parent:
+        try:
+            asking, _ = listening.accept()
+        except TimeoutError:
+            continue
+        if os.fork() == 0:
+            listening.close()
+            answer(asking)
+        asking.close()
+
+
+def answer(asking: socket.socket) -> None:
+    """Run one command in a process of its own, and send its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    length, streams, _, _ = socket.recv_fds(asking, 8, 3)
+    with asking.makefile("rb") as stream:
+        arguments, folder, environment = json.loads(stream.read(int.from_bytes(length, "big")))
+    command = os.fork()
+    if command:
+        _, status = os.waitpid(command, 0)
+        asking.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+    for number, stream_of_command in enumerate(streams):
+        os.dup2(stream_of_command, number)
+    os.chdir(folder)
+    before = environment.pop("BEFORE", "")
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = arguments
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    exec(before, {})
+    if Path(arguments[0]).name == "dvc":
+        from dvc.cli import main
+    else:
+        from stages.cli import main
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
