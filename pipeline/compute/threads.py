@@ -1,20 +1,25 @@
 """Python threads that share torch's threads among them.
 
-Each Python thread runs many short operations on its own; torch's threads would synchronise after each one.
+Each Python thread runs many short operations on its own; torch's threads would synchronise after each one. Which
+thread does a piece of work changes no bit of it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import TypeVar
 
 import torch
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+Offer = weakref.ref[Callable[[], None]]
+"""Work that another thread may help with. The reference is weak: work that is done keeps no memory."""
 
 
 class _Inside:
@@ -26,9 +31,15 @@ class _Inside:
 
 
 class _Share(threading.local):
-    """How many of torch's threads this Python thread was given by `side_by_side`; None: it was given none."""
+    """What this Python thread was given by `side_by_side`; None: nothing.
+
+    Attributes:
+        threads: How many of torch's threads.
+        offers: Where it offers work to the thread that is ready before the other.
+    """
 
     threads: int | None = None
+    offers: SimpleQueue[Offer | None] | None = None
 
 
 _share = _Share()
@@ -82,6 +93,49 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
     return run
 
 
+def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None
+         ) -> list[Result]:
+    """Apply a function to many arguments, several at once. In `side_by_side` the half that is ready first helps.
+
+    Args:
+        work: A function of one argument.
+        arguments: The arguments. They are begun in this order.
+        at_once: How many at once, each with an equal share of torch's threads; None: as many as torch has threads.
+
+    Returns:
+        The results, in the same order.
+    """
+    with shared_out(at_once) as threads:
+        alone = for_another_thread(work)
+        tasks: list[tuple[Future[Result], Argument]] = [(Future(), argument) for argument in arguments]
+        todo = iter(tasks)
+
+        def work_off() -> None:
+            for result, argument in todo:  # several threads share this iterator
+                try:
+                    result.set_result(alone(argument))
+                except BaseException as error:
+                    result.set_exception(error)
+
+        if _share.offers is not None:
+            _share.offers.put(weakref.ref(work_off))
+        others = min(at_once or threads, threads, len(tasks)) - 1
+        with ThreadPoolExecutor(max(1, others)) as pool:
+            for _ in range(others):
+                pool.submit(work_off)
+            work_off()
+            return [result.result() for result, _ in tasks]
+
+
+def _help(offers: SimpleQueue[Offer | None]) -> None:
+    """Do offered work until None comes."""
+    while (offer := offers.get()) is not None:
+        work_off = offer()
+        if work_off is not None:
+            work_off()
+        del work_off
+
+
 def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argument) -> tuple[Result, Result]:
     """Apply a function to two arguments at once, each on half of torch's threads; in sequence on one thread.
 
@@ -94,17 +148,25 @@ def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argum
         Both results.
     """
     with shared_out(2) as threads:
-        alone = for_another_thread(work)
         if threads == 1:
-            return alone(one), alone(other)
+            first, second = each(work, (one, other), 2)
+            return first, second
+        alone = for_another_thread(work)
+        last = iter((False, True))
+        offers: SimpleQueue[Offer | None] = SimpleQueue()
 
         def on_its_share(argument: Argument) -> Result:
-            before, _share.threads = _share.threads, max(1, threads // 2)
+            before = _share.threads, _share.offers
+            _share.threads, _share.offers = max(1, threads // 2), offers
             try:
                 return alone(argument)
             finally:
-                _share.threads = before
+                if next(last):
+                    offers.put(None)
+                else:
+                    _help(offers)
+                _share.threads, _share.offers = before
 
         with ThreadPoolExecutor(1) as pool:
-            second = pool.submit(on_its_share, other)
-            return on_its_share(one), second.result()
+            result = pool.submit(on_its_share, other)
+            return on_its_share(one), result.result()

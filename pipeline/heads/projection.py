@@ -62,7 +62,7 @@ class ResidualProjection(nn.Module):
         present = self._present(items, places)
         projected = self.mlp(present).add_(self.linear(present, counts))
         padded = projected.new_zeros(items[..., 0].numel(), projected.shape[-1])
-        return padded.index_copy(0, places, projected).unflatten(0, items.shape[:2])
+        return padded.index_copy_(0, places, projected).unflatten(0, items.shape[:2])
 
     def _present(self, items: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """The valid items [M, width], in the type that is multiplied."""

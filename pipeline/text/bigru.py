@@ -73,7 +73,7 @@ class BiGRU(nn.Module):
         else:
             states = self._read_by_torch(dropout(self.embedding(numbers), self.dropout, self.training), packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])
-        return padded.index_copy(0, packing.places, states).view(*tokens.shape, -1)
+        return padded.index_copy_(0, packing.places, states).view(*tokens.shape, -1)
 
     def _vectors(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors [U, W], and which of them each of the numbers [M] has: one for each word, unless dropout differs."""

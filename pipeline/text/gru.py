@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
-from pipeline.compute.threads import side_by_side
+from pipeline.compute.threads import each, side_by_side
 from pipeline.text.packing import Packing
 
 WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
@@ -63,10 +63,14 @@ class ReadBoth(torch.autograd.Function):
         turned = ctx.packing.turned
         onward, rearward = directions(ctx.packing, ctx.short, tensors[:8])
         half = gradient * 0.5
-        (of_words, *of_onward), (of_turned, *of_rearward) = side_by_side(
+        (pairs, biases), (turned_pairs, turned_biases) = side_by_side(
             lambda part: part[0].backward(words, *part[1:]),
             (onward, which, half, *tensors[8:11]), (rearward, which[turned], half[turned], *tensors[11:]))
-        return (of_words.add_(of_turned), None, None, None, *of_onward, *of_rearward)
+        products = each(lambda pair: (pair[0] @ pair[1]).to(gradient.dtype),
+                        [pair for both in zip(pairs, turned_pairs, strict=True) for pair in both], at_once=2)
+        of_state, of_word, of_words = zip(products[::2], products[1::2], strict=True)
+        return (of_words[0].add_(of_words[1]), None, None, None,
+                of_word[0], of_state[0], *biases, of_word[1], of_state[1], *turned_biases)
 
 
 def directions(packing: Packing, short: torch.dtype, weights: Sequence[Tensor]) -> tuple[Direction, Direction]:
@@ -133,8 +137,8 @@ class Direction:
         return states, gates, inner
 
     def backward(self, words: Tensor, which: Tensor, gradient: Tensor, states: Tensor, gates: Tensor, inner: Tensor
-                 ) -> tuple[Tensor, ...]:
-        """Compute the gradients.
+                 ) -> tuple[list[tuple[Tensor, Tensor]], tuple[Tensor, Tensor]]:
+        """Compute the gradients. Products that no other step waits for are left to the caller.
 
         Args:
             words: As for `forward`.
@@ -145,34 +149,36 @@ class Direction:
             inner: b_n from `forward`.
 
         Returns:
-            The gradients of the words [U, W] and of the four weights.
+            The factors of the gradients of the state's weight, the word's weight and the words [U, W], the largest
+            product first; and the gradients of both biases.
         """
         d = self.dim
         of_b, of_a_n = (gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d))
-        before = torch.cat([states.new_zeros(self.packing.captions, d), states.index_select(0, self.packing.before)])
+        later = slice(self.packing.captions, None)
+        before = torch.zeros_like(states)
+        torch.index_select(states, 0, self.packing.before, out=before[later])
         carried = gradient.new_zeros(0, d)
         for step in reversed(self.packing.steps):
             here = gradient[step]
             here[:len(carried)] += carried
             r, z, n = gates[step].split(d, dim=1)
-            of_n = torch.mul(here, 1 - z)
-            of_z = (before[step] - n).mul_(of_n).mul_(z)
+            places = [*of_b[step].split(d, dim=1), of_a_n[step]]
+            exact = [place if place.dtype == gates.dtype else gates.new_empty(place.shape) for place in places]
+            of_r, of_z, of_inner, of_n = exact
+            torch.mul(here, 1 - z, out=of_n)
+            torch.sub(before[step], n, out=of_z).mul_(of_n).mul_(z)
             of_n.addcmul_(of_n * n, n, value=-1)
-            of_inner = of_n * r
-            of_r = of_inner * inner[step]
+            torch.mul(of_n, r, out=of_inner)
+            torch.mul(of_inner, inner[step], out=of_r)
             of_r.addcmul_(of_r, r, value=-1)
-            of_a_n[step] = of_n
-            for place, part in enumerate((of_r, of_z, of_inner)):
-                of_b[step, place * d:(place + 1) * d] = part
+            for place, values in zip(places, exact, strict=True):
+                place.copy_(values)  # which costs nothing where they are one
             if step.start:
                 carried = here.mul_(z).add_(of_b[step] @ self.of_state)
         # a_r and b_r have one gradient, a_z and b_z as well
         of_a = torch.cat([_sum_by_word(of_b, which, len(words))[:, :2 * d], _sum_by_word(of_a_n, which, len(words))], 1)
-        later = slice(self.packing.captions, None)
-        products = (of_a @ self.of_words, of_a.T @ words.to(self.short),
-                    of_b[later].T @ before[later].to(self.short))
-        biases = of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype)
-        return (*(product.to(gates.dtype) for product in products), *biases)
+        pairs = [(of_b[later].T, before[later].to(self.short)), (of_a.T, words.to(self.short)), (of_a, self.of_words)]
+        return pairs, (of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype))
 
 
 def _sum_by_word(values: Tensor, which: Tensor, words: int) -> Tensor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from pipeline.compute.threads import shared_out, side_by_side
+from pipeline.compute.threads import each, shared_out, side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +72,53 @@ def test_after_an_error_the_threads_are_as_before() -> None:
     assert torch.get_num_threads() == 4
     with shared_out() as threads:
         assert threads == 4
+
+
+def test_each_gives_results_in_order_from_all_threads() -> None:
+    four = threading.Barrier(4, timeout=30)
+
+    def work(number: int) -> tuple[int, int]:
+        four.wait()
+        return number, torch.get_num_threads()
+
+    assert each(work, range(4)) == [(number, 1) for number in range(4)]
+    assert torch.get_num_threads() == 4
+    with pytest.raises(ZeroDivisionError):
+        each(lambda number: 1 // number, (1, 0, 2))
+    assert torch.get_num_threads() == 4
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_the_half_that_is_ready_first_helps_the_other(slow: int) -> None:
+    torch.set_num_threads(2)
+    both = threading.Barrier(2, timeout=30)
+    ready = threading.Event()
+
+    def half(number: int) -> list[bool]:
+        if number != slow:
+            ready.set()
+            return []
+        ready.wait(30)
+        with torch.no_grad():
+            return each(lambda _: (both.wait() >= 0, torch.is_grad_enabled(), torch.get_num_threads()), range(2))
+
+    assert side_by_side(half, 0, 1)[slow] == [(True, False, 1)] * 2
+    assert torch.get_num_threads() == 2
+
+
+def test_work_that_is_done_keeps_no_memory() -> None:
+    torch.set_num_threads(2)
+    checked = threading.Event()
+
+    def half(number: int) -> bool | None:
+        if number:
+            checked.wait(30)  # nobody helps
+            return None
+        tensor = torch.zeros(3)
+        each(tensor.add, range(2))
+        left = weakref.ref(tensor)
+        del tensor
+        checked.set()
+        return left() is None
+
+    assert side_by_side(half, 0, 1) == (True, None)

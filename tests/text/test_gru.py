@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from typing import Any
 
 import pytest
 import torch
 
+from pipeline.compute.threads import each, side_by_side
+from pipeline.text import gru
 from pipeline.text.bigru import BiGRU
 from pipeline.text.gru import bidirectional_states
 from pipeline.text.packing import Packing
@@ -114,3 +119,20 @@ def test_a_head_that_is_compiled_reads_captions_as_before() -> None:
             states = one(tokens, torch.tensor(lengths))
             results.append([states.detach(), *torch.autograd.grad(states.square().sum(), list(encoder.parameters()))])
         torch.testing.assert_close(*results)
+
+
+def test_products_of_the_weights_are_shared_with_images_that_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def by_two(work: Callable[[Any], Any], arguments: Sequence[Any], at_once: int) -> list[Any]:
+        return each(lambda argument: (both.wait(), work(argument))[1], arguments, at_once)
+
+    encoder = BiGRU(20, 4, 5)
+    loss = encoder(torch.randint(20, (3, 4)), torch.tensor([4, 2, 1])).sum()
+    monkeypatch.setattr(gru, "each", by_two)
+    torch.set_num_threads(2)
+    try:
+        side_by_side(lambda captions: loss.backward() if captions else None, False, True)
+    finally:
+        torch.set_num_threads(1)
+    assert encoder.rearward.weight_hh_l0.grad is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import torch
@@ -52,7 +53,7 @@ def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, T
         t_tok and t_emb, [B, D] each.
     """
     if can_sort_fast(items):
-        return BothLevels.apply(items, valid, weight.squeeze(1))
+        return BothLevels.apply(items, valid, weight.squeeze(1), torch.is_grad_enabled())
     return token_level(items, valid, weight), soft_maximum(items, valid)
 
 
@@ -62,22 +63,21 @@ class BothLevels(torch.autograd.Function):
     A softmax does not depend on the order, so the embedding level reads the sorted items while they are in
     the cache. Both levels are relative to the greatest item u_1: with v_m = u_m − u_1 neither softmax changes, t_tok =
     u_1 + Σ θ_m v_m, t_emb = u_1 + Σ δ_m v_m, and no precision is lost however large the items are. The backward pass
-    receives the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g the
-    gradient of t_tok, that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k
+    receives v, the order (one byte a value up to 256 items), Σ exp(v) and Σ δ v, and computes the rest again. With g
+    the gradient of t_tok, that of the sorted items is of rank two: θ_m g + s_m W_tok, where s_m = θ_m (v_m · g − Σ_k
     θ_k v_k · g) is the gradient of the logits.
     """
 
     @staticmethod
-    def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, items: Tensor, valid: Tensor, weight: Tensor, kept: bool) -> tuple[Tensor, Tensor]:
         batch, slots, dim = items.shape
         chunks = Chunks(valid, dim)
-        places: list[Any] = [None] * len(chunks.chunks)
         token, embedding, total, below = items.new_empty(4, batch, dim)
         theta = items.new_zeros(batch, slots)
 
-        def pool(chunk: Chunk) -> None:
+        def pool(chunk: Chunk) -> tuple[Tensor, ...]:
             part = chunk.part
-            u, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
+            u, places = sort_chunk(read_chunk(items, chunk))
             greatest, v = below_greatest(u)
             weights = (weight @ v).softmax(1)
             theta[part, :chunk.items] = weights
@@ -86,35 +86,35 @@ class BothLevels(torch.autograd.Function):
             total[part] = delta.sum(2)
             below[part] = delta.mul_(v).sum(2) / total[part]
             embedding[part] = greatest + below[part]
+            return (v, places) if kept else ()
 
-        chunks.each(pool)
-        ctx.chunks = chunks
-        ctx.save_for_backward(items, weight, theta, total, below, *places)
+        saved = chain(*chunks.each(pool))
+        ctx.chunks, ctx.items = chunks, items.shape
+        ctx.save_for_backward(weight, theta, total, below, *saved)
         return chunks.in_batch(token), chunks.in_batch(embedding)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor]:
-        items, weight, theta, total, below, *places = ctx.saved_tensors
+    def backward(ctx: Any, of_token: Tensor, of_embedding: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        weight, theta, total, below, *saved = ctx.saved_tensors
         chunks: Chunks = ctx.chunks
         of_token, of_delta = of_token[chunks.order], of_embedding[chunks.order] / total
-        of_items, of_weight = torch.zeros_like(items), torch.empty_like(total)
+        of_items, of_weight = total.new_zeros(ctx.items), torch.empty_like(total)
 
         def pull_back(chunk: Chunk) -> None:
-            part, index = chunk.part, places[chunk.number].long()
-            _, v = below_greatest(read_chunk(items, chunk).gather(2, index))
+            part, (v, places) = chunk.part, saved[2 * chunk.number:2 * chunk.number + 2]
             g, weights = of_token[part], theta[part, :chunk.items]
             of_theta = (g.unsqueeze(1) @ v).squeeze(1)
             s = weights * (of_theta - (weights * of_theta).sum(1, keepdim=True))
             of_weight[part] = (v @ s.unsqueeze(2)).squeeze(2)  # v for u, since Σ s = 0
             # d t_emb / d t_i = δ_i (1 + v_i − Σ δ v)
             delta = v.exp().mul_(of_delta[part].unsqueeze(2))
-            of_u = v.sub_((below[part] - 1).unsqueeze(2)).mul_(delta)
+            of_u = v.sub((below[part] - 1).unsqueeze(2)).mul_(delta)
             of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
-            write_chunk(of_items, chunk, unsort_chunk(of_u, index))
+            write_chunk(of_items, chunk, unsort_chunk(of_u, places.long()))
 
         chunks.each(pull_back)
-        return of_items, None, of_weight.sum(0)
+        return of_items, None, of_weight.sum(0), None
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:

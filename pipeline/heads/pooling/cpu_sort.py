@@ -12,14 +12,13 @@ short operations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from pipeline.compute.threads import for_another_thread, shared_out
+from pipeline.compute.threads import each, shared_out
 
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
 CHUNK = 1 << 17
@@ -27,6 +26,7 @@ CHUNK = 1 << 17
 # longer than they compute.
 FOR_ONE_THREAD = 1 << 20
 MOST_ITEMS = 1 << 15
+Result = TypeVar("Result")
 
 
 class Chunk(NamedTuple):
@@ -69,20 +69,19 @@ class Chunks:
                 some = rows[first:first + most]
                 self.chunks.append(Chunk(len(self.chunks), slice(start, start := start + len(some)), some, count))
 
-    def each(self, work: Callable[[Chunk], None]) -> None:
+    def each(self, work: Callable[[Chunk], Result]) -> list[Result]:
         """Process every chunk, on as many threads as torch uses.
 
         Args:
             work: A function of a chunk.
+
+        Returns:
+            Its results.
         """
-        with shared_out() as threads:
-            alone = for_another_thread(work)
-            if threads == 1 or len(self.chunks) <= 1 or self.values < FOR_ONE_THREAD:
-                for chunk in self.chunks:
-                    alone(chunk)
-            else:
-                with ThreadPoolExecutor(min(threads, len(self.chunks))) as pool:
-                    list(pool.map(alone, self.chunks))
+        if self.values >= FOR_ONE_THREAD:
+            return each(work, self.chunks)
+        with shared_out():
+            return [work(chunk) for chunk in self.chunks]
 
     def in_batch(self, values: Tensor) -> Tensor:
         """Restore the order of the batch.
@@ -125,8 +124,8 @@ def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
         [b, D, n].
     """
     values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items)
-    for place, row in enumerate(chunk.rows):  # torch is twice as fast at turning matrices one by one
-        values[place].copy_(items[row, :chunk.items].T)
+    for sample, row in zip(values, chunk.rows, strict=True):  # torch is twice as fast at turning matrices one by one
+        sample.copy_(items[row, :chunk.items].T)
     return values
 
 
@@ -138,8 +137,8 @@ def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
         chunk: The chunk.
         values: [b, D, n].
     """
-    for place, row in enumerate(chunk.rows):
-        items[row, :chunk.items].copy_(values[place].T)
+    for sample, row in zip(values, chunk.rows, strict=True):
+        items[row, :chunk.items].copy_(sample.T)
 
 
 def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
