@@ -75,12 +75,14 @@ def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Proto
                ) -> list[list[dict[str, Any]]]:
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
+    pairs_of_systems = pairs.of(len(groups))
+    samples = contrast.enough_samples(settings.evaluate.resamples, len(views) * len(pairs_of_systems))
     total = sum(pool.scores.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
         for said, systems in views:
             runs = [[_measure(pool, rules, ties, settings, bar) for pool, rules in group] for group in systems]
-            found.append([contrast.of(runs[a], runs[b], settings.evaluate.resamples, settings.evaluate.seed) | said
-                          for a, b in pairs.of(len(groups))])
+            found.append([contrast.of(runs[a], runs[b], samples, settings.evaluate.seed) | said
+                          for a, b in pairs_of_systems])
     return found
 
 

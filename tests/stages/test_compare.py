@@ -105,6 +105,14 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
             assert any(line.strip("| ").startswith(str(number)) and f" {run.rsum:.1f}" in line for line in lines)
 
 
+def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
+    names = [metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
+             for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))]
+    pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")["pairs"]
+    recalls = [pair["contrasts"]["all"][name] for pair in pairs for name in STATISTICS[:-1]]
+    assert min(row["holm"] for row in recalls) < 0.1  # of twelve images; with nine swaps each would be 1
+
+
 def test_one_system_is_nothing_to_compare(refused: Callable[..., str]) -> None:
     assert "two or more systems" in refused("compare", REGION)
 
