@@ -48,8 +48,30 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     except BaseException as error:
         partial.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
-            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from None
+            raise _full(error, path) from None
         raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name what is written, in an error of a full disk that names no file.
+
+    Args:
+        path: What is written.
+
+    Raises:
+        OSError: As the block raises it, with a name.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM and error.filename is None:
+            raise _full(error, path) from None
+        raise
+
+
+def _full(error: OSError, path: Path) -> OSError:
+    return OSError(error.errno, os.strerror(error.errno or errno.ENOSPC), os.fspath(path))
 
 
 @contextmanager
@@ -75,7 +97,8 @@ def creating(folder: Path) -> Iterator[Path]:
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
     try:
-        yield making
+        with naming(folder):
+            yield making
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.files.atomic import naming
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -28,6 +29,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
+        OSError: As the block raises it; on a full disk it names a file, or else `path`.
     """
     path = path.resolve()  # one lock, however it is named
     if not path.name:
@@ -45,4 +47,5 @@ def exclusive(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{path}: another process is writing to it; wait for it to end") from None
-        yield
+        with naming(path):
+            yield

@@ -51,6 +51,7 @@ def test_a_full_disk(root: Path, extract: Extract) -> None:
     cut = extract(BEFORE=SMALL_DISK, code=1)
     assert "File too large" in last_line(cut)
     assert "run again" in last_line(cut)
+    assert "grid.zarr" in last_line(cut)
     assert "24 images extracted" in extract().stdout
     extract("--out", root / "whole.zarr")
     assert tree(root / "features" / "sample" / "grid.zarr") == tree(root / "whole.zarr")

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from full_disk import no_file_larger_than
 
 from pipeline.files import atomic
 from pipeline.files.atomic import creating
+from pipeline.files.lock import exclusive
 from pipeline.store import shard_file
 from pipeline.training import checkpoint
 
@@ -130,3 +132,11 @@ def test_a_folder_is_not_replaced_by_a_file_nor_a_file_by_a_folder(tmp_path: Pat
         pytest.fail("nothing is written")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.parametrize("writing", [creating, exclusive])
+def test_on_a_full_disk_what_a_library_writes_is_named(writing: Any, tmp_path: Path) -> None:
+    with no_file_larger_than(LIMIT), pytest.raises(OSError, match="File too large") as raised, \
+            writing(tmp_path / "store"):
+        (tmp_path / "inside").write_bytes(bytes(2 * LIMIT))
+    assert raised.value.filename == str(tmp_path / "store")
