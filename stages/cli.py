@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import inspect
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -97,7 +98,8 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
+    signal.signal(signal.SIGTERM, _terminate)
     warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -110,7 +112,7 @@ def main() -> None:
         told = " ".join(error.format_message().split())
         code = _say(f"error: {told}", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        code = _say("interrupted; run the same command again to go on", 130)
+        code = _say_ended(signal.getsignal(signal.SIGTERM) is _end_at_once)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
@@ -125,6 +127,23 @@ def main() -> None:
     finally:
         progress.close_log()
     sys.exit(code)
+
+
+def _terminate(number: int, frame: object) -> None:
+    """End as by Ctrl-C, so that what is finished is kept."""
+    signal.signal(signal.SIGTERM, _end_at_once)
+    raise KeyboardInterrupt
+
+
+def _say_ended(terminated: bool) -> int:
+    for each in (signal.SIGTERM, signal.SIGINT):  # where what still runs takes long to end
+        signal.signal(each, _end_at_once)
+    return _say(f"{'terminated' if terminated else 'interrupted'}; run the same command again to go on",
+                143 if terminated else 130)
+
+
+def _end_at_once(number: int, frame: object) -> None:
+    os._exit(128 + number)
 
 
 def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str, category: type[Warning],

@@ -16,7 +16,7 @@ import click
 from pipeline.errors import InputError, counted
 from pipeline.paths import Paths
 from stages import options, workplace
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
@@ -78,7 +78,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     request = _request(paths, settings, dataset, store, feature, changes)
     if split is not None or only is not None:
         request = replace(request, only=selection.chosen(Manifest.load(request.manifest), split, only))
-    if not dry_run and uploaded_to is None and request.is_done():
+    if uploaded_to is None and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
     if not (changes["engine"] or uploaded_to) and (name := request.imported()):
@@ -87,6 +87,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         return
     if scheduler is None:  # a cluster's machines have packages and files of their own
         _say_needs(settings, dataset, feature, request, _extract(settings, changes))
+    if not Progress.quiet:
+        say(f"extract {feature}: reading the manifest and loading the network")
     options.choose_products(settings)
     asked_for = request.as_json()
     manifest = Manifest.load(request.manifest)

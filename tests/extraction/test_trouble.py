@@ -57,6 +57,12 @@ def test_a_full_disk(root: Path, extract: Extract) -> None:
     assert tree(root / "features" / "sample" / "grid.zarr") == tree(root / "whole.zarr")
 
 
+def test_a_dry_run_of_a_finished_store_says_at_once_that_nothing_is_to_do(extract: Extract) -> None:
+    extract()
+    again = extract("--dry-run")
+    assert (again.stdout.count("nothing to do"), again.stderr) == (1, "")
+
+
 def test_a_target_that_cannot_be_written(extract: Extract) -> None:
     ran = extract("--out", "/proc/grid.zarr", code=None)  # nobody can write there, not even root
     assert ran.returncode in (1, 2)
@@ -65,6 +71,7 @@ def test_a_target_that_cannot_be_written(extract: Extract) -> None:
 
 def test_dry_run_says_what_it_would_take(root: Path, extract: Extract) -> None:
     ran = extract("--dry-run")
+    assert ran.stderr.startswith("extract grid: reading the manifest and loading the network")
     for part in ("grid2-test_efficientnet", "24 of 24 images, in 5 shards", "free", "s an image", "untrained"):
         assert part in ran.stdout
     assert not (root / "features").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,21 @@ def test_a_link_that_leads_in_a_circle_gives_one_line(monkeypatch: pytest.Monkey
                       ("manifest", "mine", "--images", "circle", "--annotations", "captions.csv")):
         code, out, err = pipeline(monkeypatch, capfd, *arguments)
         assert (code, out, err.count("\n"), err.startswith("error: ")) == (2, "", 1, True), arguments
+
+
+@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "interrupted"),
+                                                      (signal.SIGTERM, 143, "terminated")])
+def test_a_signal_says_how_to_go_on_and_a_second_one_ends_at_once(
+        number: int, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    ends: list[int] = []
+    monkeypatch.setattr(cli.os, "_exit", ends.append)
+    monkeypatch.setattr(cli.cli, "main", lambda **options: signal.raise_signal(number))
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        assert pipeline(monkeypatch, capfd) == (code, "", f"{said}; run the same command again to go on\n")
+        signal.raise_signal(number)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert ends == [code]
