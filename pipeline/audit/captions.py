@@ -36,7 +36,7 @@ def equal_captions(one: Collection, other: Collection) -> EqualCaptions:
     first, second = _images(one), _images(other)
     alone = one is other
     shared = [key for key in first if (len(first[key]) > 1 if alone else key in second)]
-    shared.sort(key=lambda key: (-len(first[key] | second[key]), key))
+    shared.sort(key=lambda key: (-len(first[key]) - len(second[key]), key))
     known = set(shared)
     count = sum(_plain(caption) in known for caption in one.captions)
     return EqualCaptions([(key, sorted(first[key]), sorted(second[key])) for key in shared], count)

@@ -119,12 +119,21 @@ def test_an_image_in_several_pairs_is_counted_once(tmp_path: Path, photos: list[
     assert findings(one, other).lines()[0] == "1 of 2 images of one (test) are images of other (train)"
 
 
+def test_equal_captions_of_most_images_in_both_data_sets_come_first(tmp_path: Path) -> None:
+    one, other = (audit.Collection.of(data_set(tmp_path, name, {f"{row}.jpg": None for row in range(len(captions))},
+                                               ["train"] * len(captions), captions))
+                  for name, captions in (("one", ["z", "z", "a"]), ("other", ["z", "z", "b", "a", "a"])))
+    assert [text for text, *_ in audit.equal_captions(one, other).texts] == ["z", "a"]
+
+
 def test_one_data_set_leaks_where_splits_share_a_photograph(tmp_path: Path, photos: list[Image.Image]) -> None:
     files = {"a.jpg": photos[0], "b.jpg": photos[0], "c.jpg": photos[1], "d.jpg": photos[1]}
     own = data_set(tmp_path, "own", files, ["train", "train", "train", "test"], ["one", "two", "two", "three"])
     found = findings(own)
     assert [pair[:2] for pair in found.shared.certain] == [(0, 1), (2, 3)]
     assert [pair[:2] for pair in found.leaks] == [(2, 3)]
+    assert found.lines()[:2] == [f"1 of 3 images of own (train) are images of own ({split})"
+                                 for split in ("test", "train")]
     assert found.shared.doubtful == []
     assert found.texts.texts == [("two", [1, 2], [1, 2])]
     assert found.texts.captions == 2

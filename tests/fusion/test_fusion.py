@@ -11,8 +11,9 @@ from sorting import noisy_pairs
 
 from pipeline.errors import InputError
 from pipeline.fusion import FUSIONS, Member, align, fuse
-from pipeline.fusion.combining import WeightedSum
-from pipeline.retrieval import Embeddings, Protocol, evaluate
+from pipeline.fusion.combining import WeightedSum, mean
+from pipeline.retrieval import Embeddings, Protocol, as_similarity, evaluate
+from pipeline.retrieval.directions import Directions
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
 OWNER = np.random.default_rng(5).permutation(np.arange(90) // 3)
@@ -76,11 +77,19 @@ def test_rescaling_is_among_the_candidates_of_each_query(
 @pytest.mark.parametrize("method", ["zscore", "rank"])
 def test_in_a_fold_only_its_items_are_candidates(method: str) -> None:
     members = [member("a", 0), member("b", 1)]
-    folds = evaluate(fuse(members, method), OWNER, Protocol("thirds", folds=3)).folds
+    folds = evaluate(fuse(members, method, [3, 1]), OWNER, Protocol("thirds", folds=3)).folds
     for fold, metrics in enumerate(folds):
         rows, columns = np.arange(10) + 10 * fold, np.flatnonzero(fold == OWNER // 10)
         part = [Member(each.name, each.similarity[np.ix_(rows, columns)], rows, columns) for each in members]
-        assert metrics.i2t == evaluate(fuse(part, method), OWNER[columns] - 10 * fold).i2t
+        assert metrics.i2t == evaluate(fuse(part, method, [3, 1]), OWNER[columns] - 10 * fold).i2t
+
+
+def test_a_system_of_two_matrices_has_its_weight_in_both_directions(rng: np.random.Generator) -> None:
+    one, two, other = rng.random((3, 4, 6))
+    found = mean([Directions(as_similarity(one), as_similarity(two)), as_similarity(other)], [0.75, 0.25])  # type: ignore[arg-type]
+    for name, own in (("i2t", one), ("t2i", two)):
+        block = found.direction(name, 2**20).block(slice(0, 4), slice(0, 6))  # type: ignore[arg-type, union-attr]
+        np.testing.assert_allclose(block, 0.75 * own + 0.25 * other)
 
 
 @pytest.mark.parametrize("method", ["mean", "zscore", "rank"])

@@ -73,6 +73,11 @@ def test_the_four_tasks_agree_with_sorting(files: tuple[Path, dict[str, np.ndarr
     assert json.loads(json.dumps(found)) == found
 
 
+def test_nothing_is_right_for_itself_and_a_pair_is_right_both_ways() -> None:
+    found = cxc._both_ways(np.array([0, 2]), np.array([0, 1]), 3)
+    assert (found.query.tolist(), found.candidate.tolist()) == ([1, 2], [2, 1])
+
+
 def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.ndarray]]) -> None:
     folder, _ = files
     collection = Collection(IMAGES, CAPTIONS, np.arange(60) // 5)

@@ -85,6 +85,13 @@ def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...], mon
             assert 0 <= low <= value <= high <= 100
 
 
+def test_a_caption_keeps_its_own_image_where_others_are_left_out(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
+    _, image_ids, caption_ids, caption_image = pool
+    found = eccv_caption(Collection(image_ids, caption_ids, caption_image), truth)
+    owner = found.relevance["eccv"].owner
+    np.testing.assert_array_equal(image_ids[found.rows][owner], image_ids[caption_image][found.columns])
+
+
 def test_right_pairs_on_top_score_100(truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
                                       ) -> None:
     scores, image_ids, caption_ids, caption_image = pool

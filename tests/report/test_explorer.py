@@ -30,3 +30,4 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
                        ("i2t", [image["file"] for image in found["images"]])):
         for query in found[way]:
             assert asked[way]["texts"][query["number"]] == texts[query["query"]]
+    assert [query["own"] for query in found["t2i"]] == [[9], [8], [7], [5]]
