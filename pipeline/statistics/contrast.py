@@ -16,8 +16,8 @@ TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image →
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
-OVER_IMAGES = ("In brackets: 95 % intervals, by a bootstrap over images; p: two-sided, by a paired randomisation test "
-               "over images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
+OVER_IMAGES = ("In brackets: 95 % intervals; p: two-sided. Both are by one paired randomisation test over "
+               "images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
                "Trained again, the same two recipes may differ by more, or the other way.")
 HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
         "±: standard deviation over seeds.")
@@ -29,7 +29,7 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
     Args:
         a: The first system's runs, one for each seed.
         b: The second system's runs, one for each seed.
-        samples: How many test sets and swaps to draw, see `compare`.
+        samples: How many swaps to draw, see `compare`.
         seed: Of the random draws, see `compare`.
 
     Returns:

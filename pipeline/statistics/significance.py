@@ -45,7 +45,7 @@ def compare(
     Args:
         first: One run, or several that differ in their training seed.
         second: Likewise, on the same images and captions.
-        samples: How many test sets and swaps to draw; used if one side is a single run.
+        samples: How many swaps to draw; used if one side is a single run.
         confidence: Of the intervals, between 0 and 1.
         seed: Of the random draws; used if one side is a single run.
 
@@ -63,7 +63,7 @@ def compare(
     over_seeds = len(old) > 1 and len(new) > 1
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     low, high, p = (seeds.difference(_runs(old), _runs(new), MOST, confidence) if over_seeds else
-                    resampling.difference(minus, samples, confidence, seed))
+                    resampling.difference(minus, samples, MOST, confidence, seed))
     return {name: Comparison(Interval(float(found), float(low[at]), float(high[at]), confidence), float(p[at]),
                              over_seeds)
             for at, (name, found) in enumerate(zip(STATISTICS, statistics(minus), strict=True))}

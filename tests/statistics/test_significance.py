@@ -15,7 +15,9 @@ from pipeline.retrieval import (
     consecutive_captions,
     evaluate,
 )
-from pipeline.statistics import compare, contrast, over_seeds
+from pipeline.statistics import compare, contrast, over_seeds, resampling
+from pipeline.statistics.intervals import MOST
+from pipeline.statistics.per_image import FoldHits
 from pipeline.statistics.seeds import Runs, difference
 
 
@@ -63,6 +65,32 @@ def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
         (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
     assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
     assert folds != again
+
+
+def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_else(rng: np.random.Generator) -> None:
+    """One test decides both, also with few images, other numbers of captions, and differences near the border."""
+    decided = set()
+    for images in (4, 12, 40):
+        owner = np.sort(rng.integers(0, images, 3 * images))
+        for noise in rng.uniform(0, 3, 20):
+            before, after = ((np.arange(images)[:, None] == owner) + noise * rng.normal(size=(images, len(owner)))
+                             for noise in (2.0, noise))
+            for each in compare(evaluate(before, owner), evaluate(after, owner), samples=199).values():
+                low, high = each.difference.low, each.difference.high
+                assert low <= each.difference.value <= high
+                assert (each.p < 0.05) == (low > 1e-9 or high < -1e-9)
+                decided.add(each.p < 0.05)
+    assert decided == {True, False}
+
+
+def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(rng: np.random.Generator) -> None:
+    """Of 500 test sets whose images' differences of one hit have the mean 0.2."""
+    def held() -> bool:
+        hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (60, 1), p=[0.2, 0.4, 0.4]), 6, axis=1)
+        low, high, _ = resampling.difference([FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0)
+        return bool(low[0] <= 20 <= high[0])
+
+    assert np.mean([held() for _ in range(500)]) == pytest.approx(0.95, abs=0.03)
 
 
 def test_only_like_systems_are_compared() -> None:
