@@ -14,6 +14,7 @@ from stages import options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pipeline import manifest, retrieval
     from pipeline.files.atomic import write_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.statistics import contrast
     from pipeline.studies import claims
     from pipeline.studies.claims import Claim, SystemOfClaim, Tested
+    from pipeline.training.checkpoint import read_description
     from pipeline.training.divergence import Diverged
     from pipeline.training.head import is_finished
 
@@ -42,7 +44,7 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
 
     Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
     """
-    known = claims.load()
+    known = claims.load(paths.root)
     wanted = [claim for claim in known if claims.can_be_tested(claim, settings.run.features)]
     sides = {(side.recipe, side.features): side for claim in wanted for side in (claim.better, claim.worse)}
     for side in sides.values():
@@ -61,7 +63,9 @@ def command(paths: Paths, settings: Settings, split: str, no_training: bool) -> 
     runs = {key: [_measure(paths, settings, side, seed, split) for seed in seeds[key]] for key, side in there.items()}
     tested = [_test(claim, runs, settings) for claim in known]
     contrast.correct([each.contrast for each in tested if each.contrast])
-    _write(paths, settings, tested, failed, split)
+    heads = [folder for key, side in there.items() for seed in seeds[key]
+             for folder in _folders(paths, settings, side, seed)]
+    _write(paths, settings, tested, failed, split, _schedules(heads))
 
 
 def _train(settings: Settings, sides: Sequence[SystemOfClaim]) -> list[str]:
@@ -90,8 +94,26 @@ def _features(settings: Settings, side: SystemOfClaim) -> tuple[str, ...]:
 
 def _is_finished(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int) -> bool:
     """Whether every head of a system is trained to its end."""
-    names = [system(side.recipe, feature, settings.run.texts[0], seed) for feature in _features(settings, side)]
-    return all(is_finished(paths.head(settings.run.dataset, name)) for name in names)
+    return all(map(is_finished, _folders(paths, settings, side, seed)))
+
+
+def _folders(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int) -> list[Path]:
+    """The heads of a system."""
+    return [paths.head(settings.run.dataset, system(side.recipe, feature, settings.run.texts[0], seed))
+            for feature in _features(settings, side)]
+
+
+def _schedules(folders: Sequence[Path]) -> str:
+    """How heads were trained, as they say it; where they differ, which were trained how."""
+    found: dict[str, list[str]] = {}
+    for folder in dict.fromkeys(folders):
+        said = read_description(folder)
+        how = ("d = {dimension}, batch {batch_size}, {epochs} epochs, rate × 0.1 from epoch {decay_epoch}, {precision}"
+               ).format(**said["training"] | said["aside"])
+        found.setdefault(how, []).append(folder.name)
+    if len(found) < 2:
+        return "".join(f"{how}; " for how in found)
+    return "heads differ: " + "".join(f"{how} ({', '.join(names)}); " for how, names in found.items())
 
 
 def _heads(settings: Settings, side: SystemOfClaim, seeds: Sequence[int]) -> list[str]:
@@ -121,11 +143,10 @@ def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int, s
                               block_megabytes=settings.evaluate.block_megabytes)
 
 
-def _write(paths: Paths, settings: Settings, tested: list[Tested], failed: Sequence[str], split: str) -> None:
-    how = settings.training_of(settings.run.dataset)
+def _write(paths: Paths, settings: Settings, tested: list[Tested], failed: Sequence[str], split: str, schedules: str
+           ) -> None:
     said = (f"{settings.run.dataset}, {split}; {settings.run.features[0]} features (R), {settings.run.texts[0]}, "
-            f"d = {how.dimension}, batch {how.batch_size}, {how.epochs} epochs, rate × 0.1 from epoch "
-            f"{how.decay_epoch}, {how.precision}; seeds {', '.join(map(str, settings.run.seeds))}.")
+            f"{schedules}seeds {', '.join(map(str, settings.run.seeds))}.")
     table = claims.to_markdown(tested, said, failed)
     write_text(paths.claims.with_suffix(".md"), f"{table}\n")
     write_text(paths.claims, json.dumps([_as_json(each) | {"split": split} for each in tested], indent=1))

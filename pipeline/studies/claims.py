@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.errors import InputError
@@ -72,8 +73,11 @@ class Tested(NamedTuple):
     contrast: dict[str, Any] | None
 
 
-def load() -> list[Claim]:
+def load(root: Path = Path()) -> list[Claim]:
     """Read manifests/claims.yaml.
+
+    Args:
+        root: The project's folder. Its own file comes before the built-in one.
 
     Returns:
         The claims.
@@ -81,11 +85,12 @@ def load() -> list[Claim]:
     Raises:
         InputError: If an entry is not as `Claim` has it.
     """
+    own = root / "manifests" / "claims.yaml"
+    file = own if own.is_file() else resources.files("manifests") / "claims.yaml"
     try:
-        entries = from_yaml((resources.files("manifests") / "claims.yaml").read_text(encoding="utf-8"))
-        return [Claim.model_validate(entry) for entry in entries]
-    except (ValueError, TypeError) as error:
-        raise InputError(f"manifests/claims.yaml: {first_fault(error)}") from None
+        return [Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{file}: {first_fault(error)}") from None
 
 
 def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
@@ -163,9 +168,11 @@ def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ())
         lines.append(f"| {each.claim.claim} | {each.claim.where} | {printed} | {' | '.join(cells)} | "
                      f"{verdict(each.contrast)} |")
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
-    notes = [said, f"Brackets: 95 % intervals over {' or over '.join(sorted(over)) or 'nothing'}; ±: standard "
-             "deviation over seeds, which are counted for both systems; Holm: p corrected for all claims of the table. "
-             f"A claim holds here if its difference is above 0 with a corrected p below {LEVEL}."]
+    notes = [said]
+    if over:
+        notes.append(f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
+                     "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
+                     f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}.")
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ LOADED = claims.load
 def _two_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     every = {claim.claim: claim for claim in claims.load()}
     kept = [every["AdPool is better than mean pooling"], every["Grids add to regions"]]
-    monkeypatch.setattr(claims, "load", lambda: kept)
+    monkeypatch.setattr(claims, "load", lambda root: kept)
 
 
 def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline: Any) -> None:
@@ -73,7 +74,7 @@ def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeli
 
     every = {claim.claim: claim for claim in LOADED()}
     kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
-    monkeypatch.setattr(claims, "load", lambda: kept)
+    monkeypatch.setattr(claims, "load", lambda root: kept)
     monkeypatch.setattr(study, "_run", failing)
     code, out, err = pipeline("study", *TINY)
     assert code == 0, err
@@ -92,7 +93,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
         return found | {"rsum": found["rsum"] | {"p": 0.03}}
 
     first = claims.load()[0]
-    monkeypatch.setattr(claims, "load", lambda: [first, first])
+    monkeypatch.setattr(claims, "load", lambda root: [first, first])
     monkeypatch.setattr(contrast, "of", with_p)
     code, out, err = pipeline("study", *TINY)
     assert code == 0, err
@@ -106,10 +107,19 @@ def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(pro
     for recipe, seeds in (("vse2ad", (0, 1)), ("vse2ad-noadpool", (0,))):
         chosen = [word for seed in seeds for word in ("--seed", str(seed))]
         assert pipeline("train", "--feature", "region", "--recipe", recipe, *chosen, *TINY)[0] == 0
-    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
+    other = ("-S", "run.seeds=[0,1]", "-S", "training.sample.epochs=7", "-S", "training.sample.decay_epoch=5")
+    code, out, err = pipeline("study", *TINY, *other, "--no-training")
     assert code == 0, err
     assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
     assert "| 1, 2 |" in out
+    assert "d = 16, batch 16, 1 epochs, rate × 0.1 from epoch 1, " in out  # as the heads were trained
+    described = project / "heads" / "sample" / "vse2ad-region-bigru-s1" / "head.json"
+    head = json.loads(described.read_text())
+    head["training"]["decay_epoch"] = 3
+    described.write_text(json.dumps(head))
+    code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
+    assert code == 0, err
+    assert re.search(r"heads differ: .* epoch 1, \w+ \([^)]*\); .* epoch 3, \w+ \(vse2ad-region-bigru-s1\); ", out)
 
 
 def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any) -> None:
@@ -129,5 +139,5 @@ def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any)
 def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     odd = claims.load()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
-    monkeypatch.setattr(claims, "load", lambda: [odd])
+    monkeypatch.setattr(claims, "load", lambda root: [odd])
     assert "none" in refused("study", *TINY)

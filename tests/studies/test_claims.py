@@ -34,6 +34,17 @@ def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> Non
     assert differences["AdOpt is better than InfoNCE over all negatives"] is None
 
 
+def test_a_projects_own_claims_come_before_the_built_in_ones(tmp_path: Path) -> None:
+    assert claims.load(tmp_path) == claims.load()
+    (tmp_path / "manifests").mkdir()
+    file = tmp_path / "manifests" / "claims.yaml"
+    file.write_text("- {claim: mine, where: here, better: {recipe: vse2ad}, worse: {recipe: vse_pp}}")
+    assert [claim.claim for claim in claims.load(tmp_path)] == ["mine"]
+    file.write_text("- {claim: mine}")
+    with pytest.raises(InputError, match=str(file)):
+        claims.load(tmp_path)
+
+
 def test_claims_of_features_that_a_run_lacks_are_not_tested() -> None:
     by_name = {claim.claim: claim for claim in claims.load()}
     assert claims.can_be_tested(by_name["AdPool is better than mean pooling"], ["grid"])
@@ -71,4 +82,5 @@ def test_the_table_says_what_was_measured_and_over_what() -> None:
     assert "flickr8k, val." in table
     assert "over images and seeds" in table
     assert "single seed" not in table
+    assert "95 %" not in claims.to_markdown([claims.Tested(first, 5.6, None)], "")
     assert "single seed" in claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images"]))], "")
