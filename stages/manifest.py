@@ -71,5 +71,7 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
         click.echo(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
                    "val, and its scores measured on test", err=True)
-    click.echo(f"{card.title}: {len(table.images)} {noun} ({counts}), {len(table.table)} captions, "
+    spoken = ", ".join(f"{name} {(table.table['language'] == name).sum()}" for name in table.languages)
+    captions = f"{len(table.table)} captions" + (f" ({spoken})" if spoken else "")
+    click.echo(f"{card.title}: {len(table.images)} {noun} ({counts}), {captions}, "
                f"digest {table.digest[:12]} in {path}")

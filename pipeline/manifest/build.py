@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from pipeline.manifest import fetch
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, columns_of
-from pipeline.settings.recipe import LANGUAGE_TAG
+from pipeline.settings.recipe import language_tag
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
@@ -101,7 +100,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         _check_all_named(images, set(files), annotations, kind)
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
-        _check_languages(table, annotations)
+        table[LANGUAGE] = _languages(table, annotations)
         # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
     if role_graphs is not None:
@@ -191,10 +190,15 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
                              "two splits")
 
 
-def _check_languages(table: pd.DataFrame, source: Path) -> None:
-    wrong = [name for name in table[LANGUAGE].unique() if not re.fullmatch(LANGUAGE_TAG, name)]
-    if wrong:
-        raise InputError(f"{source}: {wrong[0][:40]!a} is no language; expected a tag such as en, de or pt-BR")
+def _languages(table: pd.DataFrame, source: Path) -> list[str]:
+    known: dict[str, str] = {}
+    for name, file, caption in zip(table[LANGUAGE], table["file"], table["caption"], strict=True):
+        if name not in known:
+            try:
+                known[name] = language_tag(name)
+            except ValueError as error:
+                raise InputError(f"{source}: {error} (caption {caption[:40]!a} of {file})") from None
+    return [known[name] for name in table[LANGUAGE]]
 
 
 def _check_path(file: str, source: Path) -> None:

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pipeline.settings.section import Count, Name, Named, Section, Share, without_repeats
 
-LANGUAGE_TAG = r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"
+
+def language_tag(tag: str) -> str:
+    """Write a language's tag of BCP 47 in its usual letters, so that a language has one name.
+
+    Args:
+        tag: In any letters: DE, pt-br.
+
+    Returns:
+        As RFC 5646, section 2.1.1, has it: de, pt-BR, zh-Hant.
+
+    Raises:
+        ValueError: If it is none: a language has two or three letters, without blanks.
+    """
+    if not re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag):
+        raise ValueError(f"{tag[:40]!a} is no language; expected a tag of BCP 47 such as en, de or pt-BR")
+    first, *others = tag.lower().split("-")
+    cased = {2: str.upper, 4: str.title}  # of a region and of a script
+    return "-".join([first, *(cased.get(len(each), str.lower)(each) for each in others)])
 
 
 class Pairs(Section):
@@ -100,7 +118,7 @@ class Recipe(Section):
     drop_items: Share
     drop_tokens: Share
     same_image_negatives: bool
-    languages: list[Annotated[str, StringConstraints(pattern=LANGUAGE_TAG)]] = Field(default_factory=list)
+    languages: list[Annotated[str, AfterValidator(language_tag)]] = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: Named = Named(name="two_tower")
     tasks: Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1)] = Field(default=["emb"])

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.settings import Named, Noise, Recipe
+from pipeline.settings.recipe import language_tag
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,19 @@ class Variation:
                              "leave it out")
 
     @property
+    def _tags(self) -> list[str]:
+        try:
+            return sorted({language_tag(name) for name in self.languages})
+        except ValueError as error:
+            raise InputError(f"--language: {error}") from None
+
+    @property
     def replaced(self) -> dict[str, Any]:
         """The recipe's keys that change, with their new values."""
         names = {"image_pooling": self.image_pooling or self.pooling,
                  "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
         finetune = {"finetune": True} if self.finetune else {}
-        languages = {"languages": sorted(set(self.languages))} if self.languages else {}
+        languages = {"languages": self._tags} if self.languages else {}
         noise = {"noise": Noise(share=self.noise)} if self.noise else {}
         return {key: Named(name=name) for key, name in names.items() if name} | finetune | languages | noise
 
@@ -76,7 +84,7 @@ class Variation:
         parts = (base, self.pooling, self.image_pooling and f"image_{self.image_pooling}",
                  self.text_pooling and f"text_{self.text_pooling}", self.objective, "finetuned" * self.finetune)
         noise = [f"noise{100 * self.noise:g}".replace(".", "_")] if self.noise else []
-        return "-".join(("_".join(part for part in parts if part), *sorted(set(self.languages)), *noise))
+        return "-".join(("_".join(part for part in parts if part), *self._tags, *noise))
 
 
 def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[str, Recipe],

@@ -15,6 +15,7 @@ import pytest
 from pipeline import manifest
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest, multi30k
+from pipeline.settings.variation import Variation
 
 IMAGES = {"train": ["11.jpg", "12.jpg", "13.jpg"], "val": ["21.jpg"], "test": ["31.jpg", "32.jpg"]}
 
@@ -125,10 +126,19 @@ def test_a_csv_may_name_languages(tmp_path: Path) -> None:
     assert again.digest == built.digest
 
 
-@pytest.mark.parametrize("name", ["", "e", "en_US", "<b>", "de "])
+def test_a_language_has_one_name_in_any_letters(tmp_path: Path) -> None:
+    tags = ["DE", "de", "pt-br", "zh-hANT-tw", "sl-Rozaj"]
+    built = read(tmp_path, "image,caption,language\n" + "".join(f"a.png,dog,{tag}\n" for tag in tags))
+    assert built.table["language"].tolist() == ["de", "de", "pt-BR", "zh-Hant-TW", "sl-rozaj"]
+    assert Variation(languages=("PT-br", "DE", "de")).name("vse2ad") == "vse2ad-de-pt-BR"
+    with pytest.raises(InputError, match="--language: 'english' is no language"):
+        Variation(languages=("english",)).name("vse2ad")
+
+
+@pytest.mark.parametrize("name", ["", "e", "en_US", "<b>", "de ", "english"])
 def test_what_is_no_language_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="is no language; expected a tag such as en"):
-        read(tmp_path, f"image,caption,language\na.png,dog,{name}\n")
+    with pytest.raises(InputError, match=r"is no language; expected a tag of BCP 47 .* \(caption 'dog' of b\.png\)"):
+        read(tmp_path, f"image,caption,language\na.png,cat,en\nb.png,dog,{name}\n")
 
 
 def test_a_row_without_its_language_is_refused(tmp_path: Path) -> None:

@@ -38,6 +38,13 @@ def scored_run(pipeline: Any, manifest: Manifest) -> Any:
     return pipeline
 
 
+def test_a_manifests_captions_are_counted_by_language(pipeline: Any) -> None:
+    Path("c.csv").write_text("image,caption,language\na.png,dog,en\na.png,Hund,DE\nb.png,Katze,de\n")
+    code, out, err = pipeline("manifest", "mine", "--without-images", "--annotations", "c.csv")
+    assert code == 0, err
+    assert "3 captions (de 2, en 1), digest" in out
+
+
 def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Manifest) -> None:
     code, out, _ = scored_run("evaluate", *RUN)
     assert code == 0
