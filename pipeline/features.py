@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.files.gallery_file import Kind
 
@@ -57,3 +59,17 @@ def letters(features: tuple[str, ...]) -> str:
         For example "RG" for grid and region.
     """
     return "".join(feature.letter for name, feature in FEATURES.items() if name in features)
+
+
+def visual(made_from: Mapping[str, Any]) -> str:
+    """The letters by which tables and titles name a system's features.
+
+    Args:
+        made_from: Its record in the store of scores.
+
+    Returns:
+        Those of the papers' ensembles, of a reranked system those of its retriever; of an ensemble of the user's own
+        those of all its members. "" for dual encoders alone.
+    """
+    named = made_from.get("visual") or made_from.get("ensemble") or ""
+    return named if of_ensemble(named) else letters(tuple(made_from["features"]))

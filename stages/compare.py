@@ -133,11 +133,8 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
 def _refuse_stale(paths: Paths, dataset: str, place: Callable[[str], Path], found: Sequence[Path]) -> None:
     """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
     stores = {path.stem: SimilarityStore.open(path) for path in found if path.parent == place("").parent}
-    heads = {member["head"] for store in stores.values() for member in store.made_from["members"]}
-    scored = [place(head) for head in sorted(heads - stores.keys())]
-    stores |= {path.stem: SimilarityStore.open(path) for path in scored if path.exists()}
     if stores:
-        record.refuse_stale(stores, lambda head: paths.head(dataset, head))
+        record.refuse_stale(record.with_parts(stores), lambda head: paths.head(dataset, head))
 
 
 def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:

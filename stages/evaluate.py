@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.scores.reranked_pool import open_enlarged
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Evaluate, Run, Settings
+    from stages import by_hand
 
 
 @click.command
@@ -64,6 +65,9 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
             ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
             output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
+
+    With the run's go the systems that `rerank`, `ensemble`, `rescore` and `score --embeddings` made by name beside
+    them; one that no longer fits them is left out, and said so. Delete its store to be rid of one.
 
     Every recall and RSUM has a 95 % interval, for other images with their captions.
 
@@ -166,25 +170,27 @@ def _written(results: summary.Results, output: str) -> str:
 
 def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
                  ) -> dict[str, Any]:
-    """Every system of the run, each by its data set's protocols, with what made it."""
+    """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
     run = settings.run
     split = settings.score.split
     stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name, split))
               for name in _systems(paths, run, split)}
     record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
+    others = by_hand.found(paths, settings, stores)
     found: dict[str, Any] = {}
     tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-    for name, store in stores.items():
+    for name, store in (stores | others).items():
         store.check()
         benchmark = store.made_from["split"] == "test"
-        protocols = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
+        of_card = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
+        protocols: list[str | Protocol] = [*of_card]
         truth = Truth.of(settings.evaluate).or_of(protocols)
         pool = Pool.of_store(store)
         _warn_of_leak(paths, pool)
         known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
         pool = by_language.named(pool, known)
-        protocols = [pool.protocol.name] if pool.protocol else protocols
+        protocols = [pool.protocol] if pool.protocol else protocols
         beyond = _extend(pool, extended, settings.evaluate)
         pool = judged.judge(pool, truth, known)
         beyond |= judged.told(pool, truth)

@@ -150,7 +150,9 @@ def _is_also_ensemble(name: str, found: Mapping[str, SimilarityStore]) -> bool:
     if not made_from["features"]:  # a dual encoder has none
         return False
     feature, = made_from["features"]
-    return system(made_from["recipe"], FEATURES[feature].letter, made_from["text"], made_from["seed"]) in found
+    lone, ensemble = (system(made_from["recipe"], visual, made_from["text"], made_from["seed"])
+                      for visual in (feature, FEATURES[feature].letter))
+    return f"{name}+".startswith(f"{lone}+") and f"{ensemble}{name.removeprefix(lone)}" in found
 
 
 def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],

@@ -15,10 +15,11 @@ from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
+from stages import by_hand
 
 
 def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
-    """Open the similarities of the run's scored systems.
+    """Open the similarities of the run's scored systems, and of those beside them.
 
     Args:
         paths: Where files lie.
@@ -36,6 +37,7 @@ def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict
              if (path := paths.similarity(dataset, name, split)).exists()}
     if found:
         record.refuse_stale(found, lambda head: paths.head(dataset, head))
+        found |= by_hand.found(paths, settings, found)
     older = results.refuse_edited(paths.metrics, metrics, paths.similarity)
     if unknown := results.not_recorded(paths.metrics, older):
         click.echo(unknown, err=True)

@@ -165,7 +165,8 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
         yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
         return
     for protocol, recorded in results.protocols(entry).items():
-        rules = truth.protocols([protocol])[0]
+        own = pool.protocol is not None and pool.protocol.name == protocol
+        rules = pool.protocol if own and pool.protocol else truth.protocols([protocol])[0]
         again = measure(pool, rules, recorded["ties"], settings) | beyond | by_language.measure(
             pool, rules, recorded["ties"], settings)
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}

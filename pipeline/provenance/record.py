@@ -11,6 +11,7 @@ import numpy as np
 from pipeline import training
 from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
+from pipeline.features import of_ensemble
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord, differences
@@ -93,6 +94,25 @@ def _known(store: SimilarityStore) -> tuple[HeadRecord, ...] | None:
         return None
 
 
+def with_parts(stores: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+    """Add the systems of which others are made, and the heads behind them, as far as they are scored.
+
+    Args:
+        stores: System -> its store.
+
+    Returns:
+        The same with the stores that lie beside them.
+    """
+    found = dict(stores)
+    for store in stores.values():
+        heads = [member["head"] for member in store.made_from["members"]]
+        for name in (*heads, *(name for name, _ in _sealed(store))):
+            path = store.path.with_name(f"{name}.zarr")
+            if name not in found and path.exists():
+                found[name] = SimilarityStore.open(path)
+    return found
+
+
 def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[str], Path]) -> None:
     """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
 
@@ -162,7 +182,16 @@ def _made_again(store: SimilarityStore) -> tuple[str, str]:
                                         f"--with {record['scorer']['name']} --name {store.path.stem}")
     if stored.SOURCE in made:
         return "made", f"rescore {made[stored.SOURCE]['system']} --by {made['steps'][-1]['name']}"
-    return "an ensemble", f"ensemble {made['ensemble']}"
+    said = "" if of_ensemble(made["ensemble"]) else _of_ones_own(made.get("fusion") or {})
+    return "an ensemble", f"ensemble {made['ensemble']}{said}"
+
+
+def _of_ones_own(fusion: Mapping[str, Any]) -> str:
+    """The options of an ensemble that is not the papers'."""
+    members, weights = fusion.get("members", []), fusion.get("weights", [])
+    said = [f" --member {name}" for name in members]
+    said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
+    return "".join(said) + (f" --fusion {fusion['method']}" if fusion.get("method", "mean") != "mean" else "")
 
 
 def _members(store: SimilarityStore) -> list[dict[str, Any]]:

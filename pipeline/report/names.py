@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.dual_encoders import ENCODER
-from pipeline.features import FEATURES, letters
+from pipeline.features import FEATURES, of_ensemble, visual
 
 FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
@@ -44,6 +44,8 @@ POOLINGS = {
 }
 """Pooling -> its name in a sentence."""
 TEST_SETS = {"coco_1k_5fold": "MS-COCO 5-fold 1K", "coco_5k": "MS-COCO 5K", "f30k_1k": "Flickr30K 1K"}
+SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
+"""What an ensemble says where its members differ."""
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 
@@ -84,12 +86,27 @@ def system(made_from: Mapping[str, Any]) -> str:
     Returns:
         For example "VSE∞, max–max pooling, Region, BiGRU, seed 0".
     """
-    visual = made_from.get("visual") or made_from.get("ensemble") or letters(tuple(made_from["features"]))
-    steps = map(step, made_from.get("steps", ()))
-    if not visual:
-        return ", ".join((zero_shot(made_from["recipe"], made_from["members"][0][ENCODER]), *steps))
-    return ", ".join((method(made_from["recipe"], visual), features(visual), encoder(made_from["text"]),
-                      f"seed {made_from['seed']}", *steps))
+    letters = visual(made_from)
+    if not letters:
+        named = made_from["recipe"] or made_from["ensemble"]
+        return ", ".join((zero_shot(named, made_from["members"][0][ENCODER]), *steps(made_from)))
+    return ", ".join((method(made_from["recipe"] or SEVERAL["recipe"], letters), features(letters),
+                      encoder(made_from["text"] or SEVERAL["text"]),
+                      *([] if made_from["seed"] is None else [f"seed {made_from['seed']}"]), *steps(made_from)))
+
+
+def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of what was done to the heads' scores, but for the papers' mean.
+
+    Args:
+        made_from: The record of a scored system.
+
+    Returns:
+        For example ("ensemble mine (zscore)", "csls (bank test)"), () for a head and for R, RG or RGP.
+    """
+    own, fusion = made_from.get("ensemble"), made_from.get("fusion") or {}
+    first = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
+    return (*first, *(step(each) for each in made_from.get("steps", ())))
 
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:

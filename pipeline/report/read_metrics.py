@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
-from pipeline.features import FEATURES, letters
+from pipeline.features import FEATURES, visual
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report import names
 from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
@@ -21,7 +21,8 @@ from pipeline.report.table_columns import METRICS
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     """Read the evaluated systems.
 
-    A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept.
+    A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept. So are two
+    systems of one seed that differ in their names alone: the first is kept.
 
     Args:
         metrics: The parsed `results/metrics.json`.
@@ -31,8 +32,8 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
 
     Raises:
         InputError: If a system does not say what made it (as in metrics of earlier versions), if a metric is missing or
-            not finite, if one system and seed occurs twice, or if seeds of one name were trained with other settings or
-            on other features.
+            not finite, if one system and seed has two numbers, or if seeds of one name were trained with other settings
+            or on other features.
     """
     found: dict[Origin, dict[int, _Run]] = defaultdict(dict)
     for name, made_from, protocol, scores in _evaluations(metrics):
@@ -41,7 +42,7 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
         lone = made_from.get("ensemble") is None
         run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from))
         other = found[origin].get(seed)
-        if other and other.lone == run.lone:
+        if other and other.lone == run.lone and other.values != run.values:
             raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
         if other is None or other.lone:
             found[origin][seed] = run
@@ -100,20 +101,20 @@ def _origin(
             protocol=protocol,
             images=int(scores["images"]),
             captions=int(scores["captions"]),
-            recipe=str(made_from["recipe"]),
-            visual=made_from.get("visual") or made_from["ensemble"] or letters(tuple(f for f, _ in features)),
-            text=str(made_from["text"]),
+            recipe=str(made_from["recipe"] or names.SEVERAL["recipe"]),
+            visual=visual(made_from),
+            text=str(made_from["text"] or names.SEVERAL["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
             trained_on=_trained_on(made_from),
-            steps=tuple(names.step(step) for step in made_from.get("steps", ())),
+            steps=names.steps(made_from),
             rerank=_rerank(made_from),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
             zero_shot=_zero_shot(made_from),
         )
-        if origin.zero_shot != (not origin.visual) or set(origin.visual) - set(letters(tuple(FEATURES))):
+        if origin.zero_shot != (not origin.visual):
             raise ValueError(f"features {origin.visual!r}")
-        return origin, int(made_from["seed"])
+        return origin, int(made_from["seed"] or 0)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
@@ -122,8 +123,7 @@ def _origin(
 
 def _zero_shot(made_from: Mapping[str, Any]) -> bool:
     """Whether a system retrieves by a dual encoder alone, as it comes."""
-    return not (made_from.get("visual") or made_from.get("ensemble")) and any(
-        ENCODER in member for member in made_from["members"])
+    return not visual(made_from) and any(ENCODER in member for member in made_from["members"])
 
 
 def _trained_on(made_from: Mapping[str, Any]) -> str:
