@@ -38,6 +38,17 @@ class Paths:
         """
         return self.root / "data" / f"{_name(dataset)}.parquet"
 
+    def remembered(self, dataset: str) -> Path:
+        """What a manifest was made of, by which `pipeline manifest` sees that nothing changed.
+
+        Args:
+            dataset: The data set's name.
+
+        Returns:
+            The folder.
+        """
+        return self.root / "data" / f".{_name(dataset)}"
+
     def features(self, dataset: str, feature: str) -> Path:
         """The store of a feature.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +16,10 @@ from stages.options import FilePath, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import manifest
+    from pipeline import manifest, plugins
+    from pipeline.files import asked, code, remote
+    from pipeline.files.remembered import states_of
+    from pipeline.manifest import Manifest
     from pipeline.settings import Settings
 
 
@@ -56,15 +61,42 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     kind = "video" if videos else "image" if images else None if without_images else card.kind
     if role_graphs is None and annotations is None and card.role_graphs is not None:
         role_graphs = paths.root / card.role_graphs
-    build = partial(manifest.build, card.name, folder, annotations or paths.root / card.annotations,
-                    form or card.format, kind=kind, role_graphs=role_graphs, fetch_addresses=fetch)
-    path = out or paths.manifest(card.name)
+    annotations, form = annotations or paths.root / card.annotations, form or card.format
+    path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
+    asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch])
+    if asked_for is not None and asked.is_done(remembered, asked_for):
+        click.echo(f"{path}: nothing to do")
+        return
+    build = partial(manifest.build, card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
+                    fetch_addresses=fetch)
     if fetch:
         with Progress("fetch", "image") as bar:
             table = build(on_start=bar.reset, on_image=bar.update)
     else:
         table = build()
+    with Progress("look at photographs", table.noun, len(table.images)) as bar:
+        table = manifest.with_checksums(table, remembered / "photographs", bar.update)
     table.save(path)
+    if asked_for is not None:
+        with suppress(OSError):  # a root that is read-only, or full: all is looked at again
+            asked.write(remembered, asked_for, [os.path.relpath(path, remembered)])
+    _say(table, card.title, path)
+
+
+def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, options: list[Any]
+             ) -> dict[str, Any] | None:
+    """All that a manifest depends on, told without reading a file; None where that is not possible."""
+    places = [place for place in (folder, annotations, role_graphs) if place is not None]
+    states = None if any(remote.address(place) for place in (path, *places)) else states_of(places)
+    readers = [offer.place.partition(":")[0] for offer in plugins.offered("readers").values()]
+    made_by = code.of(["pipeline.manifest.build", "pipeline.manifest.photographs", *readers],
+                      ("pipeline.manifest", "pipeline.files"), ["pipeline.manifest"])
+    return None if states is None else {"options": options, "places": [str(place) for place in (path, *places)],
+                                        "states": states, "code": made_by}
+
+
+def _say(table: Manifest, title: str, path: Path) -> None:
+    """What the manifest holds."""
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
     noun = f"{table.noun}s"
@@ -73,5 +105,5 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
                    "val, and its scores measured on test", err=True)
     spoken = ", ".join(f"{name} {(table.table['language'] == name).sum()}" for name in table.languages)
     captions = f"{len(table.table)} captions" + (f" ({spoken})" if spoken else "")
-    click.echo(f"{card.title}: {len(table.images)} {noun} ({counts}), {captions}, "
+    click.echo(f"{title}: {len(table.images)} {noun} ({counts}), {captions}, "
                f"digest {table.digest[:12]} in {path}")

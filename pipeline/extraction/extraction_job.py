@@ -14,6 +14,7 @@ from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
+from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.store import Extra, StoreError, StoreLayout, read_header
 from pipeline.store.growth import Plan, Wanted
 from pipeline.store.survey import differs
@@ -165,8 +166,10 @@ class ExtractionJob:
         """
         images = self.manifest.images
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
+        photographs = images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else [""] * len(images)
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
-                      self.manifest.gallery(remote.absolute(self.images_folder)), chosen, self.fingerprint(engine),
+                      self.manifest.gallery(remote.absolute(self.images_folder)), photographs, chosen,
+                      self.fingerprint(engine),
                       self.layout(engine), "boxes" not in engine.settings, self.retry_failed)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pipeline.errors import InputError, counted
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extraction.naming import feature_name
 from pipeline.extractors import Items, to_host
-from pipeline.files import containers, images, remote
+from pipeline.files import blake, containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Shard, ledger, remote_store, write_shard
@@ -291,9 +291,9 @@ def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
         if file.kind == "video":
             frames = file.frames(_frames_for(extractor, engine))
             prepared = extractor.prepare_frames(frames)  # type: ignore[attr-defined]
-            return prepared, frames[0].size, ledger.checksum_of_item(file)
+            return prepared, frames[0].size, blake.of_item(file)
         image = images.decode(path, content)
-        return extractor.prepare(image), image.size, ledger.checksum_of(content)
+        return extractor.prepare(image), image.size, blake.of_bytes(content)
     except images.ImageError as error:
         return str(error)
 

@@ -176,6 +176,8 @@ def inside(path: Path) -> tuple[Path, str] | None:
     Returns:
         The container, and the image's name in it; None for a path that has no container in it.
     """
+    if not any(suffix in str(path).lower() for suffix in SUFFIXES):
+        return None  # soon said of a million photographs
     for place, part in enumerate(path.parts[:-1]):
         container = Path(*path.parts[:place + 1])
         if part.lower().endswith(SUFFIXES) and (remote.address(path) or container.is_file()):

@@ -8,7 +8,10 @@ index. This is for commands that ask often and only compare; `pipeline trace` al
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -42,14 +45,14 @@ class Remembered:
         Returns:
             A function (name, compute) -> digest, which calls `compute` only if the digest of that name is not known.
         """
-        key, state = str(file.resolve()), _state(file)
+        key, state = str(file.resolve()), state_of(file)
 
         def digest(name: str, compute: Callable[[], str]) -> str:
             entry = self._read().get(key)
             if isinstance(entry, dict) and state is not None and entry.get("state") == state and name in entry:
                 return str(entry[name])
             found = compute()
-            if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == _state(file):
+            if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
                 whole = self._read()
                 kept = whole.get(key)
                 before = kept if isinstance(kept, dict) and kept.get("state") == state else {"state": state}
@@ -81,7 +84,53 @@ class Remembered:
             write_text(self.path, json.dumps(tree, indent=1), durable=False)
 
 
-def _state(file: Path) -> list[int] | None:
+def states_of(places: Iterable[Path]) -> str | None:
+    """Digest the states of files, and of all files below folders, without reading them.
+
+    Args:
+        places: Files and folders.
+
+    Returns:
+        SHA-256 of names and states; None if one is not there, or changed so lately that it may change again without
+        its times telling.
+    """
+    whole, newest = hashlib.sha256(), 0
+    try:
+        for place in places:
+            for file, found in _below(os.fspath(place), set()):
+                state = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+                whole.update(f"{file}\0{state}\0".encode(errors="surrogateescape"))
+                newest = max(newest, *state[2:])
+    except OSError:
+        return None
+    return whole.hexdigest() if newest + SETTLED < time.time_ns() else None
+
+
+def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result]]:
+    """Files in order of their names; a linked folder that leads back above is left out."""
+    found = os.stat(place)
+    if not stat.S_ISDIR(found.st_mode):
+        yield place, found
+    elif (here := (found.st_dev, found.st_ino)) not in above:
+        with os.scandir(place) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        for entry in ordered:
+            if entry.is_dir():
+                yield from _below(entry.path, {*above, here})
+            else:
+                yield entry.path, entry.stat()
+
+
+def state_of(file: Path) -> list[int] | None:
+    """Look up what changes when a file does.
+
+    Args:
+        file: The file.
+
+    Returns:
+        Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata. None if it
+        is not there.
+    """
     try:
         found = file.stat()
     except OSError:

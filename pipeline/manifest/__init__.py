@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from pipeline.manifest.dataset import Dataset, refuse_unknown
     from pipeline.manifest.dataset import load as dataset
     from pipeline.manifest.dataset import names as datasets
+    from pipeline.manifest.photographs import with_checksums
     from pipeline.manifest.table import SPLITS, Manifest, Split
 
-__all__ = ["SPLITS", "Dataset", "Manifest", "Split", "build", "dataset", "datasets", "refuse_unknown"]
+__all__ = ["SPLITS", "Dataset", "Manifest", "Split", "build", "dataset", "datasets", "refuse_unknown", "with_checksums"]
 
 lazy.offer(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -232,8 +233,10 @@ def _size(folder: Path, file: str, source: Path) -> int:
     """Its size in bytes; -1 if there is no such file."""
     place = folder / file
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
-        inside = place.resolve().is_relative_to(folder.resolve()) or not place.is_symlink()
-        size = place.stat().st_size if place.is_file() else -1
+        told = place.lstat()
+        inside = not stat.S_ISLNK(told.st_mode) or place.resolve().is_relative_to(folder.resolve())
+        told = place.stat()
+        size = told.st_size if stat.S_ISREG(told.st_mode) else -1
     except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:

@@ -30,6 +30,9 @@ SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
+PHOTOGRAPH = "photograph"
+"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
+compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
 LANGUAGE = "language"
 """An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
 ROLE_GRAPH = "role_graph"
@@ -51,9 +54,9 @@ class Manifest:
 
     Attributes:
         table: A row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
-            NO_FILE), split, caption_id, caption; with captions in several languages, language; with role graphs,
-            role_graph; where an image is a clip, kind, start and end. The rows of an image stand together, images in
-            the annotation file's order.
+            NO_FILE), split, caption_id, caption; where files were read, photograph; with captions in several languages,
+            language; with role graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image
+            stand together, images in the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -67,18 +70,20 @@ class Manifest:
     remember: Remember = field(default=_compute, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        optional = [column for column in (LANGUAGE, ROLE_GRAPH, "kind") if column in self.table.columns]
+        optional = [column for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH, "kind") if column in self.table.columns]
         if list(self.table.columns) != [*COLUMNS, *columns_of(optional)]:
-            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {LANGUAGE}, "
-                             f"{ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.table.columns))}")
+            raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
+                             f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got "
+                             f"{', '.join(map(str, self.table.columns))}")
 
     @cached_property
     def images(self) -> pd.DataFrame:
-        """A row for each image or clip: image_id, file, bytes, split, and kind, start and end where there are clips.
+        """A row for each image or clip: image_id, file, bytes, split, and, where known, photograph, kind, start, end.
 
         A feature store has its rows in this order.
         """
-        columns = ["image_id", "file", "bytes", "split", *self._clip]
+        known = [PHOTOGRAPH] if PHOTOGRAPH in self.table.columns else []
+        columns = ["image_id", "file", "bytes", "split", *known, *self._clip]
         return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
 
     @property
@@ -140,8 +145,9 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all rows: everything that heads, similarities and results depend on."""
-        return self.remember("table", lambda: _digest(self.table.itertuples(index=False, name=None)))
+        """SHA-256 over all rows: everything that heads, similarities and results depend on besides photographs."""
+        return self.remember("table", lambda: _digest(
+            self.table.drop(columns=PHOTOGRAPH, errors="ignore").itertuples(index=False, name=None)))
 
     def split(self, name: str) -> Split:
         """Select one split's images and captions, in order.
@@ -324,12 +330,12 @@ def columns_of(optional: Iterable[str]) -> dict[str, str]:
     """List the columns that a manifest has besides `COLUMNS`.
 
     Args:
-        optional: What it holds: "language", "role_graph", "kind".
+        optional: What it holds: "photograph", "language", "role_graph", "kind".
 
     Returns:
         Column -> dtype, in order.
     """
-    found = {column: "str" for column in (LANGUAGE, ROLE_GRAPH) if column in optional}
+    found = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in optional}
     return found | (CLIP if "kind" in optional else {})
 
 

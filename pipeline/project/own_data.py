@@ -124,7 +124,7 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
 
     Returns:
         Path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that they
-        stay where they are and DVC sees when they change.
+        stay where they are.
     """
     name = data.table.dataset
     folder = f"data/{name}"
@@ -180,7 +180,7 @@ def stages_file() -> str:
         The text of dvc.yaml.
     """
     text = templates.path("dvc.yaml").read_text(encoding="utf-8")
-    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?", "", text, count=1)
+    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^    deps: \[data/sample/.*\n", "", text)
 
 
 def captions_file(data: OwnData) -> str:

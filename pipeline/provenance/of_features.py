@@ -11,9 +11,11 @@ import numpy as np
 
 from pipeline import training
 from pipeline.errors import InputError
+from pipeline.files import blake
 from pipeline.files.digest import digest, sha256
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
+from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.provenance.step import Step
 from pipeline.store import FeatureStore, contents, ledger
 from pipeline.store.layout import COPY, arrays_digest, attributes
@@ -105,7 +107,7 @@ def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
         file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
         yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}",
                    entry.checksums.get(name) if entry else "no ledger entry",
-                   ledger.checksum(file) if file.exists() else None)
+                   blake.of_file(file) if file.exists() else None)
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]
@@ -137,13 +139,16 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     files = {each: gallery[each] for each in rows}
     unread = [file for file in files.values() if file not in known]
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        there = zip(unread, threads.map(ledger.checksum_if_there, unread), strict=True)
+        there = zip(unread, threads.map(blake.if_there, unread), strict=True)
         known.update({file: checksum for file, checksum in there if checksum})
     whose = f", by {path.name}"
     wrong = [each for each in rows if recorded.get(each) is None or known.get(files[each]) != recorded[each]]
     for each in wrong[:1] if row is None else rows:
         what = f"BLAKE2b of image {manifest.images['image_id'].iloc[each]}{whose}"
         yield Step(files[each].path, what, recorded.get(each), known.get(files[each]))
+    said = manifest.images.get(PHOTOGRAPH, recorded)
+    for each in [each for each in rows if said[each] != recorded.get(each)][:1]:
+        yield Step(files[each].path, f"BLAKE2b by the manifest{whose}", recorded.get(each), said[each])
     if row is None and not wrong:
         told = digest([recorded[each] for each in rows])
         yield Step(manifest.images_folder, f"BLAKE2b of {len(rows)} images{whose}", told, told)

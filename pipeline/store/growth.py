@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.files import code
+from pipeline.files import blake, code
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import contents, ledger, places
@@ -34,6 +34,7 @@ class Wanted:
         ids: Int64 [M], of all images of the manifest.
         sizes: Int64 [M], bytes of their files, by the manifest.
         files: Their M files.
+        photographs: The M checksums of these files by the manifest, "" where it does not tell.
         chosen: Bool [M], those to be extracted now. The others stay where they are there.
         fingerprint: All that the values depend on.
         layout: Sizes of a store that is made at once of all M images. A store that is there keeps its shards and its
@@ -46,6 +47,7 @@ class Wanted:
     ids: np.ndarray
     sizes: np.ndarray
     files: list[GalleryFile]
+    photographs: list[str]
     chosen: np.ndarray
     fingerprint: Mapping[str, Any]
     layout: StoreLayout
@@ -236,9 +238,9 @@ def _checksums(rows: np.ndarray, recorded: Mapping[int, str], newest: Mapping[in
                same_images: bool) -> dict[int, str]:
     """Image -> checksum of its file as it is now.
 
-    In a changed manifest an id may stand for another file, so all files are read. Otherwise those are that changed
-    after their shard was written: a file's change time is set by the system, also where another file of the same size
-    is moved to its place.
+    In a changed manifest an id may stand for another file, so all files are read. Otherwise those are that are others
+    by the manifest, or that changed after their shard was written: a file's change time is set by the system, also
+    where another file of the same size is moved to its place.
     """
     written = {file: file.stat().st_mtime_ns for file in set(newest.values())}
     found = []
@@ -247,10 +249,11 @@ def _checksums(rows: np.ndarray, recorded: Mapping[int, str], newest: Mapping[in
             changed = wanted.files[image].changed_at() or 0
         except OSError:  # lost since; the features are right
             continue
-        if not same_images or (row in recorded and changed > written[newest[row]]):
+        other = wanted.photographs[image] not in ("", recorded.get(row))
+        if not same_images or (row in recorded and (other or changed > written[newest[row]])):
             found.append(image)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
-        checksums = threads.map(ledger.checksum_if_there, [wanted.files[image] for image in found])
+        checksums = threads.map(blake.if_there, [wanted.files[image] for image in found])
         return {image: checksum for image, checksum in zip(found, checksums, strict=True) if checksum}
 
 

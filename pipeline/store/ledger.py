@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.files.atomic import write_text
-from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.parsing import from_json
 from pipeline.store.layout import StoreError, StoreLayout, maker
 
@@ -119,21 +117,6 @@ def _by_row(tree: Mapping[str, str]) -> dict[int, str]:
     return {int(row): str(text) for row, text in tree.items()}
 
 
-def checksum_if_there(file: GalleryFile) -> str | None:
-    """Compute the checksum of a photograph or clip.
-
-    Args:
-        file: Its file.
-
-    Returns:
-        As `checksum_of_item`; None if it cannot be read.
-    """
-    try:
-        return checksum_of_item(file)
-    except OSError:
-        return None
-
-
 def erase(store: Path, shard: int) -> None:
     """Remove a shard's entry; the shard then counts as not extracted.
 
@@ -184,44 +167,3 @@ def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
         The file.
     """
     return store.joinpath(array, "c", str(shard), *["0"] * (dimensions - 1))
-
-
-def checksum(path: Path) -> str:
-    """Compute the checksum of a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        BLAKE2b-128 of its bytes, in hexadecimal digits.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def checksum_of_item(file: GalleryFile) -> str:
-    """Compute the checksum of a photograph or clip.
-
-    Args:
-        file: Its file.
-
-    Returns:
-        BLAKE2b-128 of the file's bytes; for a part of a file, of that digest and the part.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
-    whole = checksum(file.path) if file.path.is_file() else checksum_of(file.content())
-    return checksum_of(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
-
-
-def checksum_of(content: bytes) -> str:
-    """Compute the checksum of bytes in memory.
-
-    Args:
-        content: A file's bytes.
-
-    Returns:
-        BLAKE2b-128, in hexadecimal digits.
-    """
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

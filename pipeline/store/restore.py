@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from pipeline.files import blake
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
@@ -182,7 +183,7 @@ def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder:
                          "with which it was made, or extract again")
     found = np.full(layout.images, UNUSED)
     for name, file in zip(manifest.images["image_id"], manifest.gallery(folder), strict=True):
-        if there := rows.get(ledger.checksum_if_there(file) or "", []):
+        if there := rows.get(blake.if_there(file) or "", []):
             found[there.pop()] = name
     return found
 
@@ -222,7 +223,7 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
     if other or list(impossible(layout, rows, there.arrays, failed)):
         return None
     gallery = manifest.gallery(photographs, list(done.values())) if photographs else []
-    checksums = {row: ledger.checksum_if_there(file) for row, file in zip(done, gallery, strict=False)}
+    checksums = {row: blake.if_there(file) for row, file in zip(done, gallery, strict=False)}
     return ledger.LedgerEntry(shard, rows.start, len(rows), _reasons(path, failed, image_of), there.checksums,
                               {row: checksum for row, checksum in sorted(checksums.items()) if checksum}, there.values)
 

@@ -6,6 +6,7 @@ needed. The former store stays until its successor is whole, and a rewriting tha
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -68,9 +69,11 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, manifest: 
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
         shard = _shard(store, layout, number, reasons, checksums)
         write_shard(successor, layout, shard, digest(store.fingerprint))
+        os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
     write_failures(successor, layout, images["file"].tolist())
     for file in (store.path / code.FILE, store.path / asked.FILE):

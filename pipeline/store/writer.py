@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import zarr
 
+from pipeline.files import blake
 from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
@@ -139,7 +140,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
             sync(file.parent)
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
-        checksums[name] = ledger.checksum(file)
+        checksums[name] = blake.of_file(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
                                shard.photographs, shard_contents.values(shard.rows, shard.arrays), maker(fingerprint))
     _check_own(store, layout, made_from)

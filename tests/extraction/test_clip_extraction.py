@@ -14,7 +14,7 @@ from PIL import Image
 from pipeline import extraction, extractors, manifest
 from pipeline.errors import InputError
 from pipeline.extractors import Runtime
-from pipeline.files import videos
+from pipeline.files import blake, videos
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore, ledger
 from tests.clips import encode, picture, sound
@@ -102,9 +102,9 @@ def test_the_ledger_tells_parts_of_a_file_apart(folder: Path, tmp_path: Path) ->
     extraction.extract(extracting(table, tmp_path / "frame.zarr"))
     entries = ledger.entries(tmp_path / "frame.zarr", FeatureStore(tmp_path / "frame.zarr").layout)
     found = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
-    assert found == {row: ledger.checksum_of_item(file) for row, file in enumerate(table.gallery())}
+    assert found == {row: blake.of_item(file) for row, file in enumerate(table.gallery())}
     assert len(set(found.values())) == 3
-    assert found[2] == ledger.checksum(folder / "short.mkv")
+    assert found[2] == blake.of_file(folder / "short.mkv")
 
 
 def test_engines_of_photographs_refuse_clips(folder: Path, tmp_path: Path) -> None:

@@ -91,3 +91,19 @@ def test_where_nothing_can_be_kept_digests_are_computed(digest: Counting) -> Non
     digest.cache = digest.file / "digests.json"
     assert digest() == digest() == sha256(digest.file)
     assert digest.computed == 2
+
+
+def test_the_states_of_a_folders_files_are_those_of_all_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "SETTLED", -(10**12))
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "above").symlink_to(tmp_path / "a")  # leads in a circle
+    file = tmp_path / "a" / "b" / "file"
+    file.write_text("one")
+    before = remembered.states_of([tmp_path / "a"])
+    assert before is not None
+    assert remembered.states_of([tmp_path / "a"]) == before
+    file.write_text("two")
+    assert remembered.states_of([tmp_path / "a"]) != before
+    assert remembered.states_of([tmp_path / "nowhere"]) is None
+    monkeypatch.setattr(remembered, "SETTLED", 10**12)
+    assert remembered.states_of([tmp_path / "a"]) is None

@@ -1,0 +1,93 @@
+"""The checksums of a manifest's photographs or clips, read again only where a file changed.
+
+A manifest with checksums changes exactly when a photograph does, so everything that is made of photographs depends on
+the manifest alone. A file of this machine keeps them with the state of each file (size, inode, times of its last
+change); where that is missing or damaged, all photographs are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pipeline.files import blake, containers, remote
+from pipeline.files.atomic import replacing
+from pipeline.files.gallery_file import GalleryFile
+from pipeline.files.remembered import SETTLED, state_of
+from pipeline.manifest.table import COLUMNS, NO_FILE, PHOTOGRAPH, Manifest, columns_of
+
+STATE = ["size", "inode", "written", "changed"]
+UNKNOWN = -1  # in the place of a state
+TOGETHER = 4096  # files at once
+LARGEST = 2**63 - 1
+
+
+def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], object] = lambda count: None
+                   ) -> Manifest:
+    """Add the checksum of each photograph or clip.
+
+    Args:
+        manifest: The images.
+        known: Where checksums are kept.
+        on_images: Called with the number of images that were looked at since the last call.
+
+    Returns:
+        The manifest with the column `PHOTOGRAPH`. One without image files is left as it is, and one with files in an
+        object store, from where they would have to be brought.
+    """
+    images = manifest.images
+    if remote.address(manifest.images_folder) or (images["bytes"] == NO_FILE).any():
+        return manifest
+    names = images["file"] if manifest.kind == "image" \
+        else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
+    before, found = _read(known, names)
+    now = np.empty_like(before)
+    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+        for first in range(0, len(names), TOGETHER):
+            files = manifest.gallery(rows=range(first, min(first + TOGETHER, len(names))))
+            here = slice(first, first + len(files))
+            now[here] = [_state(file) for file in files]
+            changed = np.flatnonzero((now[here] != before[here]).any(axis=1))
+            found[first + changed] = list(threads.map(_checksum, [files[place] for place in changed]))
+            on_images(len(files))
+    if not np.array_equal(now, before):
+        now[now[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
+        with suppress(OSError), replacing(known, durable=False) as partial:  # a root that is read-only, or full
+            pd.DataFrame(now, columns=STATE).assign(name=names, checksum=found).to_parquet(partial, index=False)
+    of_image = dict(zip(images["image_id"], found, strict=True))
+    table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image)})
+    columns = COLUMNS | columns_of(table.columns)
+    return replace(manifest, table=table[list(columns)].astype(columns))
+
+
+def _read(known: Path, names: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """The states and checksums that were kept, int64 [I, 4] and str [I]; UNKNOWN and "" for other files."""
+    states, found = np.full((len(names), len(STATE)), UNKNOWN), np.full(len(names), "", object)
+    try:
+        table = pd.read_parquet(known).drop_duplicates("name").set_index("name")
+        places = table.index.get_indexer(pd.Index(names))
+        there = places >= 0
+        states[there] = table[STATE].to_numpy(np.int64)[places[there]]
+        found[there] = table["checksum"].to_numpy(object)[places[there]]
+    except (OSError, ValueError, TypeError, KeyError):
+        states[:] = UNKNOWN
+    return states, found
+
+
+def _state(file: GalleryFile) -> list[int]:
+    """Of an image in a tar or in Parquet, the state of that."""
+    within = containers.inside(file.path)
+    state = state_of(file.path if within is None else within[0])
+    return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]
+
+
+def _checksum(file: GalleryFile) -> str:
+    return blake.if_there(file) or ""
