@@ -55,6 +55,11 @@ def test_no_circles() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
 
 
+def test_no_two_test_files_are_called_alike() -> None:
+    names = [file.name for file in ROOT.glob("tests/**/test_*.py")]  # pytest imports them by their names alone
+    assert sorted({*names}) == sorted(names)
+
+
 def test_yaml_and_json_are_parsed_within_limits() -> None:
     parsing = {module(file) for file in FILES
                if re.search(r"\b(json\.loads?|yaml\.\w*load\w*)\(", file.read_text(encoding="utf-8"))}

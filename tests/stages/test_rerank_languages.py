@@ -130,8 +130,9 @@ def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -
     code, _, err = pipeline("rerank", "--retriever", R, "--with", G, "--k", "10", "--combine", "add", "--tune",
                             "--name", "chosen")
     assert code == 0, err
-    record = SimilarityStore.open(path("chosen")).made_from["reranked"]
-    found = measured(pipeline, path("chosen"))
+    chosen = path(R).parent / "val" / "chosen.zarr"
+    record = SimilarityStore.open(chosen).made_from["reranked"]
+    found = measured(pipeline, chosen)
     recalls = [sum(found[language][way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
                for language in ("de", "en")]
     assert record["tuned"]["rsum"] == pytest.approx(np.mean(recalls))
