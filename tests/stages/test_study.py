@@ -92,7 +92,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
         found = compare(*arguments)
         return found | {"rsum": found["rsum"] | {"p": 0.03}}
 
-    first = claims.load()[0]
+    first = LOADED()[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
     monkeypatch.setattr(contrast, "of", with_p)
     code, out, err = pipeline("study", *TINY)
@@ -138,6 +138,6 @@ def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any)
 
 def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = claims.load()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
+    odd = LOADED()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
     monkeypatch.setattr(claims, "load", lambda root: [odd])
     assert "none" in refused("study", *TINY)

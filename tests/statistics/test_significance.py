@@ -140,7 +140,8 @@ def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
     assert same.difference.low < same.difference.value == 0 < same.difference.high
     assert same.p == 1
     single, copied = compare(one, other)["rsum"], compare([one, one], [other, other])["rsum"]
-    assert copied.difference.high == pytest.approx(single.difference.high, abs=2)
+    # One is of the randomisation test, the other drawn over images: alike, not equal.
+    assert copied.difference.high == pytest.approx(single.difference.high, rel=0.15)
     assert copied.p == pytest.approx(single.p, abs=0.05)
 
 
