@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.files.atomic import replacing
+from pipeline.files.spreadsheet import cell
 from pipeline.retrieval import Metrics
 from pipeline.retrieval.metrics import RECALLS
 from pipeline.retrieval.protocols import protocol as find
@@ -82,4 +83,4 @@ def write(path: Path, tables: list[pd.DataFrame]) -> None:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
-            whole.to_csv(partial, index=False)
+            whole.rename(columns=cell).to_csv(partial, index=False)

@@ -18,6 +18,7 @@ from pipeline.files import blake
 from pipeline.files.atomic import put_back, sync, take_place, write_text
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
+from pipeline.files.spreadsheet import cell
 from pipeline.store import ledger, shard_contents, shard_file
 from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, maker, read_header
 from pipeline.store.survey import survey
@@ -293,5 +294,5 @@ def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.nd
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])
-    lines.writerows([row, names[row], reason] for row, reason in sorted(failed.items()))
+    lines.writerows([row, cell(names[row]), cell(reason)] for row, reason in sorted(failed.items()))
     return text.getvalue(), failed

@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
+from pipeline.files.spreadsheet import cell
+
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 LEGEND_CHARACTERS = 54  # that a row of a legend has room for above a plot of a column's width
 LINE_CHARACTERS = 8  # as wide as the line before a legend's label
@@ -130,7 +132,7 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
     with paper_style(font):
         for kind, metadata in dateless.items():
             drawing.figure.savefig(folder / f"{name}.{kind}", dpi=300, metadata=metadata)
-    drawing.numbers.to_csv(folder / f"{name}.csv", index=False)
+    drawing.numbers.rename(columns=cell).map(cell).to_csv(folder / f"{name}.csv", index=False)
 
 
 @cache
