@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, counted
 from pipeline.paths import Paths
 from stages import options
 from stages.terminal import printable
@@ -102,7 +102,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
     path = out or paths.root / "results" / "hard-negatives" / trained_on.dataset / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
-    click.echo(f"{path}: {len(asked)} questions")
+    click.echo(f"{path}: {counted(result['questions']['count'], 'question')}")
 
 
 def _swaps(manifest: Manifest, split: str) -> list[Question]:

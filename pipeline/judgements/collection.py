@@ -66,13 +66,14 @@ class Collection:
         at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
         return np.where(known[at] == ids, order[at], -1)
 
-    def require(self, side: Side, ids: Ids, where: str) -> Ids:
+    def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
         """Find where ids stand, all of which must be here.
 
         Args:
             side: Images or captions.
             ids: Int64 [n].
             where: With what the message of an error begins.
+            rows: Int64 [n], the row of each in its file, for the message; None where there are none.
 
         Returns:
             Int64 [n].
@@ -82,6 +83,8 @@ class Collection:
         """
         places = self.places(side, ids)
         if missing := int((places < 0).sum()):
-            raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, "
-                             f"{ids[np.argmin(places)]} for one")
+            first = np.argmin(places)
+            said = "" if rows is None else f" in row {rows[first]}"
+            raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, {ids[first]}{said} "
+                             "for one")
         return places

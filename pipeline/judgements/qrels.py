@@ -69,8 +69,7 @@ def read(path: Path, collection: Collection) -> Relevance:
     found: dict[bool, list[_Pairs]] = {True: [], False: []}
     most, count = 2 * collection.shape[0] * collection.shape[1], 0
     for table, first in rows.tables(path, TREC, partial(_header, path)):
-        where = f"{path}, rows {first} to {first + len(table) - 1}"
-        for by_image, pairs in _pairs(table, collection, where, first, path):
+        for by_image, pairs in _pairs(table, collection, first, path):
             found[by_image].append(pairs)
         count += len(table)
         if count > most:
@@ -119,16 +118,16 @@ def _header(path: Path, line: bytes) -> list[str]:
     return names
 
 
-def _pairs(table: pa.Table, collection: Collection, where: str, first: int, path: Path
-           ) -> Iterator[tuple[bool, _Pairs]]:
+def _pairs(table: pa.Table, collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
     """A piece's rows by direction: whether images ask, and the pairs."""
     grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
     if (large := np.flatnonzero(grade > LARGEST)).size:
         raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
                          "sums of gains do not hold exactly")
+    where, row = str(path), first + np.arange(len(table))
     if "image" in table.column_names:
-        image = collection.require("image", rows.numbers(table["image"], first, path), where)
-        caption = collection.require("caption", rows.numbers(table["caption"], first, path), where)
+        image = collection.require("image", rows.numbers(table["image"], first, path), where, row)
+        caption = collection.require("caption", rows.numbers(table["caption"], first, path), where, row)
         yield False, _Pairs(caption.astype(np.int32), image.astype(np.int32), grade)
         return
     query, document, asks = rows.directions(table, first, path)
@@ -136,8 +135,8 @@ def _pairs(table: pa.Table, collection: Collection, where: str, first: int, path
     for by_image, asking, answering in sides:
         here = asks == by_image
         if here.any():
-            asked = collection.require(asking, query[here], where)
-            judged = collection.require(answering, document[here], where)
+            asked = collection.require(asking, query[here], where, row[here])
+            judged = collection.require(answering, document[here], where, row[here])
             yield by_image, _Pairs(asked.astype(np.int32), judged.astype(np.int32), grade[here])
 
 

@@ -113,7 +113,9 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """Write a line on relevance unless each caption has one image, and a line for each metric chosen by name."""
+    """Write a line on a run file's judged queries, one on relevance from elsewhere, and one a metric."""
+    if "run" in numbers:
+        yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in numbers["queries"].items())
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
         yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else

@@ -58,8 +58,9 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("5 0 99 1\n", "1 of 1 image ids are not in the pool, 99 for one"),
-    ("99 0 10 1\n5 0 10 1\n", "1 of 2 caption ids are not in the pool, 99"),
+    ("5 0 99 1\n", "1 of 1 image ids are not in the pool, 99 in row 1 for one"),
+    ("image:10 0 caption:5 1\n5 0 10 1\n99 0 10 1\n", "1 of 2 caption ids are not in the pool, 99 in row 3 for one"),
+    ("99 0 10 1\n5 0 10 1\n", "1 of 2 caption ids are not in the pool, 99 in row 1"),
     ("5 0 10 good\n", "row 1: the grade 'good' is no finite number"),
     ("5 0 10 1\n7 0 30 nan\n", "row 2: the grade 'nan'"),
     ("5 0 10 1\n7 0 30 1e999\n", "row 2: the grade '1e999'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ def test_a_run_is_measured_alike_by_others_and_by_ourselves(pipeline: Any, matri
             assert again[metric]["i2t"] == pytest.approx(found["i2t"])
             assert again[metric]["t2i"] == pytest.approx(found["t2i"])
         assert again["R@5"]["t2i"] == pytest.approx(expected["t2i"]["r5"])
-    assert "R@10: image → caption" in pipeline("evaluate", "--from-run", name, "--qrels", "q.txt")[1]
+    out = pipeline("evaluate", "--from-run", name, "--qrels", "q.txt")[1]
+    assert "R@10: image → caption" in out
+    assert re.search(r"judged queries: image → caption \d+, caption → image \d+\n", out)
 
 
 def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any, matrix: tuple[str, ...]) -> None:
