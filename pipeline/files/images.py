@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from pathlib import Path
@@ -47,7 +48,7 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
                 raise ImageError(f"{image.width} x {image.height} pixels, more than {MAX_PIXELS:,}")
             image.seek(0)
             image.load()
-            decoded = _rgb(_upright(image))
+            decoded = upright_rgb(image)
             decoded.info["file"] = path.as_posix()  # engines that are given boxes find them by it
             return decoded
     except ImageError:
@@ -62,11 +63,18 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
         raise ImageError(f"{type(error).__name__}: {error}".splitlines()[0]) from None
 
 
-def _upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # broken EXIF says nothing about orientation
-        return image
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on white.
+
+    Args:
+        image: Of any mode.
+
+    Returns:
+        The image.
+    """
+    with contextlib.suppress(Exception):  # broken EXIF says nothing about orientation
+        image = ImageOps.exif_transpose(image)
+    return _rgb(image)
 
 
 def _rgb(image: Image.Image) -> Image.Image:

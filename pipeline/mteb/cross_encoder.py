@@ -12,6 +12,7 @@ from PIL import Image
 
 from pipeline import training
 from pipeline.errors import InputError
+from pipeline.files.images import upright_rgb
 from pipeline.heads.cross import CrossEncoder
 from pipeline.heads.interaction import Interaction
 from pipeline.mteb.model import meta
@@ -91,7 +92,7 @@ class MtebCrossEncoder:
         """Score pairs of an image and a text, in either order.
 
         Args:
-            inputs1: Batches, with lists of RGB images under `image` or of texts under `text`.
+            inputs1: Batches, with lists of images of any mode under `image` or of texts under `text`.
             inputs2: Their partners, one by one.
             asked: What mteb says of the task; no head reads it.
 
@@ -106,7 +107,7 @@ class MtebCrossEncoder:
         if set(by_kind) != {"image", "text"} or len(by_kind["image"]) != len(by_kind["text"]):
             raise InputError("expected as many images as texts, got " + " and ".join(
                 f"{len(values)} of {kind}" for kind, values in sides))
-        rows = np.array([images.row(image) for image in by_kind["image"]])
+        rows = np.array([images.row(upright_rgb(image)) for image in by_kind["image"]])
         texts = list(dict.fromkeys(by_kind["text"]))
         place = {text: number for number, text in enumerate(texts)}
         caption, model = np.array([place[text] for text in by_kind["text"]]), self._head.model

@@ -13,6 +13,7 @@ from pipeline import dual_encoders, training
 from pipeline.dual_encoders.base import Usage
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
+from pipeline.files.images import upright_rgb
 from pipeline.mteb.model import meta
 from pipeline.paths import Paths
 from pipeline.training.embedding import embed_captions
@@ -93,7 +94,7 @@ class MtebEncoder:
         """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do.
 
         Args:
-            inputs: Batches, with lists of RGB images under `image` or of texts under `text`.
+            inputs: Batches, with lists of images of any mode under `image` or of texts under `text`.
             asked: What mteb says of the task; no head reads it.
 
         Returns:
@@ -104,8 +105,11 @@ class MtebEncoder:
         """
         vectors = []
         for batch in inputs:
-            found = [embed(batch[key]) for key, embed in (("image", self._images), ("text", self._captions))
-                     if key in batch]
+            found = []
+            if "image" in batch:
+                found.append(self._images([upright_rgb(image) for image in batch["image"]]))
+            if "text" in batch:
+                found.append(self._captions(batch["text"]))
             if not found:
                 raise InputError(f"inputs with {', '.join(map(str, batch))}: expected image or text")
             vectors.append(np.sum(found, axis=0))

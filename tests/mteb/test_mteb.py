@@ -110,6 +110,27 @@ def test_images_are_told_apart_by_their_pixels_and_their_shape() -> None:
     assert asked == [(2, 8), (8, 2), (2, 8)]
 
 
+def test_images_of_any_mode_are_read_as_from_their_files(paths: Paths, scenes: Manifest, tmp_path: Path) -> None:
+    shown = images.decode(scenes.images_folder / scenes.images["file"].iloc[0])
+    clear, palette, turned = shown.copy(), shown.quantize(8), Image.Exif()
+    clear.putalpha(Image.linear_gradient("L").resize(shown.size))
+    other = palette.copy()  # the same bytes as `palette`, in other colours
+    other.putpalette([255 - value for value in palette.getpalette() or []])
+    turned[0x0112] = 6
+    kinds = [shown.convert("L"), shown.convert("CMYK"), clear, palette, other]
+    files = [tmp_path / f"{number}.tif" for number in range(len(kinds) + 1)]
+    for kind, file in zip(kinds, files, strict=False):
+        kind.save(file)
+    shown.save(files[-1], exif=turned)
+    read, handed = [images.decode(file) for file in files], [Image.open(file) for file in files]
+    texts = ["a circle"] * len(files)
+    for model in (MtebEncoder.of_head(paths, "sample", "vectors"), MtebCrossEncoder(paths, "sample", "late")):
+        found, expected = (model.encode([{"image": each}]) if isinstance(model, MtebEncoder) else
+                           model.predict([{"image": each}], [{"text": texts}]) for each in (handed, read))
+        np.testing.assert_array_equal(found, expected)
+        assert len(np.unique(found, axis=0)) == len(files)
+
+
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:
     task = of_split(scenes, "val", "t2i")
     task.load_data()
