@@ -87,11 +87,11 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         return
     if scheduler is None:  # a cluster's machines have packages and files of their own
         _say_needs(settings, dataset, feature, request, _extract(settings, changes))
+    manifest = Manifest.load(request.manifest)
     if not Progress.quiet:
-        say(f"extract {feature}: reading the manifest and loading the network")
+        say(f"extract {feature}: loading the network")
     options.choose_products(settings)
     asked_for = request.as_json()
-    manifest = Manifest.load(request.manifest)
     several = devices.listed(request.runtime.device) if scheduler is None else [request.runtime.device]
     if len(several) > 1 and changes["workers"]:
         raise InputError("several devices have a worker each; leave --workers out")
