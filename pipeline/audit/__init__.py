@@ -17,17 +17,4 @@ if TYPE_CHECKING:
     from pipeline.audit.fingerprints import Fingerprints, take
     from pipeline.audit.shared import Pair, Shared, find
 
-__all__ = [
-    "Collection",
-    "EqualCaptions",
-    "Fingerprints",
-    "Pair",
-    "Shared",
-    "equal_captions",
-    "find",
-    "photograph",
-    "take",
-    "trained_on",
-]
-
 lazy.offer(__name__)

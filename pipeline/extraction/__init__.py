@@ -20,21 +20,4 @@ if TYPE_CHECKING:
     from pipeline.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
     from pipeline.extraction.request import CONTENT, ExtractionRequest, made_by
 
-__all__ = [
-    "CONTENT",
-    "EngineSpec",
-    "Estimate",
-    "ExtractionJob",
-    "ExtractionOutcome",
-    "ExtractionRequest",
-    "InProcess",
-    "OnImages",
-    "Task",
-    "Threads",
-    "estimate",
-    "extract",
-    "made_by",
-    "worker",
-]
-
 lazy.offer(__name__)

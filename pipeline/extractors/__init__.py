@@ -84,6 +84,4 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     return ENGINES[engine](checked, runtime.checked())
 
 
-__all__ = ["ENGINES", "PACKAGES", "PRESETS", "Extractor", "Items", "Runtime", "build", "check_options"]
-
 lazy.offer(__name__)

@@ -7,13 +7,4 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.fusion.methods import FUSIONS, Member, align, fuse, in_order_of, shares
 
-__all__ = [
-    "FUSIONS",
-    "Member",
-    "align",
-    "fuse",
-    "in_order_of",
-    "shares",
-]
-
 lazy.offer(__name__)

@@ -22,7 +22,4 @@ if TYPE_CHECKING:
     from pipeline.hard_negatives.reading import READERS, read
     from pipeline.hard_negatives.swaps import of_captions
 
-__all__ = ["READERS", "Accuracy", "Question", "accuracies", "compare", "grouped", "of_captions", "read", "save",
-           "with_control"]
-
 lazy.offer(__name__)

@@ -17,6 +17,4 @@ if TYPE_CHECKING:
     from pipeline.importers.import_features import Imported, import_features
     from pipeline.importers.import_job import ImportJob
 
-__all__ = ["FORMATS", "FeatureSource", "ImportJob", "Imported", "SourceItems", "UnusableItems", "import_features"]
-
 lazy.offer(__name__)

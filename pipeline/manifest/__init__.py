@@ -12,6 +12,4 @@ if TYPE_CHECKING:
     from pipeline.manifest.photographs import with_checksums
     from pipeline.manifest.table import SPLITS, Manifest, Split
 
-__all__ = ["SPLITS", "Dataset", "Manifest", "Split", "build", "dataset", "datasets", "refuse_unknown", "with_checksums"]
-
 lazy.offer(__name__)

@@ -17,6 +17,4 @@ if TYPE_CHECKING:
     from pipeline.mteb.encoder import MtebEncoder
     from pipeline.mteb.task import of_split
 
-__all__ = ["MtebCrossEncoder", "MtebEncoder", "of_split"]
-
 lazy.offer(__name__)

@@ -13,26 +13,4 @@ if TYPE_CHECKING:
     from pipeline.retrieval.relevance import Positives, Relevance
     from pipeline.retrieval.similarity import PerDirection, Selection, Similarity, as_similarity, select
 
-__all__ = [
-    "PROTOCOLS",
-    "DirectionMetrics",
-    "Embeddings",
-    "Metrics",
-    "PerDirection",
-    "Positives",
-    "Protocol",
-    "QueryRanks",
-    "Ranks",
-    "Relevance",
-    "Selection",
-    "Similarity",
-    "Ties",
-    "as_similarity",
-    "consecutive_captions",
-    "evaluate",
-    "measure",
-    "rank",
-    "select",
-]
-
 lazy.offer(__name__)

@@ -8,6 +8,4 @@ if TYPE_CHECKING:
     from pipeline.sample.corpus import render
     from pipeline.sample.shots import render as render_shots
 
-__all__ = ["render", "render_shots"]
-
 lazy.offer(__name__)

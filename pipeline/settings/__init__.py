@@ -22,30 +22,4 @@ if TYPE_CHECKING:
         Throughput,
     )
 
-__all__ = [
-    "Compute",
-    "Count",
-    "EngineSettings",
-    "Evaluate",
-    "Extract",
-    "Feature",
-    "Name",
-    "Named",
-    "Noise",
-    "Recipe",
-    "Report",
-    "Run",
-    "Sample",
-    "Score",
-    "Section",
-    "Settings",
-    "Share",
-    "Synthetic",
-    "Text",
-    "Throughput",
-    "Training",
-    "first_fault",
-    "load",
-]
-
 lazy.offer(__name__)

@@ -11,16 +11,4 @@ if TYPE_CHECKING:
     from pipeline.statistics.seeds import Spread, over_seeds
     from pipeline.statistics.significance import Comparison, compare
 
-__all__ = [
-    "STATISTICS",
-    "Comparison",
-    "Interval",
-    "Spread",
-    "compare",
-    "holm",
-    "interval",
-    "intervals",
-    "over_seeds",
-]
-
 lazy.offer(__name__)

@@ -11,19 +11,4 @@ if TYPE_CHECKING:
     from pipeline.store.survey import survey
     from pipeline.store.writer import Shard, prepare, write_failures, write_shard
 
-__all__ = [
-    "Extra",
-    "FeatureStore",
-    "Shard",
-    "StoreError",
-    "StoreLayout",
-    "exclusive",
-    "prepare",
-    "provenance",
-    "read_header",
-    "survey",
-    "write_failures",
-    "write_shard",
-]
-
 lazy.offer(__name__)

@@ -36,6 +36,4 @@ def kind(name: str) -> type[Text]:
     return TEXTS[name]
 
 
-__all__ = ["TEXTS", "Text", "kind"]
-
 lazy.offer(__name__)

@@ -26,41 +26,4 @@ if TYPE_CHECKING:
     from pipeline.training.source import of_head as source_of
     from pipeline.training.training_job import TrainingJob
 
-__all__ = [
-    "RELEASED",
-    "Diverged",
-    "Head",
-    "HeadUse",
-    "ImageSource",
-    "OpenHead",
-    "Photographs",
-    "TrainingJob",
-    "TrainingRequest",
-    "check_parts",
-    "convert",
-    "convert_cross",
-    "embed",
-    "embed_captions",
-    "embeds",
-    "launch",
-    "load_head",
-    "made_by",
-    "networks",
-    "open_by_name",
-    "pieces",
-    "read_description",
-    "read_released",
-    "read_released_cross",
-    "recipe_of",
-    "require_alike",
-    "require_embeddings",
-    "score_all",
-    "scores",
-    "source_of",
-    "stored",
-    "summary",
-    "train",
-    "usable",
-]
-
 lazy.offer(__name__)

@@ -14,6 +14,4 @@ if TYPE_CHECKING:
     from pipeline.workers.executor import Executor, InProcess, Wanted
     from pipeline.workers.kept import KeptPieces
 
-__all__ = ["Executor", "InProcess", "KeptPieces", "Wanted", "cluster"]
-
 lazy.offer(__name__)

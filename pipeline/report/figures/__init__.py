@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pipeline.report.figures.drawing import Drawing, Font, MissingInputs, save
     from pipeline.report.figures.figure_inputs import FigureInputs
 
-__all__ = ["FIGURES", "Drawing", "FigureInputs", "Font", "MissingInputs", "draw", "index", "save", "section"]
-
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
     "training_curve": "pipeline.report.figures.training_curve:draw",
     "negatives": "pipeline.report.figures.negatives:draw",
