@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
               help="The library that runs the network: openvino is several times as fast on a CPU.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision",
-              help="bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured.md.")
+              help="bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
               help="Processes on this machine.")
@@ -100,7 +100,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     job = replace(job, uploaded_to=uploaded_to)
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
-                   "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md", err=True)
+                   "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
     where: Any = workplace.executor(workers, scheduler)
     if len(several) > 1:
         workers = len(several)

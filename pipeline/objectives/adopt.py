@@ -27,7 +27,7 @@ class AdOpt(Objective):
     printed, γ_uniform tends to 0 for vectors that are spread, so the angle stays below π / 4 and K above 0.7 B: the
     late phase never comes. As released, γ_uniform tends to 1, the angle passes π / 2 and K falls to 1. But random unit
     vectors have γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed. On Flickr8k's val
-    the printed reading gave the higher RSUM (docs/measured.md), so the recipe vse2ad has it.
+    the printed reading gave the higher RSUM (docs/measured/adpool-adopt.md), so the recipe vse2ad has it.
 
     The paper prints the loss with the K negatives alone in its denominator ("printed"). That is not InfoNCE: the loss
     is negative for a positive above its negatives, and pairs that are already separated keep their full gradient.
@@ -35,7 +35,7 @@ class AdOpt(Objective):
     cites, and as in the released code. Then the loss is never negative and vanishes for separated pairs.
 
     The released code also has a margin of 0.2, which the paper does not mention: `margin`. The recipe vse2ad uses it;
-    docs/measured.md has its effect.
+    docs/measured/adpool-adopt.md has its effect.
 
     `log`: "negatives" (K), "align" and "uniform" (the two γ).
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
-PAGES = [*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md")),
+         *sorted((ROOT / "docs" / "measured").glob("*.md"))]
 
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:

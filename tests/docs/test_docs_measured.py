@@ -1,4 +1,4 @@
-"""docs/measured.md: what is said of seeds follows from the means and deviations printed beside it."""
+"""What docs/measured says of seeds follows from the means and deviations printed beside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from scipy import stats
 from pipeline.statistics import holm
 
 SEEDS = 3
-PAGE = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8").replace("−", "-")
+PAGES = ("measured.md", "measured/adpool-adopt.md")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES).replace("−", "-")
 
 
 def tables() -> list[list[list[str]]]:
