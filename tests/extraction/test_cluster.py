@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -89,6 +91,30 @@ def test_a_worker_that_does_not_see_the_store_is_named(there: Any, job: extracti
     who = rf"worker \S+ on {re.escape(socket.gethostname())}: {re.escape(str(job.store))}: no such folder there"
     with cluster.running(there.scheduler_address) as workers, pytest.raises(InputError, match=who):
         extraction.extract(job, workers, on_start=lambda images: shutil.rmtree(job.store))
+
+
+def no_file_larger_than(size: int) -> int:
+    """Have this process fail midway in a larger file, in bytes, as on a full disk; how large they could be before."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    return before
+
+
+def test_a_full_disk_of_a_worker_is_said_with_the_file_and_the_run_goes_on_later(
+        there: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    whole = replace(job, store=tmp_path / "whole.zarr")
+    extraction.extract(whole)
+    with cluster.running(there.scheduler_address) as workers:
+        [before] = workers.client.run(no_file_larger_than, 9000).values()  # a shard has some 10 KB
+        try:
+            with pytest.raises(OSError, match="File too large") as full:
+                extraction.extract(job, workers)
+        finally:
+            workers.client.run(no_file_larger_than, before)
+        assert full.value.errno == errno.EFBIG
+        assert Path(str(full.value.filename)).is_relative_to(job.store / "features")
+        assert extraction.extract(job, workers).extracted == 24
+    assert tree(job.store) == tree(whole.store)
 
 
 def test_a_running_cluster(there: Any, job: extraction.ExtractionJob, tmp_path: Path) -> None:
