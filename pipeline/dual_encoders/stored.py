@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.dual_encoders import record
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest, Split
+from pipeline.retrieval.collection import rows_of
 from pipeline.scores import contents
 from pipeline.scores.embedding_store import EmbeddingStore
 
@@ -61,7 +62,5 @@ def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVe
 
 def _rows(embedded: EmbeddingStore, side: Any, wanted: np.ndarray) -> np.ndarray:
     ids = getattr(embedded, f"{side}_ids")
-    place = {each: row for row, each in enumerate(ids.tolist())}
-    if missing := [each for each in wanted.tolist() if each not in place]:
-        raise InputError(f"{embedded.path}: lacks {side} {missing[0]}; run `pipeline embed` again")
-    return embedded.vectors(side)[[place[each] for each in wanted.tolist()]]
+    rows = rows_of(ids, wanted, lambda each: f"{embedded.path}: lacks {side} {each}; run `pipeline embed` again")
+    return embedded.vectors(side)[rows]

@@ -16,6 +16,7 @@ from pipeline.fusion.reciprocal import RankFusion
 from pipeline.fusion.reranked import Reranked
 from pipeline.fusion.standardised import ZScores
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
 
 
@@ -139,7 +140,7 @@ def _places(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
                 f"{here} has {len(extra)} {what} ids that {there} lacks ({few}): "
                 "score both on the same split of the same manifest"
             )
-    return place[np.searchsorted(distinct, wanted)]
+    return rows_of(ids, wanted)
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:

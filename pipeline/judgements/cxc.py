@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Collection, Side
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Collection, Side
 from pipeline.retrieval.relevance import Positives, Relevance
 
 RIGHT = 3.0
@@ -58,7 +58,7 @@ def read(folder: Path, collection: Collection) -> Cxc:
     """
     pairs = {name: _right(folder / name, collection, *sides) for name, sides in FILES.items()}
     caption, image = pairs["sits_test.csv"]
-    return Cxc(Relevance.of_pairs(image, caption, collection.shape, owner=collection.owner),
+    return Cxc(Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image),
                _both_ways(*pairs["sis_test.csv"], collection.shape[0]),
                _both_ways(*pairs["sts_test.csv"], collection.shape[1]))
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Collection, Side
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Collection, Side
 from pipeline.retrieval.relevance import Positives, Relevance
 
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
@@ -46,7 +46,7 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],
-                     np.searchsorted(rows, collection.owner[columns]))
+                     np.searchsorted(rows, collection.caption_image[columns]))
     return Extended(rows, columns, {name: _relevance(pairs, few, name) for name, pairs in (
         ("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))})
 
@@ -80,7 +80,7 @@ def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) 
                              "for one: it is defined for COCO's test split (Karpathy's), by COCO's own ids")
     rows = np.flatnonzero(np.isin(collection.image_ids, list(pairs["i2t"])))
     columns = np.flatnonzero(np.isin(collection.caption_ids, list(pairs["t2i"])))
-    owners = collection.image_ids[collection.owner[columns]]
+    owners = collection.image_ids[collection.caption_image[columns]]
     for caption, image in zip(collection.caption_ids[columns].tolist(), owners.tolist(), strict=True):
         if pairs["t2i"][caption] != [image]:
             raise InputError(f"caption {caption} is of image {image} here, but of {pairs['t2i'][caption][0]} in ECCV "
@@ -90,7 +90,7 @@ def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) 
 
 def _relevance(pairs: Mapping[str, Mapping[int, Iterable[int]]], collection: Collection, name: str) -> Relevance:
     return Relevance.of_directions(positives_of(pairs["i2t"], collection, "image", name),
-                                   positives_of(pairs["t2i"], collection, "caption", name), collection.owner)
+                                   positives_of(pairs["t2i"], collection, "caption", name), collection.caption_image)
 
 
 def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, side: Side, name: str) -> Positives:

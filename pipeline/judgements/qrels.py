@@ -26,9 +26,9 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json, whole
 from pipeline.judgements import rows
-from pipeline.judgements.collection import Collection, Side
 from pipeline.judgements.eccv_caption import positives_of
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Collection, Side
 from pipeline.retrieval.relevance import Floats, Positives, Relevance
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def read(path: Path, collection: Collection) -> Relevance:
         count += len(table)
         if count > most:
             raise InputError(f"{path}: holds more rows than there are pairs, {most}: some are there twice")
-    owner = collection.owner if (collection.owner >= 0).any() else None
+    owner = collection.caption_image if (collection.caption_image >= 0).any() else None
     asked = {by_image for by_image, parts in found.items() if parts}
     positives = {by_image: _positives(path, _joined(parts), by_image, collection) for by_image, parts in found.items()}
     i2t, t2i = positives.pop(True), positives.pop(False)
@@ -103,7 +103,7 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
         except (ValueError, TypeError, AttributeError):
             raise InputError(f"{files[0]}: expected JSON, from ids to lists of ids") from None
         positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
-    return Relevance.of_directions(positives[0], positives[1], collection.owner)
+    return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
 
 
 def _header(path: Path, line: bytes) -> list[str]:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Side
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Side
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Collection
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Collection
 from pipeline.retrieval.languages import Languages
 from pipeline.retrieval.relevance import Relevance
 
@@ -34,7 +34,7 @@ def same_text(collection: Collection, languages: Languages | None = None) -> tup
     text = np.array([number.setdefault((language, caption.strip()), len(number))
                      for language, caption in zip(of, collection.captions, strict=True)], np.int64)
     kept = np.unique(text, return_index=True)[1]
-    known = np.flatnonzero(collection.owner >= 0)
-    pairs = np.unique(np.stack([text[known], collection.owner[known]]), axis=1)
+    known = np.flatnonzero(collection.caption_image >= 0)
+    pairs = np.unique(np.stack([text[known], collection.caption_image[known]]), axis=1)
     shape = len(collection.image_ids), len(kept)
-    return kept, Relevance.of_pairs(pairs[1], pairs[0], shape, owner=collection.owner[kept])
+    return kept, Relevance.of_pairs(pairs[1], pairs[0], shape, owner=collection.caption_image[kept])

@@ -21,7 +21,8 @@ from pipeline.provenance import results
 from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
 from pipeline.retrieval import Embeddings, Similarity, as_similarity, select
-from pipeline.retrieval.blocks import cut
+from pipeline.retrieval.blocks import Ids, cut
+from pipeline.retrieval.collection import Side, rows_of
 from pipeline.scores import by_language, contents, similarity_store
 from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge, told
@@ -111,13 +112,11 @@ def _fused(store: SimilarityStore, fusion: Mapping[str, Any], members: list[Path
 
 def _aligned(member: SimilarityStore, store: SimilarityStore) -> Member:
     """A member with the images and captions of an ensemble. Raises InputError where it lacks some."""
-    places = []
-    for name, there, wanted in (("image", member.image_ids, store.image_ids),
-                                ("caption", member.caption_ids, store.caption_ids)):
-        place = {each: row for row, each in enumerate(there.tolist())}
-        if missing := [each for each in wanted.tolist() if each not in place]:
-            raise InputError(f"{member.path.stem} lacks {name} {missing[0]}")
-        places.append(np.array([place[each] for each in wanted.tolist()], np.int64))
+    def rows(side: Side) -> Ids:
+        return rows_of(getattr(member, f"{side}_ids"), getattr(store, f"{side}_ids"),
+                       lambda each: f"{member.path.stem} lacks {side} {each}")
+
+    places = rows("image"), rows("caption")
     return Member(member.path.stem, select(member.scores, *places), store.image_ids, store.caption_ids)
 
 

@@ -15,6 +15,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest, Split
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
+from pipeline.retrieval.collection import rows_of
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore, opened
 
@@ -123,10 +124,9 @@ def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> st
     places = []
     for what, there, wanted in (("image", scores.image_ids, part.image_ids),
                                 ("caption", scores.caption_ids, part.caption_ids)):
-        if len(missing := np.setdiff1d(wanted, there)):
+        places.append(rows_of(there, wanted))
+        if len(missing := wanted[places[-1] < 0]):
             return f"{what} {missing[0]} is not scored"
-        order = np.argsort(there)
-        places.append(order[np.searchsorted(there, wanted, sorter=order)])
     apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(*places)] - again)
     image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
     if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
@@ -150,12 +150,12 @@ def another(scores: SimilarityStore | EmbeddingStore, part: Split, again: Embedd
     for what, there, wanted, stored, made in (
             ("image", scores.image_ids, part.image_ids, kept.images, again.images),
             ("caption", scores.caption_ids, part.caption_ids, kept.captions, again.captions)):
-        place = {each: row for row, each in enumerate(there.tolist())}
-        if missing := [each for each in wanted.tolist() if each not in place]:
+        rows = rows_of(there, wanted)
+        if len(missing := wanted[rows < 0]):
             return f"{what} {missing[0]} is not scored"
         if stored.shape[1] != made.shape[1]:
             return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
-        distance = np.linalg.norm(stored[[place[each] for each in wanted.tolist()]] - made, axis=1)
+        distance = np.linalg.norm(stored[rows] - made, axis=1)
         wrong = np.flatnonzero(~(distance <= APART))
         if len(wrong):
             return f"{what} {wanted[wrong[0]]} is {distance[wrong[0]]:.3f} apart"

@@ -21,8 +21,8 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.objectives.pairs import margins
 from pipeline.reranking.base import PairSource, Progress, Scores
-from pipeline.reranking.trained import places
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 
 
 class PixelScorer(ABC):
@@ -73,11 +73,12 @@ class PixelScorer(ABC):
     @torch.inference_mode()
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Score pairs, see `PairScorer.score`."""
-        rows = places(self.images.images["image_id"].to_numpy(), image_ids,
-                      f"the manifest of {self.images.dataset} has no image")
+        rows = rows_of(self.images.images["image_id"].to_numpy(), image_ids,
+                       lambda each: f"the manifest of {self.images.dataset} has no image {each}")
         table = self.captions.table
-        texts = table["caption"].to_numpy()[places(table["caption_id"].to_numpy(), caption_ids,
-                                                   f"the manifest of {self.captions.dataset} has no caption")]
+        texts = table["caption"].to_numpy()[rows_of(
+            table["caption_id"].to_numpy(), caption_ids,
+            lambda each: f"the manifest of {self.captions.dataset} has no caption {each}")]
         # Pairs of an image go together, which is then decoded once.
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
         found, size = np.empty(len(rows), np.float32), self.source.batch_size

@@ -10,6 +10,7 @@ from pipeline.errors import InputError
 from pipeline.reranking.base import PairSource, Progress, Scores
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 from pipeline.scores.similarity_store import SimilarityStore
 
 AT_ONCE = 1 << 20
@@ -73,9 +74,5 @@ class StoredSystem:
         return found
 
     def _places(self, what: str, ids: Ids, wanted: Ids) -> Ids:
-        order = np.argsort(ids)
-        place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
-        if len(missing := wanted[ids[place] != wanted]):
-            raise InputError(f"{self.store.path}: does not score {what} {missing[0]}; score both systems on the same "
-                             "split of the same manifest")
-        return place
+        return rows_of(ids, wanted, lambda each: f"{self.store.path}: does not score {what} {each}; score both systems "
+                                                 "on the same split of the same manifest")

@@ -14,6 +14,7 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.reranking.base import PairSource
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 from pipeline.store import FeatureStore
 from pipeline.training import Head
 from pipeline.training.captions import Captions, read
@@ -95,8 +96,8 @@ class TrainedScorer:
         Raises:
             InputError: For an image that is not in the manifest, or has no features.
         """
-        rows = places(self.images.images["image_id"].to_numpy(), image_ids,
-                       f"the manifest of {self.images.dataset} has no image")
+        rows = rows_of(self.images.images["image_id"].to_numpy(), image_ids,
+                       lambda each: f"the manifest of {self.images.dataset} has no image {each}")
         if len(failed := image_ids[~self.store.done[rows]]):
             raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction and has no features to score")
         return rows
@@ -115,28 +116,8 @@ class TrainedScorer:
         """
         ids, place = np.unique(caption_ids, return_inverse=True)
         table = self.captions.table
-        rows = places(table["caption_id"].to_numpy(), ids, f"the manifest of {self.captions.dataset} has no caption")
+        rows = rows_of(table["caption_id"].to_numpy(), ids,
+                       lambda each: f"the manifest of {self.captions.dataset} has no caption {each}")
         graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
         captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs)
         return captions, place.astype(np.int64)
-
-
-def places(ids: Ids, wanted: Ids, said: str) -> Ids:
-    """Find ids among others.
-
-    Args:
-        ids: Int64 [N], each once.
-        wanted: Int64 [P].
-        said: What the message says before an id that is not there.
-
-    Returns:
-        Int64 [P], the places of the wanted ids.
-
-    Raises:
-        InputError: If one is not there.
-    """
-    order = np.argsort(ids, kind="stable")
-    place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
-    if len(missing := wanted[ids[place] != wanted]):
-        raise InputError(f"{said} {missing[0]}")
-    return place

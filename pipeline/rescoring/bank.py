@@ -17,6 +17,7 @@ from pipeline.errors import InputError
 from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Split
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 from pipeline.retrieval.similarity import Similarity
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore
@@ -101,10 +102,7 @@ def of_train(train: Split, test: list[EmbeddingStore], embedded: list[EmbeddingS
 
 
 def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
-    place = {each: row for row, each in enumerate(there.tolist())}
-    if missing := [each for each in wanted.tolist() if each not in place]:
-        raise InputError(f"{path}: lacks {side} {missing[0]} of the split train; embed it whole")
-    return np.array([place[each] for each in wanted.tolist()], np.int64)
+    return rows_of(there, wanted, lambda each: f"{path}: lacks {side} {each} of the split train; embed it whole")
 
 
 def heads_of(system: SimilarityStore) -> tuple[list[str], list[float]]:

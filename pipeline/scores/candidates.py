@@ -11,8 +11,8 @@ import numpy as np
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Collection
 from pipeline.manifest import Manifest
+from pipeline.retrieval.collection import Collection
 from pipeline.scores import embedding_store
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.similarity_store import SimilarityStore, holds_scores

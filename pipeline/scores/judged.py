@@ -13,10 +13,10 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.files.digest import of_folder, sha256
 from pipeline.judgements import qrels
-from pipeline.judgements.collection import Collection
 from pipeline.judgements.same_text import same_text
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Protocol
+from pipeline.retrieval.collection import Collection, rows_of
 from pipeline.scores.candidates import Columns, Pool
 from pipeline.settings import Evaluate
 
@@ -167,10 +167,9 @@ def _texts(pool: Pool, manifest: Manifest | None) -> list[str]:
         raise InputError("--same-text compares captions by their text: name the --manifest")
     pool.require_manifest(manifest)
     table = manifest.table
-    text = dict(zip(table["caption_id"].tolist(), table["caption"].tolist(), strict=True))
-    if missing := [caption for caption in captions.tolist() if caption not in text]:
-        raise InputError(f"the manifest of {manifest.dataset} has no caption {missing[0]}, which {pool.name} has")
-    return [text[caption] for caption in captions.tolist()]
+    rows = rows_of(table["caption_id"].to_numpy(), captions,
+                   lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {pool.name} has")
+    return table["caption"].to_numpy()[rows].tolist()
 
 
 def told(pool: Pool, truth: Truth) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.judgements import cxc, qrels
-from pipeline.judgements.collection import Collection
 from pipeline.judgements.eccv_caption import METRICS, eccv_caption
 from pipeline.manifest import Manifest
 from pipeline.metrics import parse_all
@@ -18,6 +17,7 @@ from pipeline.metrics.base import Fold, Ranked
 from pipeline.metrics.measure import as_dict, of_pool
 from pipeline.metrics.measure import measure as measure_folds
 from pipeline.retrieval import Metrics, Protocol, Relevance, Ties
+from pipeline.retrieval.collection import Collection
 from pipeline.retrieval.placements import place
 from pipeline.scores import runs
 from pipeline.scores.candidates import Columns, Pool

@@ -20,10 +20,10 @@ from pipeline.errors import InputError
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
 from pipeline.judgements import rows
-from pipeline.judgements.collection import Collection, Side
 from pipeline.metrics.base import Fold
 from pipeline.retrieval import PerDirection, Relevance
 from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import Collection, Side
 from pipeline.retrieval.placements import NEVER, Placements
 from pipeline.retrieval.relevance import Positives
 from pipeline.retrieval.similarity import Direction

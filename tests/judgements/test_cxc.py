@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.judgements import cxc
-from pipeline.judgements.collection import Collection
 from pipeline.retrieval import Embeddings
+from pipeline.retrieval.collection import Collection
 from pipeline.scores import measured
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.judgements.collection import Collection
 from pipeline.judgements.eccv_caption import eccv_caption, pairs_of_package
 from pipeline.retrieval import as_similarity
+from pipeline.retrieval.collection import Collection
 from pipeline.scores import measured
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate

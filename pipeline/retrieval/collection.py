@@ -1,18 +1,42 @@
-"""The images and captions of a pool, by their ids, for those who judge them."""
+"""Images and captions by their ids: which row and which column of a matrix each one is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 
-Side = Literal["image", "caption"]
+Side: TypeAlias = Literal["image", "caption"]
+
+
+def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
+    """Find where ids stand among others.
+
+    Args:
+        ids: Int64 [N], each once.
+        wanted: Int64 [n].
+        missing: From the first id that is not among them, the message of the error; None for no error.
+
+    Returns:
+        Int64 [n], the place of each in `ids`; -1 for one that is not among them.
+
+    Raises:
+        InputError: With `missing`, if one is not among them.
+    """
+    if not len(ids):
+        rows = np.full(len(wanted), -1, np.int64)
+    else:
+        order = np.argsort(ids, kind="stable")
+        at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+        rows = np.where(ids[at] == wanted, at, -1)
+    if missing is not None and (rows < 0).any():
+        raise InputError(missing(int(wanted[rows < 0][0])))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +46,13 @@ class Collection:
     Attributes:
         image_ids: int64 [I].
         caption_ids: int64 [C].
-        owner: int64 [C], the row of the image that each caption was written for; -1 for none.
+        caption_image: int64 [C], the row of the image that each caption was written for; -1 for none.
         captions: The captions' text, where it is known.
     """
 
     image_ids: Ids
     caption_ids: Ids
-    owner: Ids
+    caption_image: Ids
     captions: Sequence[str] | None = None
 
     @property
@@ -47,41 +71,22 @@ class Collection:
         """
         return self.image_ids if side == "image" else self.caption_ids
 
-    @cached_property
-    def _sorted(self) -> dict[str, tuple[Ids, Ids]]:
-        orders = {"image": np.argsort(self.image_ids), "caption": np.argsort(self.caption_ids)}
-        return {side: (self.ids(side)[order], order) for side, order in orders.items()}  # type: ignore[arg-type]
-
-    def places(self, side: Side, ids: Ids) -> Ids:
-        """Find where ids stand among the images or captions.
-
-        Args:
-            side: Images or captions.
-            ids: Int64 [n].
-
-        Returns:
-            Int64 [n], -1 for one that is not here.
-        """
-        known, order = self._sorted[side]
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[at] == ids, order[at], -1)
-
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
         """Find where ids stand, all of which must be here.
 
         Args:
             side: Images or captions.
             ids: Int64 [n].
-            where: With what the message of an error begins.
-            rows: Int64 [n], the row of each in its file, for the message; None where there are none.
+            where: What lists the ids, for an error.
+            rows: Int64 [n], the row of each in that file, counted from 1, for an error.
 
         Returns:
             Int64 [n].
 
         Raises:
-            InputError: For an id that is not here.
+            InputError: If one is not here.
         """
-        places = self.places(side, ids)
+        places = rows_of(self.ids(side), ids)
         if missing := int((places < 0).sum()):
             first = np.argmin(places)
             said = "" if rows is None else f" in row {rows[first]}"
