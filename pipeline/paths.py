@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.settings import Named, Run
-    from pipeline.settings.run import Rerank
+    from pipeline.settings.run import Rerank, Rescore, Run
 
 System: TypeAlias = tuple[str, str, str, int]
 """A head or an ensemble: recipe, feature or letters of features, text encoder, seed."""
@@ -195,19 +194,6 @@ def system(recipe: str, feature: str, text: str, seed: int) -> str:
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 
-def rescored_name(name: str, step: Named) -> str:
-    """Name a rescored system.
-
-    Args:
-        name: The system whose scores are rescored.
-        step: The rescorer and its options.
-
-    Returns:
-        Both names, and "test" where the rescorer's bank are the queries that are ranked: vse2ad-R-bigru-s0+nnn-test.
-    """
-    return f"{name}+{step.name}{'-test' if step.options.get('bank') == 'test' else ''}"
-
-
 def systems(run: Run) -> dict[str, System]:
     """List the run's heads and ensembles and its dual encoders, then these rescored and reranked, ablations last.
 
@@ -227,8 +213,8 @@ def systems(run: Run) -> dict[str, System]:
     ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
     made = {system(*each): each for each in axes}
     made |= {encoder.name: (encoder.name, "", "zero-shot", 0) for encoder in run.encoders}
-    again = {rescored_name(name, step): each for name, each in made.items() for step in run.rescorers}
-    again |= {f"{name}+{step.name}": each for name, each in made.items() for step in run.rerank
+    again = {step.applied_to(name): each for name, each in made.items() for step in run.rescorers}
+    again |= {step.applied_to(name): each for name, each in made.items() for step in run.rerank
               if step.retriever == each[1]}
     return made | again | {system(*each): each for each in ablations}
 
@@ -257,7 +243,7 @@ def ensembles(run: Run) -> dict[str, System]:
     return {name: each for name, each in systems(run).items() if each[1] not in run.features and name == system(*each)}
 
 
-def rescored(run: Run) -> dict[str, tuple[str, Named]]:
+def rescored(run: Run) -> dict[str, tuple[str, Rescore]]:
     """List the run's rescored systems.
 
     Args:
@@ -267,7 +253,7 @@ def rescored(run: Run) -> dict[str, tuple[str, Named]]:
         Name -> the system that is rescored, and the rescorer.
     """
     known = systems(run)
-    pairs = {rescored_name(name, step): (name, step) for name in known for step in run.rescorers}
+    pairs = {step.applied_to(name): (name, step) for name in known for step in run.rescorers}
     return {name: pair for name, pair in pairs.items() if name in known}
 
 
@@ -283,7 +269,7 @@ def reranked(run: Run) -> dict[str, tuple[str, str, Rerank]]:
     known, found = systems(run), {}
     for name, (recipe, visual, text, seed) in known.items():
         for step in run.rerank:
-            if step.retriever == visual and f"{name}+{step.name}" in known:
+            if step.retriever == visual and (made := step.applied_to(name)) in known:
                 other = system(recipe, step.scorer, text, seed)
-                found[f"{name}+{step.name}"] = name, other if other in known else step.scorer, step
+                found[made] = name, other if other in known else step.scorer, step
     return found

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pipeline import lazy, settings
-from pipeline.errors import InputError
+from pipeline.errors import InputError, unknown
 from pipeline.features import FEATURES
 from pipeline.paths import Paths
 from pipeline.text import TEXTS
@@ -87,7 +87,10 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
             if required:
                 refuse_shipped()
         lazy.load(command.__globals__)
-        command(Paths(root), settings.load(params, changes), **options)
+        chosen = settings.load(params, changes)
+        if other := [name for name in chosen.run.texts if name not in TEXTS]:
+            raise InputError(f"{params}: run.texts: {unknown('text encoder', other[0], TEXTS)}")
+        command(Paths(root), chosen, **options)
 
     return wrapped
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.errors import InputError
-from pipeline.paths import Paths, rescored, rescored_name
+from pipeline.paths import Paths, rescored
 from stages import options
 from stages.progress import Progress
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pipeline.rescoring import RESCORERS, stored
     from pipeline.scores import similarity_store
     from pipeline.scores.similarity_store import SimilarityStore
-    from pipeline.settings import Named, Settings
+    from pipeline.settings import Settings
+    from pipeline.settings.run import Rescore
 
 ROOMS = ("pipeline.rescoring", "pipeline.retrieval", "pipeline.scores")
 
@@ -51,13 +52,13 @@ def command(paths: Paths, settings: Settings, system: str | None, name: str | No
     if name is None:
         raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
     steps = {step.name: step for step in settings.run.rescorers}
-    step = steps.get(name, Named(name=name))
+    step = steps.get(name, Rescore(name=name))
     if bank:
-        step = Named(**step.model_dump() | {"bank": bank})
-    _rescore(paths, dataset, settings.score.split, rescored_name(system, step), system, step)
+        step = Rescore(**step.model_dump() | {"bank": bank})
+    _rescore(paths, dataset, settings.score.split, step.applied_to(system), system, step)
 
 
-def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Named) -> None:
+def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
     """Write one rescored system, unless it is there and its source is as it was."""
     path = paths.similarity(dataset, name, split)
     source = SimilarityStore.open(paths.similarity(dataset, system, split))

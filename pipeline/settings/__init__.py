@@ -7,7 +7,7 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.settings.loading import load
     from pipeline.settings.recipe import Noise, Recipe, Training
-    from pipeline.settings.run import Feature, Run, Text
+    from pipeline.settings.run import Feature, Run
     from pipeline.settings.schema import Settings
     from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
     from pipeline.settings.steps import (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from pipeline.features import FEATURES, of_ensemble
-from pipeline.paths import rescored_name
 from pipeline.settings.section import Axis, Name, Named, Section, without_repeats
 
 if TYPE_CHECKING:
@@ -16,23 +15,20 @@ else:
     Feature = Literal[tuple(FEATURES)]
 
 
-def _known_text(name: str) -> str:
-    from pipeline.text import TEXTS  # a room above this one: text encoders take settings
-
-    if name not in TEXTS:
-        raise ValueError(f"expected one of {', '.join(TEXTS)}")
-    return name
-
-
-Text = Annotated[str, AfterValidator(_known_text)]
-
-
 def _known_protocol(name: str) -> str:
     from pipeline.retrieval import PROTOCOLS
 
     if name not in PROTOCOLS:
         raise ValueError(f"expected one of {', '.join(PROTOCOLS)}")
     return name
+
+
+class Rescore(Named):
+    """A step after the ensembles: similarities that a rescorer makes of another system's."""
+
+    def applied_to(self, system: str) -> str:
+        """The rescored system's name; "test" is in it where the bank are the queries that are ranked: R+nnn-test."""
+        return f"{system}+{self.name}{'-test' if self.options.get('bank') == 'test' else ''}"
 
 
 class Rerank(Section):
@@ -60,6 +56,10 @@ class Rerank(Section):
         if (self.weight is None) != (self.combine == "scorer"):
             raise ValueError("weight goes with combine add or norm_add, which need one")
         return self
+
+    def applied_to(self, retriever: str) -> str:
+        """The reranked system's name."""
+        return f"{retriever}+{self.name}"
 
 
 class Encoder(Section):
@@ -93,12 +93,12 @@ class Run(Section):
     dataset: Name
     features: Axis[Feature]
     ensembles: Annotated[list[str], AfterValidator(without_repeats)]
-    texts: Axis[Text]
+    texts: Axis[str]
     recipes: Axis[Name]
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
     ablations: Annotated[list[Name], AfterValidator(without_repeats)]
     encoders: list[Encoder] = Field(default_factory=list)
-    rescorers: list[Named] = Field(default_factory=list)
+    rescorers: list[Rescore] = Field(default_factory=list)
     rerank: list[Rerank] = Field(default_factory=list)
 
     @field_validator("encoders")
@@ -109,15 +109,14 @@ class Run(Section):
 
     @field_validator("rescorers")
     @classmethod
-    def _have_names_of_their_own(cls, steps: list[Named]) -> list[Named]:
-        without_repeats([rescored_name("", step) for step in steps])  # both would make the same systems
+    def _have_names_of_their_own(cls, steps: list[Rescore]) -> list[Rescore]:
+        without_repeats([step.applied_to("") for step in steps])  # both would make the same systems
         return steps
 
     @field_validator("rerank")
     @classmethod
     def _are_of_the_run(cls, steps: list[Rerank], others: ValidationInfo) -> list[Rerank]:
-        without_repeats([*(rescored_name("", step) for step in others.data.get("rescorers", ())),
-                         *(f"+{step.name}" for step in steps)])
+        without_repeats([step.applied_to("") for step in (*others.data.get("rescorers", ()), *steps)])
         known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
         for step in steps:
             if step.retriever not in known:
