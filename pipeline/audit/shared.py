@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.audit import fingerprints
 from pipeline.audit.collection import Collection, photograph
 from pipeline.audit.fingerprints import Fingerprints
 
-BLOCK = 1 << 20  # comparisons at once: 32 MB of words
 NAME, CONTENT, LOOK = "photo number", "content", "look"
 UNLIKE = 64
 """Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
@@ -66,7 +66,8 @@ def find(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerp
         for row, column in pairs:
             if not alone or row < column:
                 certain.setdefault((row, column), Pair(row, column, kind))
-    doubtful = [pair for pair in _alike(*prints, most_bits, alone) if pair[:2] not in certain]
+    alike = (Pair(row, column, LOOK, bits) for row, column, bits in fingerprints.alike(*prints, most_bits, alone))
+    doubtful = [pair for pair in alike if pair[:2] not in certain]
     doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
     for pair in doubtful:
         certain.pop(pair[:2], None)
@@ -89,16 +90,3 @@ def _equal(one: list[str | None], other: list[str | None]) -> Iterator[tuple[int
     for column, value in enumerate(other):
         if value is not None:
             yield from ((row, column) for row in rows.get(value, ()))
-
-
-def _alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -> Iterator[Pair]:
-    rows, columns = np.flatnonzero(one.is_seen), np.flatnonzero(other.is_seen)
-    step = max(1, BLOCK // max(1, len(columns)))
-    for start in range(0, len(rows), step):
-        part = rows[start:start + step]
-        apart = np.zeros((len(part), len(columns)), np.uint16)
-        for word in range(one.look.shape[1]):
-            apart += np.bitwise_count(one.look[part, word, None] ^ other.look[None, columns, word])
-        for row, column in np.argwhere(apart <= most_bits).tolist():
-            if not alone or part[row] < columns[column]:
-                yield Pair(int(part[row]), int(columns[column]), LOOK, int(apart[row, column]))

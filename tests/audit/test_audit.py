@@ -10,6 +10,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from pipeline import audit
+from pipeline.audit import fingerprints
 from pipeline.audit.findings import Findings
 from pipeline.audit.fingerprints import Fingerprints
 from pipeline.audit.page import page
@@ -111,6 +112,49 @@ def test_bounds_of_bits_are_within_what_they_bound(tmp_path: Path) -> None:
     found = audit.find(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
     assert [pair[:2] for pair in found.certain] == [(1, 2)]
     assert [pair[:2] for pair in found.doubtful] == [(0, 0), (2, 3)]
+
+
+def looks(count: int, copies: int, seed: int = 0) -> Fingerprints:
+    """Images of random bits, of which every COPIES-th is one before it with 0 to 60 bits changed."""
+    rng = np.random.default_rng(seed)
+    bits = rng.integers(0, 2, (count, 256), dtype=np.uint8)
+    for row in range(copies, count, copies):
+        bits[row] = bits[rng.integers(row)]
+        bits[row, rng.permutation(256)[:rng.choice([0, 1, 2, 15, 16, 17, 32, 60])]] ^= 1
+    return Fingerprints([""] * count, np.packbits(bits, axis=1).view(np.uint64), rng.random(count) < 0.95)
+
+
+def every_two(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -> list[tuple[int, int, int]]:
+    apart = np.bitwise_count(one.look[:, None] ^ other.look).sum(axis=2, dtype=int)
+    return [(row, column, int(apart[row, column])) for row, column in np.argwhere(apart <= most_bits).tolist()
+            if one.is_seen[row] and other.is_seen[column] and (not alone or row < column)]
+
+
+@pytest.mark.parametrize(("equal", "most_bits"), [(0, 0), (0, 16), (0, 64), (0, 256), (1, 0), (1, 16), (1, 64), (2, 0),
+                                                  (2, 1), (2, 16), (2, 33), (3, 0), (3, 2), (3, 16)])
+def test_pairs_that_look_alike_are_those_of_comparing_every_two(equal: int, most_bits: int,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprints, "_bands_to_share", lambda bits, images: equal)
+    monkeypatch.setattr(fingerprints, "BLOCK", 1000)
+    one, other = looks(120, 3), looks(150, 5, seed=0)
+    for pair in ((one, one, most_bits, True), (one, other, most_bits, False)):
+        found = list(fingerprints.alike(*pair))
+        assert found == every_two(*pair)
+        assert found
+
+
+def test_pairs_that_look_alike_are_found_in_the_order_of_the_images_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the images take ten times the comparisons and sorted keys, not a hundred times."""
+    apart, with_equal, work = fingerprints._apart, fingerprints._with_equal, []
+    monkeypatch.setattr(fingerprints, "_apart", lambda one, other: work.append(len(one)) or apart(one, other))
+    monkeypatch.setattr(fingerprints, "_with_equal", lambda *keys: work.append(len(keys[0])) or with_equal(*keys))
+    total = []
+    for count in (2000, 20_000):
+        work.clear()
+        prints = looks(count, 40)
+        assert len(list(fingerprints.alike(prints, prints, 16, True))) > count / 40 / 3
+        total.append(sum(work))
+    assert total[1] < 12 * total[0]
 
 
 def test_an_image_in_several_pairs_is_counted_once(tmp_path: Path, photos: list[Image.Image]) -> None:
