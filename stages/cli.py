@@ -19,40 +19,53 @@ from click.exceptions import NoArgsIsHelpError
 from pipeline.errors import InputError, InputWarning, unknown
 from stages import progress
 
-# Command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
-COMMANDS = {
-    "init": "Write the settings and stages of a new project.",
-    "plan": "Write what each step of the run depends on besides files.",
-    "sample": "Render the built-in sample of photographs, or of clips.",
-    "manifest": "Turn annotations and a folder of images into one checked table.",
-    "extract": "Extract region, grid or patch features into a store.",
-    "verify": "Check a feature store and say what is wrong and where.",
-    "compact": "Leave out of a feature store what is no image's any more.",
-    "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
-    "copy": "Copy a feature store or a manifest to S3, or from there.",
-    "import": "Bring features that another code base made into a store.",
-    "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
-    "train": "Train heads on one feature.",
-    "convert": "Turn published weights of VSE∞ into a head.",
-    "score": "Write a head's similarity matrix.",
-    "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
-    "rescore": "Make new similarities from a system's, such as a hubness correction.",
-    "rerank": "Order a retriever's best candidates anew by a scorer of pairs.",
-    "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
-    "compare": "Test two systems against each other on the same queries.",
-    "synthetic": "Learn known pooling patterns with GPO's generators.",
-    "machine": "Show how this machine computes, and what was measured of it.",
-    "throughput": "Time poolings and retrieval on this machine.",
-    "study": "Test on your data which of the papers' claims hold.",
-    "trace": "Follow a figure back to the features that it rests on.",
-    "audit": "Find images and captions that data sets or splits share.",
-    "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
-    "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
-    "search": "Search embedded images and captions by a text or an image.",
-    "tables": "Write the papers' tables, published rows beside measured ones.",
-    "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
-    "report": "Write one page of results, curves, queries and provenance.",
+# Section -> command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
+SECTIONS = {
+    "A run": {
+        "init": "Write the settings and stages of a new project.",
+        "plan": "Write what each step of the run depends on besides files.",
+        "sample": "Render the built-in sample of photographs, or of clips.",
+        "machine": "Show how this machine computes, and what was measured of it.",
+    },
+    "Data": {
+        "manifest": "Turn annotations and a folder of images into one checked table.",
+        "audit": "Find images and captions that data sets or splits share.",
+    },
+    "Features": {
+        "extract": "Extract region, grid or patch features into a store.",
+        "verify": "Check a feature store and say what is wrong and where.",
+        "compact": "Leave out of a feature store what is no image's any more.",
+        "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
+        "copy": "Copy a feature store or a manifest to S3, or from there.",
+        "import": "Bring features that another code base made into a store.",
+        "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
+    },
+    "Heads and systems": {
+        "train": "Train heads on one feature.",
+        "convert": "Turn published weights of VSE∞ into a head.",
+        "score": "Write a head's similarity matrix.",
+        "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
+        "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
+        "rescore": "Make new similarities from a system's, such as a hubness correction.",
+        "rerank": "Order a retriever's best candidates anew by a scorer of pairs.",
+    },
+    "Results": {
+        "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
+        "compare": "Test two systems against each other on the same queries.",
+        "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
+        "search": "Search embedded images and captions by a text or an image.",
+        "trace": "Follow a figure back to the features that it rests on.",
+        "tables": "Write the papers' tables, published rows beside measured ones.",
+        "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
+        "report": "Write one page of results, curves, queries and provenance.",
+    },
+    "Studies": {
+        "study": "Test on your data which of the papers' claims hold.",
+        "synthetic": "Learn known pooling patterns with GPO's generators.",
+        "throughput": "Time poolings and retrieval on this machine.",
+    },
 }
+COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -77,8 +90,10 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands, in the order of the pipeline"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), purpose) for name, purpose in commands.items()])
 
 
 def _examples_whole(text: str) -> str:

@@ -49,7 +49,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--out", type=options.FilePath(), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
               help="The head's folder.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
-              help="bf16 trains in about half the time, on a GPU or a CPU that has it.")
+              help="bf16 trains faster, on a GPU or a CPU with bfloat16 instructions.")
 @options.device
 @click.option("--processes", type=click.IntRange(min=1), show_default="training.DATASET.processes",
               help="GPUs that share each batch.")
