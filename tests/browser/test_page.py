@@ -151,6 +151,28 @@ def test_images_find_captions(open_page: Callable[..., Any]) -> None:
     assert "its own:" in first.text_content()
 
 
+def test_queries_that_are_not_found_first_are_listed_with_their_candidates(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.select_option("#filter", "later")
+    ranks = page.locator("#found .rank").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+    assert ranks
+    assert all(float(re.search(r"B: ([\d.]+)", text)[1]) > 1 for text in ranks)
+
+
+def test_a_similarity_is_never_broken_into_lines(open_page: Callable[..., Any]) -> None:
+    """Beside long captions, on a wide and on a narrow screen."""
+    for view in ("desktop", "phone"):
+        page = open_page(view)
+        page.check("input[value=i2t]")
+        page.locator("#found button").first.click()
+        lines = page.locator(".texts .similarity").evaluate_all("""nodes => nodes.map((node) => {
+            const range = document.createRange();
+            range.selectNodeContents(node);
+            return range.getClientRects().length;
+        })""")
+        assert set(lines) == {1}
+
+
 def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.select_option("#system-a", label="VSE+2AD, Patch, BiGRU, seed 0 †")

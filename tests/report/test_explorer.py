@@ -31,3 +31,15 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
         for query in found[way]:
             assert asked[way]["texts"][query["number"]] == texts[query["query"]]
     assert [query["own"] for query in found["t2i"]] == [[9], [8], [7], [5]]
+
+
+def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
+    def gallery(name: str, made_from: dict[str, object]) -> Gallery:
+        scores = as_similarity(np.eye(2, dtype=np.float32))
+        return Gallery(name, scores, np.arange(2), list("vw"), ["0", "1"], gone, {"members": [], **made_from})
+
+    reranked = gallery("a+rr", {"reranked": {"retriever": {"system": "a"}}})
+    elsewhere = gallery("b+rr", {"reranked": {"retriever": {"system": "b"}}})
+    shown = {"c": gallery("c", {}), "a": gallery("a", {}), "a+rr": reranked, "b+rr": elsewhere}
+    found = gather(shown, ("a", "a+rr"), Report(queries=9, top=2, thumbnail=16))
+    assert [system["before"] for system in found["systems"]] == [None, None, 1, None]

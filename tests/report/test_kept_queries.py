@@ -1,4 +1,4 @@
-"""Which images' candidates the page keeps: half by digests, half where systems differ most."""
+"""Which images' candidates the page keeps: half where systems differ, a quarter that they miss."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ FILES = [f"{number}.png" for number in range(10)]
 ORDER = digest_order(FILES, np.arange(10))
 OWNERS = np.repeat(np.arange(10), 2), np.arange(10)
 SAME = np.ones(20), np.ones(10)
+TOP = 100
 
 
 def changed(*ranks: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -22,18 +23,27 @@ def changed(*ranks: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def kept(*systems: tuple[np.ndarray, np.ndarray], count: int, default: tuple[int, int] = (0, 1)) -> list[int]:
-    return kept_images(FILES, OWNERS, [np.array(way) for way in zip(*systems, strict=True)], default, count).tolist()
+    return kept_images(FILES, OWNERS, [np.array(way) for way in zip(*systems, strict=True)], default, count,
+                       TOP).tolist()
 
 
-def test_the_first_half_is_by_digest_and_the_second_by_gain() -> None:
+def test_a_quarter_is_by_digest_and_half_by_gain() -> None:
     last = ORDER[-1]
-    assert kept(SAME, changed((2 * last + 1, 9.0)), count=4) == [*ORDER[:2], last, ORDER[2]]
+    assert kept(SAME, changed((2 * last + 1, 9.0)), count=4) == [ORDER[0], last, *ORDER[1:3]]
+
+
+def test_a_quarter_are_queries_that_most_systems_miss_the_worst_first() -> None:
+    """Those that one system alone misses, and by much, come after those that both miss."""
+    a, b, c = ORDER[-3:]
+    one, other = changed((2 * a, 400.0), (2 * b, 101.0), (2 * c, 110.0)), changed((2 * b, 102.0), (2 * c, 120.0))
+    assert kept(one, other, count=4)[1:2] == [c]
+    assert kept(one, other, count=10)[3:5] == [c, b]
 
 
 def test_gain_and_drop_are_taken_in_turn_the_largest_first() -> None:
     a, b, c, d = ORDER[-4:]
     one, other = changed((2 * a, 50.0), (2 * b, 40.0)), changed((2 * c, 9.0), (2 * d, 8.0))
-    assert kept(one, other, count=8)[4:] == [a, c, b, d]
+    assert kept(one, other, count=8)[2:6] == [a, c, b, d]
 
 
 def test_the_systems_compared_at_first_come_before_others() -> None:

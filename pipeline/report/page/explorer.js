@@ -16,6 +16,7 @@
   const FILTERS = {
     all: ["all", () => true],
     first: ["B finds it first", (query) => rankOf.b(query) === 1],
+    later: ["B does not find it first", (query) => rankOf.b(query) > 1],
     top5: ["B finds it among the first 5", (query) => rankOf.b(query) <= 5],
     top10: ["B finds it among the first 10", (query) => rankOf.b(query) <= 10],
     missed: [`B misses it: not among its first ${data.top}`, (query) => rankOf.b(query) > data.top],
@@ -102,6 +103,8 @@
     state.listed = STEP;
     list();
     const count = state.found.length;
+    const { before } = data.systems[state.b];
+    at("before").hidden = before === null || before === state.a;
     at("count").textContent = count === 0 ? "No query fits. Take a word away, or show all."
       : `${count.toLocaleString("en")} ${count === 1 ? "query fits" : "queries fit"}.`;
     at("detail").hidden = count === 0;
@@ -267,6 +270,11 @@
       changed();
     });
   }
+  at("before").addEventListener("click", () => {
+    state.a = data.systems[state.b].before;
+    at("system-a").value = state.a;
+    changed();
+  });
   for (const radio of document.querySelectorAll("input[name=way]")) {
     radio.addEventListener("change", () => {
       state.way = radio.value;

@@ -31,13 +31,13 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
         progress: Called with the file name before each thumbnail is made.
 
     Returns:
-        JSON values. `systems`: name and title. `default`: positions of two of them. `stand_ins`: in words. `top`: the
-        number of candidates that are kept. `queries`: by direction all queries: ids, texts (captions, or file names),
-        the position of a caption's image among the images, and ranks by system. `images`: file, alt (its first caption,
-        or the file name), thumb (a data URI, or null). `captions`: text and image. `t2i` and `i2t`: the queries whose
-        candidates are kept: number (a position in `queries`), query, and by system the similarity of its best relevant
-        candidate, its first candidates and their similarities. Query and candidates are positions in `images` and
-        `captions`.
+        JSON values. `systems`: name, title and, of a reranked one, the position of its retriever (`before`, or null).
+        `default`: positions of two of them. `stand_ins`: in words. `top`: the number of candidates that are kept.
+        `queries`: by direction all queries: ids, texts (captions, or file names), the position of a caption's image
+        among the images, and ranks by system. `images`: file, alt (its first caption, or the file name), thumb (a data
+        URI, or null). `captions`: text and image. `t2i` and `i2t`: the queries whose candidates are kept: number (a
+        position in `queries`), query, and by system the similarity of its best relevant candidate, its first candidates
+        and their similarities. Query and candidates are positions in `images` and `captions`.
 
     Raises:
         InputError: If the systems do not rank the same images and captions.
@@ -53,12 +53,13 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
              "i2t": _queries(asked["i2t"], first.files, first.image_ids, of_images)}
     every["t2i"]["images"] = np.searchsorted(asked["i2t"], first.caption_image[asked["t2i"]]).tolist()
     rows = kept_images(first.files, (first.caption_image[asked["t2i"]], asked["i2t"]),
-                       [np.array(every[way]["ranks"]) for way in asked], compared, settings.queries)
+                       [np.array(every[way]["ranks"]) for way in asked], compared, settings.queries, settings.top)
     columns = np.flatnonzero(np.isin(first.caption_image, rows))
     t2i = _answers(galleries, "t2i", asked["t2i"], columns, settings.top, captions, images)
     i2t = _answers(galleries, "i2t", asked["i2t"], rows, settings.top, images, captions)
     owners = [images(row) for row in first.caption_image[captions.kept]]
-    return {"systems": [{"name": name, "title": _title(gallery)} for name, gallery in galleries.items()],
+    return {"systems": [{"name": name, "title": _title(gallery), "before": _before(gallery, list(galleries))}
+                        for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins_of(member for gallery in galleries.values() for member in gallery.members),
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
@@ -69,6 +70,12 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
 
 def _title(gallery: Gallery) -> str:
     return f"{gallery.title} {STAND_IN}" if stand_ins_of(gallery.members) else gallery.title
+
+
+def _before(gallery: Gallery, names: Sequence[str]) -> int | None:
+    """The position of a reranked system's retriever, None where there is none."""
+    retriever = gallery.made_from.get("reranked", {}).get("retriever", {}).get("system")
+    return names.index(retriever) if retriever in names else None
 
 
 def _queries(queries: np.ndarray, texts: Sequence[str], ids: np.ndarray | None,

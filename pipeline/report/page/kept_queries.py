@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, permutations, zip_longest
 
 import numpy as np
@@ -11,11 +11,12 @@ from pipeline.report.examples import digest_order
 
 
 def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
-                default: tuple[int, int], count: int) -> np.ndarray:
-    """Choose images by two rules, so that nobody picks them.
+                default: tuple[int, int], count: int, top: int) -> np.ndarray:
+    """Choose images by three rules, so that nobody picks them.
 
-    Half are the first by the SHA-256 digests of their file names. The others are those whose queries gain most from one
-    system to another: in turn for every two systems and both directions, those compared at first before the others.
+    A quarter are those whose queries most systems miss, half those whose queries gain most from one system to another:
+    in turn for every two systems and both directions, those compared at first before the others. The rest, and what a
+    rule does not use up, are the first by the SHA-256 digests of their file names.
 
     Args:
         files: I file names.
@@ -23,24 +24,38 @@ def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Seque
         ranks: By direction, Float [S, Q], the rank of each query under each system.
         default: Positions of the two systems that are compared at first.
         count: The number of images wanted.
+        top: A query whose rank is larger than this is missed.
 
     Returns:
         Int64, rows of images; all that have queries if there are fewer.
     """
     order = digest_order(files, np.unique(np.concatenate(list(owners))))
     pairs = sorted(permutations(range(len(ranks[0])), 2), key=lambda pair: set(pair) != set(default))
-    gains = (_by_gain(owner, of[before] - of[after], count) for before, after in pairs
-             for owner, of in zip(owners, ranks, strict=True))
-    kept = dict.fromkeys(order[:count - count // 2])
-    for row in chain(chain.from_iterable(zip_longest(*gains)), order):
-        if len(kept) >= count:
-            break
-        if row is not None:
-            kept.setdefault(row)
+    ways = list(zip(owners, ranks, strict=True))
+    missed = (_largest(owner, (of > top).sum(axis=0) + of.mean(axis=0) / (1 + of.max()), 1.0, count)
+              for owner, of in ways)
+    gains = (_largest(owner, of[before] - of[after], 0.0, count) for before, after in pairs for owner, of in ways)
+    kept: dict[int, None] = {}
+    _keep(kept, order, count - count // 2 - count // 4)
+    _keep(kept, _in_turn(missed), len(kept) + count // 4)
+    _keep(kept, _in_turn(gains), count)
+    _keep(kept, order, count)
     return np.array(list(kept), np.int64)
 
 
-def _by_gain(owner: np.ndarray, gain: np.ndarray, count: int) -> Iterator[int]:
-    """Rows of the images whose queries gain, the largest gain first."""
-    first = (-gain).argsort(kind="stable")[:count]
-    yield from owner[first[gain[first] > 0]].tolist()
+def _keep(kept: dict[int, None], rows: Iterable[int], most: int) -> None:
+    """Add rows until there are so many."""
+    for row in rows:
+        if len(kept) >= most:
+            return
+        kept.setdefault(row)
+
+
+def _in_turn(lists: Iterable[Iterator[int]]) -> Iterator[int]:
+    return (row for row in chain.from_iterable(zip_longest(*lists)) if row is not None)
+
+
+def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
+    """Rows of the images whose queries have a value above this, the largest first."""
+    first = (-value).argsort(kind="stable")[:count]
+    yield from owner[first[value[first] > above]].tolist()

@@ -1,0 +1,26 @@
+"""The page's learning curves: every feature has a colour in both themes and a marker of its own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+from jinja2 import Environment, PackageLoader
+
+from pipeline.features import FEATURES
+
+PAGE = files("pipeline.report.page")
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_feature_has_a_line_in_both_themes(feature: str) -> None:
+    style = (PAGE / "page.css").read_text(encoding="utf-8")
+    assert style.count(f"--{feature}: #") == 2
+    assert f".{feature} {{ stroke: var(--{feature});" in style
+
+
+def test_every_feature_has_a_marker_of_its_own() -> None:
+    loader = Environment(loader=PackageLoader("pipeline.report", "page"))
+    macro = loader.from_string("{% from 'curves.html' import marker with context %}{{ marker(kind, 50, 50, 3) }}")
+    page = {"curves": [], "further_curves": []}
+    assert len({macro.render(kind=feature, page=page).strip() for feature in FEATURES}) == len(FEATURES)
