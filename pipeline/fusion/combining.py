@@ -20,12 +20,7 @@ class WeightedSum:
     """The weighted sum of sources of one shape."""
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
-        """Hold the sources.
-
-        Args:
-            sources: Similarities [I, C] of one shape.
-            weights: One for each source.
-        """
+        """Hold the sources."""
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
@@ -44,15 +39,7 @@ class WeightedSum:
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         # The sum, one member and its product with the weight are in memory at once.
-        """Cut a shape into blocks as the first source is best read.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that the sum of one block takes.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks as the first source is best read."""
         return self.sources[0].grid(shape, block_bytes // 3)
 
     def _sum(self, terms: Iterator[Cells]) -> Cells:
@@ -65,15 +52,7 @@ class WeightedSum:
 
 
 def mean(sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> Similarity | PerDirection:
-    """Average sources, in each direction where one has a matrix for each.
-
-    Args:
-        sources: Scores [I, C] of one shape.
-        weights: One for each source.
-
-    Returns:
-        Their weighted sum; of two matrices where a source has two.
-    """
+    """Average sources, in each direction where one has a matrix for each."""
     if not any(isinstance(source, PerDirection) for source in sources):
         return WeightedSum(sources, weights)  # type: ignore[arg-type]
     return Directions(*(WeightedSum([of_direction(source, name) for source in sources], weights)
@@ -81,29 +60,12 @@ def mean(sources: Sequence[Similarity | PerDirection], weights: Sequence[float])
 
 
 def of_direction(source: Similarity | PerDirection, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
-    """Take the matrix by which one direction is ranked.
-
-    Args:
-        source: Scores [I, C].
-        name: "i2t" or "t2i".
-        block_bytes: The most memory that one block takes, where it is computed.
-
-    Returns:
-        The source itself where it has one matrix for both.
-    """
+    """Take the matrix by which one direction is ranked."""
     return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
-    """Find which rows and columns of a sum must agree.
-
-    Args:
-        sources: Similarities [I, C] of one shape.
-
-    Returns:
-        Labels under which two rows are equal if they are equal in all computed sources. None if no source is computed.
-        If some sources are stored, all rows count as different, because comparing them would mean reading them.
-    """
+    """Find which rows and columns of a sum must agree."""
     computed = [rows for rows in (source.equal for source in sources) if rows is not None]
     if not computed:
         return None
@@ -125,12 +87,7 @@ class PerQuery(ABC):
     """
 
     def __init__(self, sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> None:
-        """Hold the sources.
-
-        Args:
-            sources: Similarities [I, C] of one shape; or two matrices, one for each direction.
-            weights: One for each source.
-        """
+        """Hold the sources."""
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape
 
@@ -147,13 +104,5 @@ class PerQuery(ABC):
         """
 
     def select(self, images: Ids, captions: Ids) -> PerQuery:
-        """Restrict the candidates; scores are fused among those that stay.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The fusion of the restricted sources.
-        """
+        """Restrict the candidates; scores are fused among those that stay."""
         return type(self)([select(source, images, captions) for source in self.sources], self.weights)

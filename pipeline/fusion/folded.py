@@ -19,27 +19,13 @@ class Folded:
 
     def __init__(self, source: Similarity | PerDirection, folds: tuple[Ids, Ids], name: str,
                  chosen: tuple[Ids, Ids] | None = None) -> None:
-        """Hold the source.
-
-        Args:
-            source: Scores [I, C].
-            folds: Int64 [I] and [C], the fold of each image and caption; -1 for one that the protocol leaves out.
-            name: Of the protocol, for messages.
-            chosen: The rows and columns of the source that are in the pool; None for all.
-        """
+        """Hold the source."""
         self.source, self.folds, self.name = source, folds, name
         self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
         self.shape = len(self.chosen[0]), len(self.chosen[1])
 
     def fold(self, image: int) -> tuple[Ids, Ids]:
-        """Find the fold of an image, in which its and its captions' candidates were sought.
-
-        Args:
-            image: Its row.
-
-        Returns:
-            Int64, the fold's rows and columns.
-        """
+        """Find the fold of an image, in which its and its captions' candidates were sought."""
         number = self.folds[0][self.chosen[0][image]]
         rows, columns = (np.flatnonzero(fold[chosen] == number)
                          for fold, chosen in zip(self.folds, self.chosen, strict=True))
@@ -51,48 +37,21 @@ class Folded:
         return not any(fold.any() for fold in self.folds)
 
     def select(self, images: Ids, captions: Ids) -> Folded:
-        """Restrict the pool. It must be one fold, see `direction`.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The scores among these.
-        """
+        """Restrict the pool. It must be one fold, see `direction`."""
         return Folded(self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions]))
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Give the matrix of one direction.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The scores [I, C].
-
-        Raises:
-            InputError: If the pool is another than one fold.
-        """
+        """Give the matrix of one direction."""
         self.require_one_fold()
         return of_direction(select(self.source, *self.chosen), name, block_bytes)
 
     def require_one_fold(self) -> None:
-        """Check that the pool lies in one fold.
-
-        Raises:
-            InputError: If it has parts of several, or what the protocol leaves out.
-        """
+        """Check that the pool lies in one fold."""
         pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
         if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
             raise self.of_another_pool()
 
     def of_another_pool(self) -> InputError:
-        """Compose the refusal of another pool.
-
-        Returns:
-            The error.
-        """
+        """Compose the refusal of another pool."""
         return InputError(f"candidates were reranked by the protocol {self.name}, and another pool is asked for; "
                           "measure by that protocol, or rerank by this one")

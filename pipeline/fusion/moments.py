@@ -87,29 +87,13 @@ class _Worker:
 
 
 def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """Compute mean and deviation of each row and each column, to about the last digit of float64.
-
-    Args:
-        source: Scores [I, C]; each cell is read once.
-        block_bytes: The most memory that one block and its copies take, for each thread.
-
-    Returns:
-        The moments of the I rows, and of the C columns.
-    """
+    """Compute mean and deviation of each row and each column, to about the last digit of float64."""
     rows, columns = _lines(source, block_bytes)
     return rows.moments(), columns.moments()
 
 
 def ranges(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """Compute the smallest value of each row and each column, and 1 / (largest - smallest).
-
-    Args:
-        source: Scores [I, C]; each cell is read once.
-        block_bytes: The most memory that one block and its copies take, for each thread.
-
-    Returns:
-        Those of the I rows, and of the C columns; the second number is 0 if all values of a line are equal.
-    """
+    """Compute the smallest value of each row and each column, and 1 / (largest - smallest)."""
     rows, columns = _lines(source, block_bytes)
     return rows.ranges(), columns.ranges()
 

@@ -35,14 +35,7 @@ class ReciprocalRanks(WholeQueries):
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
                  ) -> None:
-        """Hold the sources.
-
-        Args:
-            sources: Similarities [I, C] of one shape.
-            weights: One for each source.
-            by_image: Whether images are the queries, or captions.
-            block_bytes: The most memory that one block takes.
-        """
+        """Hold the sources."""
         self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
         self.equal = joint(sources)
         candidates = self.shape[1] if by_image else self.shape[0]
@@ -67,15 +60,7 @@ class ReciprocalRanks(WholeQueries):
         return cells
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks of whole queries.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: Ignored; the size given to the constructor holds.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks of whole queries."""
         return cut(shape, *((self.queries_at_once, shape[1]) if self.by_image else (shape[0], self.queries_at_once)))
 
     def _queries(self, which: Index) -> Cells:
@@ -91,15 +76,7 @@ class ReciprocalRanks(WholeQueries):
 
 
 def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Floats:
-    """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank.
-
-    Args:
-        scores: Float32 or float64 [Q, n], contiguous; the largest score of a row has rank 1.
-        weight: Multiplies each result.
-
-    Returns:
-        Float64 [Q, n].
-    """
+    """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank."""
     queries, candidates = scores.shape
     by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
     out = np.empty(scores.shape)

@@ -25,44 +25,17 @@ BYTES_A_CELL = 24
 
 
 def scorer_alone(retrieved: Floats, scored: Floats, weight: float) -> Floats:
-    """Order by the scorer alone.
-
-    Args:
-        retrieved: [Q, k], unused.
-        scored: [Q, k], the scorer's scores.
-        weight: Unused.
-
-    Returns:
-        [Q, k].
-    """
+    """Order by the scorer alone."""
     return scored
 
 
 def add(retrieved: Floats, scored: Floats, weight: float) -> Floats:
-    """Add both scores: ADD of equation 4.
-
-    Args:
-        retrieved: [Q, k], the retriever's scores.
-        scored: [Q, k], the scorer's scores; of a classifier the probability.
-        weight: λ, the retriever's share.
-
-    Returns:
-        [Q, k].
-    """
+    """Add both scores: ADD of equation 4."""
     return weight * retrieved + (1 - weight) * scored
 
 
 def norm_add(retrieved: Floats, scored: Floats, weight: float) -> Floats:
-    """Add both scores, each scaled among the query's candidates: NORM_ADD of equations 5 and 6, with |min| as printed.
-
-    Args:
-        retrieved: [Q, k], the retriever's scores.
-        scored: [Q, k], the scorer's scores; of a classifier the probability.
-        weight: λ, the retriever's share.
-
-    Returns:
-        [Q, k]. Scores that are all equal count as 0.
-    """
+    """Add both scores, each scaled among the query's candidates: NORM_ADD, equations 5 and 6, |min| as printed."""
     return add(_scaled(retrieved), _scaled(scored), weight)
 
 
@@ -96,17 +69,7 @@ class Combination:
             raise InputError(f"expected a weight from 0 to 1, received {self.weight}")
 
     def of(self, retrieved: npt.NDArray[np.floating], scored: npt.NDArray[np.floating], are_logits: bool) -> Floats:
-        """Combine the scores of queries' candidates.
-
-        Args:
-            retrieved: [Q, k], the retriever's scores.
-            scored: [Q, k], the scorer's scores.
-            are_logits: Whether the scorer's scores are differences of logits. A sum takes their sigmoid; by the scorer
-                alone they are ordered as they are, for the sigmoid rounds large ones to the same number.
-
-        Returns:
-            [Q, k].
-        """
+        """Combine the scores of queries' candidates."""
         there, here = retrieved.astype(np.float64), scored.astype(np.float64)
         if are_logits and self.name != "scorer":
             here = 0.5 * (1 + np.tanh(0.5 * here))  # the sigmoid, without overflow
@@ -136,64 +99,24 @@ class Reranked(Folded):
     def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
                  folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
                  languages: Sequence[Reranked] = ()) -> None:
-        """Hold the source.
-
-        Args:
-            source: The retriever's scores [I, C].
-            candidates: Of each direction; queries are the first rows and columns of the source.
-            folds: Int64 [I] and [C], the fold of each image and caption in which candidates were sought; -1 for one
-                that the protocol leaves out.
-            name: Of the protocol, for messages.
-            chosen: The rows and columns of the source that are in the pool; None for all.
-            languages: The same system within each language, whose candidates were sought there; () for one language.
-        """
+        """Hold the source."""
         super().__init__(source, folds, name, chosen)
         self.candidates, self.languages = candidates, languages
 
     def select(self, images: Ids, captions: Ids) -> Reranked:
-        """Restrict the pool. It must be one fold, see `direction`.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The scores among these. Where these captions are of one language of several, the candidates are those that
-            were sought within it.
-        """
+        """Restrict the pool. It must be one fold, see `direction`."""
         chosen = self.chosen[0][images], self.chosen[1][captions]
         inside = [each for each in self.languages if (each.folds[1][chosen[1]] >= 0).any()]
         own = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
         return Reranked(own.source, own.candidates, own.folds, own.name, chosen, own.languages)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Order one direction's candidates anew.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The scores [I, C].
-
-        Raises:
-            InputError: If the pool is another than candidates were sought in: several folds, or a part of one that
-                lacks candidates.
-        """
+        """Order one direction's candidates anew."""
         self.require_one_fold()
         return self._reordered(name, block_bytes)
 
     def of_every_fold(self) -> Directions:
-        """Order the candidates of all folds at once. What it says within a fold holds, between folds nothing does.
-
-        Returns:
-            A matrix [I, C] for each direction.
-
-        Raises:
-            InputError: If candidates were sought within each language; if a query lacks candidates, as where images
-                were left out; or if the retriever is fused query by query, and so has other scores in a fold than over
-                all.
-        """
+        """Order the candidates of all folds at once. What it says within a fold holds, between folds nothing does."""
         if self.languages:
             raise InputError("candidates were reranked within each language, which an ensemble cannot keep apart; "
                              "rerank the ensemble instead")

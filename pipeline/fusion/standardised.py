@@ -22,14 +22,7 @@ class Standardised:
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
                  by_image: bool) -> None:
-        """Hold the sources.
-
-        Args:
-            sources: Similarities [I, C] of one shape.
-            weights: One for each source.
-            of_query: For each source, what is subtracted from each query's scores and what they are multiplied by.
-            by_image: Whether images are the queries, or captions.
-        """
+        """Hold the sources."""
         self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
         self.means = [mean for mean, _ in of_query]
         self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
@@ -51,15 +44,7 @@ class Standardised:
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         # A source's block, the same in float64, and the sum are there at once.
-        """Cut a shape into blocks as the first source is best read.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that one block and its copies take.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks as the first source is best read."""
         return self.sources[0].grid(shape, min(BLOCK_BYTES, block_bytes // 5))
 
     def _sum(self, parts: Iterator[Cells], query: Any) -> Cells:

@@ -47,11 +47,7 @@ class Searched:
     languages: Languages | None = None
 
     def of_languages(self) -> list[tuple[str, Searched, Ids, Ids]]:
-        """Divide the pool by language: a language's captions, and the images that have one.
-
-        Returns:
-            Name, pool, rows and columns of each language in alphabetical order; [] for one language.
-        """
+        """Divide the pool by language: a language's captions, and the images that have one."""
         if self.languages is None:
             return []
         every = divide(self.scores, self.caption_image, self.languages).items()
@@ -79,19 +75,7 @@ class Pairs:
 
 
 def sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
-    """Count the candidates of a query.
-
-    Args:
-        pool: Where they are sought.
-        protocol: Its folds.
-        k: How many are wanted; "all" for the whole fold.
-
-    Returns:
-        Their number in each direction, and in those of each language, see `reranked_store`.
-
-    Raises:
-        InputError: If a fold has fewer than k candidates.
-    """
+    """Count the candidates of a query."""
     found = _sizes(pool, protocol, k)
     for number, (name, part, *_) in enumerate(pool.of_languages()):
         each = _sizes(part, protocol.of_language(name), k, f" in {name}")
@@ -117,20 +101,6 @@ def find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_mega
 
     Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
     neither on rows and columns nor on the size of blocks.
-
-    Args:
-        pool: Where they are sought.
-        protocol: Its folds.
-        k: How many; "all" for the whole fold.
-        block_megabytes: About the size of one block (10^6 bytes).
-        progress: Called with the number of queries finished so far.
-
-    Returns:
-        The candidates of each direction, best first, their scores by the scorer still 0. With captions in several
-        languages also those of each language, sought in its own pool, see `reranked_store`.
-
-    Raises:
-        InputError: If a fold has fewer than k candidates.
     """
     found = _find(pool, protocol, k, block_megabytes, progress)
     done = sum(pool.queries)
@@ -197,15 +167,7 @@ def _of_fold(pool: Searched, name: Direction, fold: tuple[Ids, Ids], k: int, blo
 
 
 def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
-    """List the pairs that any query wants.
-
-    Args:
-        found: The candidates of each direction.
-        captions: How many captions the pool has.
-
-    Returns:
-        Each pair once, sorted by image and caption.
-    """
+    """List the pairs that any query wants."""
     keys = np.unique(np.concatenate([_keys(name, found[name].places, captions).reshape(-1) for name in found]))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
@@ -213,17 +175,7 @@ def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
 
 def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
                 ) -> dict[str, Scored]:
-    """Give each candidate the score of its pair.
-
-    Args:
-        found: The candidates of each direction.
-        pairs: Of `wanted`.
-        scores: Float32 [P], of these pairs.
-        captions: How many captions the pool has.
-
-    Returns:
-        The candidates with their scores; 0 for queries that the protocol leaves out.
-    """
+    """Give each candidate the score of its pair."""
     keys = pairs.image * captions + pairs.caption
     scored: dict[str, Scored] = {}
     for name, each in found.items():

@@ -124,15 +124,7 @@ class Shared(nn.Module):
         self.image = torch.empty(0, dtype=torch.int64)
 
     def forward(self, pixel_values: Tensor, **options: Any) -> BaseModelOutputWithPooling:
-        """Compute the states of the images of pairs.
-
-        Args:
-            pixel_values: [M, 3, H, W].
-            **options: The network's own.
-
-        Returns:
-            `last_hidden_state` [P, N, D].
-        """
+        """Compute the states of the images of pairs."""
         states = self.network(pixel_values=pixel_values, **options).last_hidden_state
         return BaseModelOutputWithPooling(last_hidden_state=states[self.image.to(states.device)])
 
@@ -151,14 +143,7 @@ class Blip(PixelScorer):
         return margins(self.logits(self.model(**inputs, **self.options)))
 
     def logits(self, output: Any) -> Tensor:
-        """Take the two logits out of the network's output.
-
-        Args:
-            output: As `transformers` gives it.
-
-        Returns:
-            Float [P, 2].
-        """
+        """Take the two logits out of the network's output."""
         found: Tensor = output.itm_score
         return found
 

@@ -107,15 +107,7 @@ class Outcome(NamedTuple):
 
 
 def of_store(store: SimilarityStore, languages: Languages | None = None) -> Searched:
-    """Take a store's images and captions as the pool in which candidates are sought.
-
-    Args:
-        store: The retriever's scores.
-        languages: Each caption's language as text [C]; None where they are of one.
-
-    Returns:
-        The pool.
-    """
+    """Take a store's images and captions as the pool in which candidates are sought."""
     images, captions = len(store.image_ids), len(store.caption_ids)
     return Searched(store.scores, store.image_ids, store.caption_ids, store.caption_image,
                     (store.made_from["dataset"],), np.zeros(images, np.int64), np.zeros(captions, np.int64),
@@ -123,18 +115,7 @@ def of_store(store: SimilarityStore, languages: Languages | None = None) -> Sear
 
 
 def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -> Searched:
-    """Take a head's images and captions with those of distractors as the pool in which candidates are sought.
-
-    Args:
-        store: The retriever's scores, of a single head.
-        distractors: Further embeddings of the same head.
-
-    Returns:
-        The pool.
-
-    Raises:
-        InputError: If a store belongs to another head, or holds images that are in the pool already.
-    """
+    """Take a head's images and captions with those of distractors as the pool in which candidates are sought."""
     own = EmbeddingStore.open(store.path)
     pool, every = Pool.of_enlarged(own, distractors), [own, *distractors]
     datasets = tuple(dict.fromkeys(each.made_from["dataset"] for each in every))
@@ -146,21 +127,7 @@ def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -
 
 
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
-    """Write a reranked system. Pairs that an earlier run scored are not scored again.
-
-    Args:
-        job: What is asked for.
-        executor: Where pairs are scored; by default in this process.
-        report: What is told.
-
-    Returns:
-        What was done.
-
-    Raises:
-        InputError: If the scorer is of another manifest, lacks an image or caption, or is another than an earlier run
-            used and is not to replace it; if k is above the pool; if something is to be chosen on another split than
-            val; if another process makes the same system. What is scored by then is kept.
-    """
+    """Write a reranked system. Pairs that an earlier run scored are not scored again."""
     with exclusive(job.path):
         return _rerank(job, executor or InProcess(), report or Report())
 

@@ -60,16 +60,7 @@ _opened: dict[tuple[str, str, PairSource, str], PairScorer] = {}  # the last one
 
 
 def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
-    """Open a scorer as it is now.
-
-    Args:
-        kind: A key of `SCORERS`.
-        name: What it is built from.
-        source: What it is opened for.
-
-    Returns:
-        The scorer; this process keeps it open for tasks.
-    """
+    """Open a scorer as it is now."""
     products.apply(source.products)  # type: ignore[arg-type]
     scorer = reranking.build(kind, name, source)
     _opened.clear()
@@ -78,19 +69,7 @@ def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
 
 
 def score(task: PairTask, wanted: Wanted) -> int:
-    """Score one shard and write its scores.
-
-    Args:
-        task: The shard.
-        wanted: Whether its result is still wanted.
-
-    Returns:
-        How many pairs it has.
-
-    Raises:
-        InputError: If the scorer is another than when the run began, or gives something else than a finite number a
-            pair.
-    """
+    """Score one shard and write its scores."""
     key = task.kind, task.name, task.source, task.made_from
     scorer = _opened.get(key) or open_scorer(*key[:3])
     if key not in _opened:
@@ -113,16 +92,7 @@ def score(task: PairTask, wanted: Wanted) -> int:
 
 
 def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
-    """Make the folder of shards, or go on with one that was begun for the same request.
-
-    Args:
-        folder: The folder.
-        request: JSON values: all that the scores rest on.
-        anew: Whether shards of another request are removed.
-
-    Raises:
-        InputError: If it holds shards of another request.
-    """
+    """Make the folder of shards, or go on with one that was begun for the same request."""
     asked = folder / "asked.json"
     try:
         before = from_json(asked.read_text(encoding="utf-8"))["request"]
@@ -139,15 +109,7 @@ def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
 
 
 def digest_of(pool: Searched, pairs: Pairs) -> str:
-    """Digest which pairs are scored, whatever their rows and columns.
-
-    Args:
-        pool: Where the pairs' images and captions are.
-        pairs: The pairs.
-
-    Returns:
-        SHA-256 in hexadecimal digits, over data sets and ids in the order of the pairs.
-    """
+    """Digest which pairs are scored, whatever their rows and columns."""
     named = (pool.image_dataset[pairs.image], pool.image_ids[pairs.image], pool.caption_dataset[pairs.caption],
              pool.caption_ids[pairs.caption])
     whole = hashlib.sha256("\n".join(pool.datasets).encode())
@@ -157,34 +119,13 @@ def digest_of(pool: Searched, pairs: Pairs) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove shards that are no longer needed.
-
-    Args:
-        folder: Their folder; it need not exist.
-    """
+    """Remove shards that are no longer needed."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(folder: Path, pool: Searched, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]],
         executor: Executor, on_start: Callable[[int], object], on_pairs: Callable[[int], object]) -> Scores:
-    """Score the pairs whose shards are missing, and read all.
-
-    Args:
-        folder: The folder of shards, which `begin` made.
-        pool: Where the pairs' images and captions are.
-        pairs: What is scored.
-        scorers: (Data set of the images, of the captions) -> kind, name and source of the scorer, and the digest of its
-            `made_from`.
-        executor: Where.
-        on_start: Called with the number of pairs to score.
-        on_pairs: Called with the number of pairs scored since the last call.
-
-    Returns:
-        Float32 [P].
-
-    Raises:
-        InputError: If a scorer is not as it was when the run began, or cannot score a pair. Shards that are done stay.
-    """
+    """Score the pairs whose shards are missing, and read all."""
     shards = dict(_cut(pool, pairs))
     scores = np.full(len(pairs), np.nan, np.float32)
     missing = []

@@ -24,22 +24,7 @@ FREE = ("combine", "weight", "k", "tuned", "roles")
 def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequence[PairScorer], k: int | str,
               protocol: Protocol, how: Combination, distractors: Sequence[Mapping[str, Any]] = (),
               tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Compose the record of a reranked system: its retriever's, joined with its scorer's, with one more step.
-
-    Args:
-        retriever: The retriever's scores.
-        kind: The kind of the scorer.
-        name: The scorer's name.
-        scorers: The scorer as it was opened for the queries' data set, then for pairs with distractors.
-        k: How many candidates of each query were scored, or "all".
-        protocol: Within whose folds.
-        how: How the two scores become one.
-        distractors: Data set and seal of each store of distractors.
-        tuned: How k and the weight were chosen; None if they were given.
-
-    Returns:
-        `made_from` of the new store. Tables name its steps, and take features and networks of both systems.
-    """
+    """Compose the record of a reranked system: its retriever's, joined with its scorer's, with one more step."""
     theirs, said = retriever.made_from, scorers[0].made_from
     kept = {key: value for key, value in theirs.items() if key != contents.KEY}
     heads = {member["head"] for member in theirs["members"]}
@@ -73,41 +58,17 @@ def _role(made_from: Mapping[str, Any]) -> str:
 
 
 def visual(made_from: Mapping[str, Any]) -> str:
-    """Find the letters of the features that a system retrieves by.
-
-    Args:
-        made_from: The system's record.
-
-    Returns:
-        For example "RG". What only reranks is not among them.
-    """
+    """Find the letters of the features that a system retrieves by."""
     return str(made_from.get("visual") or made_from.get("ensemble") or letters(tuple(made_from["features"])))
 
 
 def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Compare on what the scores of pairs depend.
-
-    Args:
-        mine: `made_from[KEY]` of a store.
-        other: That of another one.
-
-    Returns:
-        The parts that differ: "retriever", "scorer".
-    """
+    """Compare on what the scores of pairs depend."""
     return [key for key in dict.fromkeys((*mine, *other)) if key not in FREE and mine.get(key) != other.get(key)]
 
 
 def require_one_split(retriever: SimilarityStore, scorer: PairScorer, name: str) -> None:
-    """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is.
-
-    Args:
-        retriever: The retriever's scores.
-        scorer: The scorer.
-        name: Its name.
-
-    Raises:
-        InputError: If they differ, or were trained on different data sets.
-    """
+    """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is."""
     for key in ("manifest", "split"):
         if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
             raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.path.stem} "

@@ -51,19 +51,7 @@ class StoredSystem:
             key: said[key] for key in kept} | elsewhere
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
-        """Read pairs from the matrix, see `PairScorer.score`.
-
-        Args:
-            image_ids: Int64 [P].
-            caption_ids: Int64 [P].
-            progress: Called with the number of pairs read so far.
-
-        Returns:
-            Float32 [P].
-
-        Raises:
-            InputError: For an image or a caption that the system does not score.
-        """
+        """Read pairs from the matrix, see `PairScorer.score`."""
         rows = self._places("image", self.store.image_ids, image_ids)
         columns = self._places("caption", self.store.caption_ids, caption_ids)
         found = np.empty(len(rows), np.float32)

@@ -38,18 +38,7 @@ class TrainedScorer:
 
     @classmethod
     def open(cls, name: str, source: PairSource) -> TrainedScorer:
-        """Open a head by its name.
-
-        Args:
-            name: The head's name.
-            source: What it is opened for.
-
-        Returns:
-            The open head.
-
-        Raises:
-            InputError: If it is missing, not finished, or was trained on other features.
-        """
+        """Open a head by its name."""
         products.apply("auto" if source.products == "auto" else "default")
         folder = source.paths.head(source.dataset, name)
         trained_on = Manifest.load(source.paths.manifest(source.dataset))
@@ -85,17 +74,7 @@ class TrainedScorer:
         return {} if own in (self.images.dataset, self.captions.dataset) else {"trained_on": own}
 
     def rows(self, image_ids: Ids) -> Ids:
-        """Find images in the store.
-
-        Args:
-            image_ids: Int64 [P].
-
-        Returns:
-            Int64 [P], their rows.
-
-        Raises:
-            InputError: For an image that is not in the manifest, or has no features.
-        """
+        """Find images in the store."""
         rows = rows_of(self.images.images["image_id"].to_numpy(), image_ids,
                        lambda each: f"the manifest of {self.images.dataset} has no image {each}")
         if len(failed := image_ids[~self.store.done[rows]]):
@@ -103,17 +82,7 @@ class TrainedScorer:
         return rows
 
     def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:
-        """Read the captions of pairs, each once.
-
-        Args:
-            caption_ids: Int64 [P].
-
-        Returns:
-            The different captions, and int64 [P], each pair's place among them.
-
-        Raises:
-            InputError: For a caption that is not in the manifest, or lacks the role graph that the head reads.
-        """
+        """Read the captions of pairs, each once."""
         ids, place = np.unique(caption_ids, return_inverse=True)
         table = self.captions.table
         rows = rows_of(table["caption_id"].to_numpy(), ids,

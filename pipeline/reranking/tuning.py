@@ -23,14 +23,7 @@ STEPS = 20
 
 
 def require_val(retriever: SimilarityStore) -> None:
-    """Check that scores are of the split on which choices are made.
-
-    Args:
-        retriever: The scores.
-
-    Raises:
-        InputError: If they are of another.
-    """
+    """Check that scores are of the split on which choices are made."""
     if (split := retriever.made_from["split"]) != "val":
         raise InputError(f"{retriever.path}: is of the split {split}; k and the weight are chosen on val alone: score "
                          "and rerank val with --tune, then give that store with --tuned-on")
@@ -38,16 +31,7 @@ def require_val(retriever: SimilarityStore) -> None:
 
 def choices(k: int | Literal["all"], scored: int, combination: str
             ) -> Iterator[tuple[int | Literal["all"], Combination]]:
-    """List what is tried.
-
-    Args:
-        k: How many candidates were asked for.
-        scored: How many candidates of each query were scored in the direction that has fewest.
-        combination: A key of `COMBINATIONS`.
-
-    Yields:
-        k and the combination, small k first.
-    """
+    """List what is tried."""
     weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
     for size in (*(each for each in KS if each < scored), k):
         for weight in weights:
@@ -57,20 +41,7 @@ def choices(k: int | Literal["all"], scored: int, combination: str
 def tune(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mapping[str, Any],
          block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
-    """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean.
-
-    Args:
-        retriever: The retriever's scores of the split val.
-        found: The candidates with both scores.
-        record: `made_from[KEY]`; its combination is kept.
-        block_megabytes: Size of blocks in memory (10^6 bytes).
-        progress: Called with the number of choices tried.
-
-    Returns:
-        k and the combination, of equally good ones the first by `choices`. And what is recorded: how many were tried,
-        and the RSUM.
-
-    """
+    """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean."""
     least = min(each.places.shape[1] for each in found.values())
     best: tuple[float, int | Literal["all"], Combination] | None = None
     tried = 0
@@ -100,18 +71,7 @@ def _rsum(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mappi
 
 
 def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
-    """Read what was chosen on the split val.
-
-    Args:
-        path: The store that was reranked there with --tune.
-        made_from: The record of the store that is to be reranked alike, as far as it is known.
-
-    Returns:
-        k and the combination, and what is recorded.
-
-    Raises:
-        InputError: If nothing was chosen there, or by other systems, or in another number of folds.
-    """
+    """Read what was chosen on the split val."""
     import zarr
 
     try:

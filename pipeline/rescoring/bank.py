@@ -53,15 +53,7 @@ class _Head(NamedTuple):
 
 
 def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], list[float]]]) -> Bank:
-    """Make the bank of the queries that are ranked.
-
-    Args:
-        scores: The system's similarities [I, C].
-        heads: Opens the vectors of the heads that the system averages, and their weights.
-
-    Returns:
-        The bank.
-    """
+    """Make the bank of the queries that are ranked."""
     def within(side: str) -> Similarity:
         stores, weights = heads()
         vectors = [store.vectors(side) for store in stores]  # type: ignore[arg-type]
@@ -71,20 +63,7 @@ def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], 
 
 
 def of_train(train: Split, test: list[EmbeddingStore], embedded: list[EmbeddingStore], weights: list[float]) -> Bank:
-    """Make the bank of the split train.
-
-    Args:
-        train: Its images and captions.
-        test: The vectors that are ranked, of every head that the system averages.
-        embedded: Embeddings of the split train, by the same heads.
-        weights: The heads' weights.
-
-    Returns:
-        The bank.
-
-    Raises:
-        InputError: If embeddings are of another head, or do not hold the split.
-    """
+    """Make the bank of the split train."""
     for mine, theirs in zip(test, embedded, strict=True):
         if mine.checkpoints != theirs.checkpoints:
             raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
@@ -106,17 +85,7 @@ def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
 
 
 def heads_of(system: SimilarityStore) -> tuple[list[str], list[float]]:
-    """List the heads whose similarities a system averages.
-
-    Args:
-        system: A head or an ensemble by mean.
-
-    Returns:
-        Their names and weights.
-
-    Raises:
-        InputError: For a system of another kind, whose similarities to other queries are unknown.
-    """
+    """List the heads whose similarities a system averages."""
     made = system.made_from
     fusion = made.get("fusion")
     if "steps" in made or (made["ensemble"] is not None and (not fusion or fusion["method"] != "mean")):

@@ -34,13 +34,5 @@ class CSLS:
         self.mean = mean_of_greatest(neighbours)
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Take off each row's and each column's mean of its greatest similarities.
-
-        Args:
-            scores: [I, C].
-            bank: Not read: the neighbours are among the candidates and queries themselves.
-
-        Returns:
-            [I, C], 2 s - r_row - r_column.
-        """
+        """Take off each row's and each column's mean of its greatest similarities."""
         return Lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)

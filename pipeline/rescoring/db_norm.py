@@ -34,18 +34,7 @@ class DBNorm:
         self.gallery_beta = check_beta("db-norm", gallery_beta)
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Normalise each candidate over both banks.
-
-        Args:
-            scores: [I, C].
-            bank: The bank.
-
-        Returns:
-            [I, C], one matrix for both directions.
-
-        Raises:
-            InputError: For a system without embeddings.
-        """
+        """Normalise each candidate over both banks."""
         queries, gallery = log_sum_exp(self.query_beta), log_sum_exp(self.gallery_beta)
         both = self.query_beta + self.gallery_beta
         rows = of_rows(bank.captions, queries) + of_rows(bank.image_images(), gallery)

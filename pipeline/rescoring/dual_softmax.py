@@ -36,15 +36,7 @@ class DualSoftmax:
         self.beta = check_beta("dual-softmax", beta)
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
-        """Multiply each similarity by the query's share.
-
-        Args:
-            scores: [I, C].
-            bank: The bank.
-
-        Returns:
-            A matrix [I, C] for each direction.
-        """
+        """Multiply each similarity by the query's share."""
         total = log_sum_exp(self.beta)
         return Directions(self._shared(scores, True, of_columns(bank.images, total)),
                           self._shared(scores, False, of_rows(bank.captions, total)))

@@ -13,15 +13,7 @@ Marks = npt.NDArray[np.bool_]
 
 
 def best(queries: Values, k: int) -> Marks:
-    """Mark the k best candidates of each query.
-
-    Args:
-        queries: [n, N], similarities of each query's candidates.
-        k: How many. All that are as similar as the k-th count too.
-
-    Returns:
-        Bool [n, N].
-    """
+    """Mark the k best candidates of each query."""
     width = queries.shape[1]
     if k >= width:
         return np.ones(queries.shape, bool)
@@ -29,13 +21,5 @@ def best(queries: Values, k: int) -> Marks:
 
 
 def hubs(blocks: Iterable[Values], k: int) -> Marks:
-    """Find the candidates that are among the k best of any query.
-
-    Args:
-        blocks: Float64 [n, N], the next queries.
-        k: How many of each query.
-
-    Returns:
-        Bool [N].
-    """
+    """Find the candidates that are among the k best of any query."""
     return np.asarray(np.logical_or.reduce([best(block, k).any(0) for block in blocks]))

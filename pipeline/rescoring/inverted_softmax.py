@@ -30,14 +30,6 @@ class InvertedSoftmax:
         self.beta = check_beta("inverted-softmax", beta)
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Normalise each candidate over the bank's queries.
-
-        Args:
-            scores: [I, C].
-            bank: The bank.
-
-        Returns:
-            [I, C], one matrix for both directions.
-        """
+        """Normalise each candidate over the bank's queries."""
         total = log_sum_exp(self.beta)
         return Lowered(scores, of_rows(bank.captions, total) / self.beta, of_columns(bank.images, total) / self.beta)

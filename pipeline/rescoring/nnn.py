@@ -34,14 +34,6 @@ class NNN:
         self.mean, self.weight = mean_of_greatest(neighbours), weight
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Take off each candidate's mean similarity to its nearest queries of the bank.
-
-        Args:
-            scores: [I, C].
-            bank: The bank.
-
-        Returns:
-            [I, C], one matrix for both directions.
-        """
+        """Take off each candidate's mean similarity to its nearest queries of the bank."""
         return Lowered(scores, self.weight * of_rows(bank.captions, self.mean),
                        self.weight * of_columns(bank.images, self.mean))

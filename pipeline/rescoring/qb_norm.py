@@ -40,15 +40,7 @@ class QBNorm:
         self.beta, self.k = check_beta("qb-norm", beta), k
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
-        """Normalise the queries whose best candidate is a hub.
-
-        Args:
-            scores: [I, C].
-            bank: The bank.
-
-        Returns:
-            A matrix [I, C] for each direction: which query is normalised depends on it.
-        """
+        """Normalise the queries whose best candidate is a hub."""
         total = log_sum_exp(self.beta)
         captions = of_columns(bank.images, total) / self.beta, hubs(row_blocks(bank.images), self.k)
         images = of_rows(bank.captions, total) / self.beta, hubs(column_blocks(bank.captions), self.k)

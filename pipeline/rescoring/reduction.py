@@ -15,14 +15,7 @@ Values = npt.NDArray[np.float64]
 
 
 def row_blocks(scores: Similarity) -> Iterator[Values]:
-    """Read whole rows.
-
-    Args:
-        scores: [I, C].
-
-    Yields:
-        Float64 [n, C], the next rows.
-    """
+    """Read whole rows."""
     rows, columns = scores.shape
     step, every = max(1, BLOCK_BYTES // (8 * columns)), slice(0, columns)
     for start in range(0, rows, step):
@@ -30,14 +23,7 @@ def row_blocks(scores: Similarity) -> Iterator[Values]:
 
 
 def column_blocks(scores: Similarity) -> Iterator[Values]:
-    """Read whole columns, turned into rows.
-
-    Args:
-        scores: [I, C].
-
-    Yields:
-        Float64 [n, I], the next columns.
-    """
+    """Read whole columns, turned into rows."""
     rows, columns = scores.shape
     step, every = max(1, BLOCK_BYTES // (8 * rows)), slice(0, rows)
     for start in range(0, columns, step):
@@ -46,40 +32,17 @@ def column_blocks(scores: Similarity) -> Iterator[Values]:
 
 
 def of_rows(scores: Similarity, value: Callable[[Values], Values]) -> Values:
-    """Compute a value of each row.
-
-    Args:
-        scores: [I, C].
-        value: From rows [n, C] to their values [n].
-
-    Returns:
-        [I].
-    """
+    """Compute a value of each row."""
     return np.concatenate([value(block) for block in row_blocks(scores)])
 
 
 def of_columns(scores: Similarity, value: Callable[[Values], Values]) -> Values:
-    """Compute a value of each column.
-
-    Args:
-        scores: [I, C].
-        value: From columns as rows [n, I] to their values [n].
-
-    Returns:
-        [C].
-    """
+    """Compute a value of each column."""
     return np.concatenate([value(block) for block in column_blocks(scores)])
 
 
 def mean_of_greatest(k: int) -> Callable[[Values], Values]:
-    """Make the mean of each row's k greatest values.
-
-    Args:
-        k: How many; all of a row with fewer.
-
-    Returns:
-        A function from rows [n, m] to [n].
-    """
+    """Make the mean of each row's k greatest values."""
     def mean(rows: Values) -> Values:
         width = rows.shape[1]
         best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
@@ -89,14 +52,7 @@ def mean_of_greatest(k: int) -> Callable[[Values], Values]:
 
 
 def log_sum_exp(beta: float) -> Callable[[Values], Values]:
-    """Make the logarithm of each row's sum of exp(β s), which does not overflow.
-
-    Args:
-        beta: β.
-
-    Returns:
-        A function from rows [n, m] to [n].
-    """
+    """Make the logarithm of each row's sum of exp(β s), which does not overflow."""
     def total(rows: Values) -> Values:
         scaled = beta * rows
         greatest = scaled.max(1)
@@ -106,18 +62,7 @@ def log_sum_exp(beta: float) -> Callable[[Values], Values]:
 
 
 def check_beta(name: str, beta: float) -> float:
-    """Check an inverse temperature.
-
-    Args:
-        name: The rescorer's name, for the message.
-        beta: The value.
-
-    Returns:
-        The same value.
-
-    Raises:
-        InputError: If it is not above 0, or is infinite.
-    """
+    """Check an inverse temperature."""
     if not 0 < beta < float("inf"):
         raise InputError(f"{name}: beta must be above 0 and finite, got {beta}")
     return beta

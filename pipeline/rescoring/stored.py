@@ -24,20 +24,7 @@ SOURCE, BANK = "rescored", "bank"
 
 
 def made_from(source: SimilarityStore, name: str, options: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
-    """Compose the record of a rescored system: its source's, with one more step.
-
-    Args:
-        source: The scores that are rescored.
-        name: A key of `RESCORERS`.
-        options: The rescorer's options, as they are given.
-        paths: Where files lie.
-
-    Returns:
-        `made_from` of the new store. Tables name its steps, which say from which split the bank is.
-
-    Raises:
-        InputError: For an unknown rescorer or option, or if the bank is not embedded.
-    """
+    """Compose the record of a rescored system: its source's, with one more step."""
     split = rescoring.build(name, **options).bank
     kept = {key: value for key, value in source.made_from.items() if key != contents.KEY}
     made = kept | {"steps": [*kept.get("steps", []), {"name": name, "bank": split, **options}],
@@ -48,20 +35,7 @@ def made_from(source: SimilarityStore, name: str, options: Mapping[str, Any], pa
 
 
 def compute(source: SimilarityStore, made: Mapping[str, Any], paths: Paths) -> Similarity | PerDirection:
-    """Rescore a system by the last recorded step.
-
-    Args:
-        source: The scores that are rescored.
-        made: `made_from` of the rescored system.
-        paths: Where files lie.
-
-    Returns:
-        The new similarities.
-
-    Raises:
-        InputError: For an unknown step, for an ensemble without one matrix, or if the bank is not embedded, is another
-            one now, or has changed since it was written.
-    """
+    """Rescore a system by the last recorded step."""
     step = dict(made["steps"][-1])
     name, split = step.pop("name"), step.pop("bank", "test")
     rescorer = rescoring.build(name, **step, **({"bank": split} if "bank" in _options(name) else {}))

@@ -15,19 +15,7 @@ Side: TypeAlias = Literal["image", "caption"]
 
 
 def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
-    """Find where ids stand among others.
-
-    Args:
-        ids: Int64 [N], each once.
-        wanted: Int64 [n].
-        missing: From the first id that is not among them, the message of the error; None for no error.
-
-    Returns:
-        Int64 [n], the place of each in `ids`; -1 for one that is not among them.
-
-    Raises:
-        InputError: With `missing`, if one is not among them.
-    """
+    """Find where ids stand among others."""
     if not len(ids):
         rows = np.full(len(wanted), -1, np.int64)
     else:
@@ -61,31 +49,11 @@ class Collection:
         return len(self.image_ids), len(self.caption_ids)
 
     def ids(self, side: Side) -> Ids:
-        """Choose one side's ids.
-
-        Args:
-            side: Images or captions.
-
-        Returns:
-            Int64 [I] or [C].
-        """
+        """Choose one side's ids."""
         return self.image_ids if side == "image" else self.caption_ids
 
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
-        """Find where ids stand, all of which must be here.
-
-        Args:
-            side: Images or captions.
-            ids: Int64 [n].
-            where: What lists the ids, for an error.
-            rows: Int64 [n], the row of each in that file, counted from 1, for an error.
-
-        Returns:
-            Int64 [n].
-
-        Raises:
-            InputError: If one is not here.
-        """
+        """Find where ids stand, all of which must be here."""
         places = rows_of(self.ids(side), ids)
         if missing := int((places < 0).sum()):
             first = np.argmin(places)

@@ -26,26 +26,14 @@ class Counts:
     """
 
     def __init__(self, threshold: npt.NDArray[Any], by_row: bool) -> None:
-        """Start at zero.
-
-        Args:
-            threshold: [n], one for each row or column; kept, not copied.
-            by_row: Whether rows are counted; otherwise columns.
-        """
+        """Start at zero."""
         self.threshold, self.by_row = threshold, by_row
         self.above: Ids = np.zeros(len(threshold), np.int64)
         self.at: Ids = np.zeros(len(threshold), np.int64)
 
     @classmethod
     def total(cls, parts: Sequence[Counts]) -> Counts:
-        """Add up the counts of different blocks of one matrix.
-
-        Args:
-            parts: At least one, all with the same threshold.
-
-        Returns:
-            Their sum.
-        """
+        """Add up the counts of different blocks of one matrix."""
         whole = cls(parts[0].threshold, parts[0].by_row)
         for part in parts:
             whole.above += part.above
@@ -53,13 +41,7 @@ class Counts:
         return whole
 
     def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
-        """Count a block.
-
-        Args:
-            block: Float32 or float64 [rows, columns].
-            top: Its first row in the matrix.
-            left: Its first column in the matrix.
-        """
+        """Count a block."""
         width = min(block.shape[1], TILE_WIDTH)
         height = min(TILE_CELLS // width, ADDED)
         for row in range(0, block.shape[0], height):

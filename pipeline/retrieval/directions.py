@@ -10,35 +10,14 @@ class Directions:
     """One matrix [I, C] for each direction."""
 
     def __init__(self, of_images: Similarity, of_captions: Similarity) -> None:
-        """Hold both.
-
-        Args:
-            of_images: Scores by which images rank captions.
-            of_captions: Scores by which captions rank images.
-        """
+        """Hold both."""
         self.both: dict[Direction, Similarity] = {"i2t": of_images, "t2i": of_captions}
         self.shape = of_images.shape
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Give the matrix of one direction.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: Not needed here.
-
-        Returns:
-            The scores [I, C].
-        """
+        """Give the matrix of one direction."""
         return self.both[name]
 
     def select(self, images: Ids, captions: Ids) -> PerDirection:
-        """Restrict the candidates. Their corrections stay those of the whole split.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The scores among these candidates.
-        """
+        """Restrict the candidates. Their corrections stay those of the whole split."""
         return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]

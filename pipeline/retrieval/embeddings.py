@@ -126,11 +126,7 @@ def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
 
 
 def _highest(values: npt.NDArray[Any], side: str) -> float:
-    """Find the largest absolute value.
-
-    Raises:
-        InputError: For a NaN or infinity, with its row and dimension.
-    """
+    """Find the largest absolute value."""
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
         rows = as_cells(values[start : start + ROWS_AT_ONCE])

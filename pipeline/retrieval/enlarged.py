@@ -24,15 +24,7 @@ class Enlarged(Embeddings):
     """
 
     def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
-        """Join the embeddings; they are not copied.
-
-        Args:
-            own: The pool whose images and captions are queries.
-            distractors: The pools that are candidates alone.
-
-        Raises:
-            InputError: For distractors of another dimension or type than the pool's.
-        """
+        """Join the embeddings; they are not copied."""
         for each in distractors:
             if each.images.shape[1] != own.images.shape[1]:
                 raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
@@ -51,29 +43,11 @@ class Enlarged(Embeddings):
         return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
 
     def caption_image(self, caption_image: Ids) -> Ids:
-        """Extend the pool's caption map to the distractors.
-
-        Args:
-            caption_image: Int64 [own captions], the row of each caption's image.
-
-        Returns:
-            Int64 [C], with -1 for the distractors: none is right for any query.
-        """
+        """Extend the pool's caption map to the distractors."""
         return np.concatenate([caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out.
-
-        Args:
-            shape: Images and captions of the whole enlarged pool.
-            block_bytes: The most memory that one block takes.
-
-        Yields:
-            The rows and columns of each block.
-
-        Raises:
-            InputError: For another shape: a selection of an enlarged pool is not measured.
-        """
+        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out."""
         if shape != self.shape:
             raise InputError("a pool with distractors is measured whole: leave out --protocol and --folds")
         images = self.own[0]

@@ -15,11 +15,7 @@ class Joined:
     ndim = 2
 
     def __init__(self, parts: Sequence[npt.NDArray[Any]]) -> None:
-        """Hold the arrays.
-
-        Args:
-            parts: At least one array [n, D], all of one type and one D.
-        """
+        """Hold the arrays."""
         self.parts = parts
         self.ends = np.cumsum([len(part) for part in parts])
         self.shape = (int(self.ends[-1]), parts[0].shape[1])
@@ -29,14 +25,7 @@ class Joined:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> npt.NDArray[Any]:
-        """Read some rows.
-
-        Args:
-            index: Rows, as a slice or int64 [n]; or a pair (rows, columns).
-
-        Returns:
-            A copy of these rows [n, D], or of these columns of them.
-        """
+        """Read some rows."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))

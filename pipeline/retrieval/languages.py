@@ -42,20 +42,7 @@ class LanguagePool:
 
 
 def divide(scores: Similarity | PerDirection, truth: object, languages: Languages) -> dict[str, LanguagePool]:
-    """Divide a pool by language.
-
-    Args:
-        scores: [I, C].
-        truth: What is right, as `retrieval.evaluate` takes it.
-        languages: [C], each caption's language.
-
-    Returns:
-        Language -> its pool, in alphabetical order: the captions, and the images that have one or for which one is
-        right. Languages in which nothing is right are left out.
-
-    Raises:
-        InputError: Unless there is one language for each caption.
-    """
+    """Divide a pool by language."""
     if languages.shape != scores.shape[1:]:
         raise InputError(f"languages: expected one for each of {scores.shape[1]} captions, received "
                          f"{list(languages.shape)}")
@@ -84,13 +71,6 @@ def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence
 
     The interval is for other images. Each is drawn with its captions in all languages, because an image that is hard in
     one language tends to be hard in the others.
-
-    Args:
-        measured: Language -> its pool and its metrics.
-        confidence: Between 0 and 1.
-
-    Returns:
-        The mean, and its interval's ends, in percent.
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """

@@ -19,11 +19,7 @@ class Others(WholeQueries):
     by_image, equal = True, None
 
     def __init__(self, vectors: Embedding) -> None:
-        """Open and check the embeddings.
-
-        Args:
-            vectors: [N, D], as `Embeddings` takes them.
-        """
+        """Open and check the embeddings."""
         self.products = Embeddings(vectors, vectors)
         self.shape = self.products.shape
         self.last = float(np.finfo(self.products.dtype).min)
@@ -40,13 +36,5 @@ class Others(WholeQueries):
         return np.where(images == captions, self.last, self.products.pairs(images, captions))
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks of whole rows.
-
-        Args:
-            shape: Queries and candidates.
-            block_bytes: The most memory that one block takes, unless a single row takes more.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks of whole rows."""
         return cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])

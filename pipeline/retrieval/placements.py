@@ -61,18 +61,7 @@ class Placements:
 
     @classmethod
     def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> Placements:
-        """Sort the pairs of each query.
-
-        Args:
-            positives: The right candidates.
-            above: Int64 [P], the candidates above each.
-            tied: Int64 [P], the candidates as similar, itself included.
-            candidates: How many a query has.
-            query: Int64 [Q], which queries count; by default those with a right candidate.
-
-        Returns:
-            The placements.
-        """
+        """Sort the pairs of each query."""
         asking = np.flatnonzero(positives.count) if query is None else query
         owner, grade = positives.query, positives.grades
         sort = np.lexsort((-grade, above, owner))
@@ -93,11 +82,7 @@ class Placements:
         return np.repeat(np.arange(len(self)), self.count)
 
     def groups(self) -> Groups:
-        """Take right candidates that are equally similar together.
-
-        Returns:
-            The groups, those of a query in the order of their places.
-        """
+        """Take right candidates that are equally similar together."""
         owner = self.owner
         first = np.ones(len(owner), bool)
         first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
@@ -106,28 +91,14 @@ class Placements:
         return Groups(owner[begins], self.above[begins], self.tied[begins], right, begins - self.start[owner[begins]])
 
     def at_least(self, grade: float) -> Placements:
-        """Take candidates of a lower grade as wrong.
-
-        Args:
-            grade: The least grade that counts.
-
-        Returns:
-            The same queries, some perhaps without a right candidate.
-        """
+        """Take candidates of a lower grade as wrong."""
         kept = self.grade >= grade
         count = np.bincount(self.owner[kept], minlength=len(self))
         return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[kept], self.tied[kept],
                           self.grade[kept], self.candidates)
 
     def broken(self, ties: Ties) -> Placements:
-        """Break ties for the worst or the best.
-
-        Args:
-            ties: "pessimistic" or "optimistic"; "expected" changes nothing.
-
-        Returns:
-            The placements without ties.
-        """
+        """Break ties for the worst or the best."""
         if check_ties(ties) == "expected":
             return self
         groups = self.groups()
@@ -142,11 +113,7 @@ class Placements:
         return Placements(self.query, again.start, again.above, again.tied, again.grade, self.candidates)
 
     def best(self) -> QueryRanks:
-        """Find each query's best right candidate.
-
-        Returns:
-            What `rank` counts.
-        """
+        """Find each query's best right candidate."""
         groups = self.groups()
         first = np.flatnonzero(groups.before == 0)
         above, wrong, right = np.full(len(self), NEVER), np.zeros(len(self), np.int64), np.ones(len(self), np.int64)
@@ -158,18 +125,7 @@ class Placements:
 
 def place(source: Similarity | PerDirection, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
           progress: Callable[[int], object] = lambda queries: None) -> Placements:
-    """Find the place of every right candidate.
-
-    Args:
-        source: Scores [I, C].
-        relevance: What is right.
-        direction: Whether images ask or captions.
-        block_megabytes: Size of all blocks in memory at once (10^6 bytes).
-        progress: Told the number of queries finished so far.
-
-    Returns:
-        The placements of one direction; exact counts, whatever the size of blocks.
-    """
+    """Find the place of every right candidate."""
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     if isinstance(source, PerDirection):
         source = source.direction(direction, block_bytes)
@@ -236,13 +192,7 @@ class _Worker:
 
 
 def _count(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
-    """Count how many scores of its row are above each right one, and how many are equal to it.
-
-    Args:
-        ordered: [Q, n], each row sorted.
-        right: [P], the right ones of row q from start[q] to start[q + 1].
-        start: Int64 [Q + 1].
-    """
+    """Count how many scores of its row are above each right one, and how many are equal to it."""
     above, tied = (np.empty(len(right), np.int64) for _ in range(2))
     bounds = start.tolist()
     for row, first, last in zip(ordered, bounds[:-1], bounds[1:], strict=True):

@@ -120,17 +120,7 @@ PROTOCOLS = {
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """Find a protocol.
-
-    Args:
-        name: A name in `PROTOCOLS`, or a protocol.
-
-    Returns:
-        The protocol of this name, or the given one.
-
-    Raises:
-        InputError: For an unknown name.
-    """
+    """Find a protocol."""
     if isinstance(name, Protocol):
         return name
     if name not in PROTOCOLS:

@@ -103,17 +103,7 @@ class Ranks:
 
 
 def check_ties(ties: str) -> str:
-    """Check a rule for ties.
-
-    Args:
-        ties: Its name.
-
-    Returns:
-        The same name.
-
-    Raises:
-        InputError: For an unknown one.
-    """
+    """Check a rule for ties."""
     if ties not in get_args(Ties):
         raise InputError(f"unknown rule for ties {ties!r}: choose one of {', '.join(get_args(Ties))}")
     return ties

@@ -245,14 +245,7 @@ class Relevance:
 
 
 def first_of(t2i: Positives) -> Ids:
-    """Find the first right image of each caption.
-
-    Args:
-        t2i: The right images of each caption.
-
-    Returns:
-        Int64 [C], -1 for a caption without.
-    """
+    """Find the first right image of each caption."""
     owner = np.full(len(t2i), -1, np.int64)
     asking = t2i.count > 0
     owner[asking] = t2i.candidate[t2i.start[:-1][asking]]
@@ -260,18 +253,7 @@ def first_of(t2i: Positives) -> Ids:
 
 
 def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
-    """Check what is right in a matrix.
-
-    Args:
-        truth: A `Relevance`, or integers [C], the row of each caption's image; -1 for one without.
-        shape: Images and captions of the matrix.
-
-    Returns:
-        The relation.
-
-    Raises:
-        InputError: For another shape or type, for a row that the matrix does not have, and where nothing is right.
-    """
+    """Check what is right in a matrix."""
     if isinstance(truth, Relevance):
         if truth.shape != shape:
             raise InputError(f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "

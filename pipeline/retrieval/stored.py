@@ -31,61 +31,28 @@ class Matrix:
     equal = None
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
-        """Check the matrix.
-
-        Args:
-            values: Float16, float32, float64 or integers [I, C]; not copied.
-
-        Raises:
-            InputError: For another shape or type.
-        """
+        """Check the matrix."""
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         self.values = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Read a block, see `Similarity.block`.
-
-        Raises:
-            InputError: For a NaN or infinity, with its row and column.
-        """
+        """Read a block, see `Similarity.block`."""
         both = isinstance(images, slice) or isinstance(captions, slice)
         cells = self.values[images, captions] if both else self.values[np.ix_(images, captions)]  # type: ignore[arg-type]
         return refuse_nonfinite(as_cells(cells), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Read single cells, see `Similarity.pairs`.
-
-        Raises:
-            InputError: For a NaN or infinity, with its row and column.
-        """
+        """Read single cells, see `Similarity.pairs`."""
         return refuse_nonfinite_pairs(as_cells(self.values[images, captions]), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks of whole rows that fit a processor's cache.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks of whole rows that fit a processor's cache."""
         return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
 
 
 def to_array(values: object) -> npt.NDArray[Any]:
-    """Convert a user's array to a plain numpy array; bfloat16, which numpy lacks, becomes float32.
-
-    Args:
-        values: A numpy array or a torch tensor. A `np.matrix` becomes a two-dimensional array.
-
-    Returns:
-        The values, in the same memory unless their type changes; a memory map stays one.
-
-    Raises:
-        InputError: For anything else, a sparse or quantised tensor, or a masked array that hides values.
-    """
+    """Convert a user's array to a plain numpy array; bfloat16, which numpy lacks, becomes float32."""
     torch: Any = sys.modules.get("torch")  # if it is not imported, `values` is no tensor
     if torch is not None and isinstance(values, torch.Tensor):
         tensor: Any = values
@@ -110,17 +77,7 @@ MAGIC, ARCHIVE = b"\x93NUMPY", b"PK"
 
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
-    """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The array, read-only.
-
-    Raises:
-        InputError: If there is no such file, or it is not a complete `.npy` file of numbers.
-    """
+    """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
     try:
         with path.open("rb") as file:
             start = file.read(len(MAGIC))
@@ -140,17 +97,7 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
 
 
 def holds_objects(path: Path) -> bool:
-    """Find out from its header whether a `.npy` file holds Python objects; nothing is unpickled.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Whether it does.
-
-    Raises:
-        ValueError: If the header does not read.
-    """
+    """Find out from its header whether a `.npy` file holds Python objects; nothing is unpickled."""
     with path.open("rb") as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -161,9 +108,6 @@ def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
     """Read the matrix in a file that VSE∞'s evaluation wrote.
 
     It holds a dict of `npts`, the number of images, and `sims` [images, captions].
-
-    Raises:
-        InputError: For other objects.
     """
     from pipeline.files.restricted_pickle import load_npy
 

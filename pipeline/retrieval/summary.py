@@ -18,14 +18,7 @@ NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
 def to_text(results: Results) -> str:
-    """Write one small text table for each result.
-
-    Args:
-        results: Names and metrics.
-
-    Returns:
-        The tables, means over seeds, and a note on intervals where there are any.
-    """
+    """Write one small text table for each result."""
     parts = []
     for name, numbers in results:
         if "rsum" not in numbers:  # a run file, for which only the named metrics are known
@@ -41,14 +34,7 @@ def to_text(results: Results) -> str:
 
 
 def to_markdown(results: Results) -> str:
-    """Write all results as one Markdown table, two rows for each.
-
-    Args:
-        results: Names and metrics.
-
-    Returns:
-        The table, further metrics below it, means over seeds, and a note on intervals where there are any.
-    """
+    """Write all results as one Markdown table, two rows for each."""
     lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
     for name, numbers in results:
         if "rsum" not in numbers:
@@ -84,15 +70,7 @@ def _rsum(numbers: Mapping[str, Any]) -> str:
 
 
 def ranged(value: float, interval: Iterable[float] | None) -> str:
-    """Write a number with its interval.
-
-    Args:
-        value: In percent.
-        interval: Its lower and upper end, in percent; None if there is none.
-
-    Returns:
-        Such as "17.9 [16.0, 19.8]", or "17.9" without an interval.
-    """
+    """Write a number with its interval."""
     return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
 
 

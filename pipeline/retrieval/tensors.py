@@ -16,12 +16,5 @@ warnings.filterwarnings("ignore", message="The given NumPy array is not writable
 
 
 def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
-    """Make a tensor of an array; it must not be written into.
-
-    Args:
-        values: Float16, float32 or float64, in memory or memory-mapped.
-
-    Returns:
-        Float32, or float64 if the values are; a view if the type does not change.
-    """
+    """Make a tensor of an array; it must not be written into."""
     return torch.from_numpy(as_cells(values))

@@ -19,31 +19,18 @@ class Levels:
     """
 
     def __init__(self, positives: Positives, cells: Cells) -> None:
-        """Find the best of each query.
-
-        Args:
-            positives: The right candidates of Q queries, P pairs.
-            cells: Float32 or float64 [P], the similarity of each pair.
-        """
+        """Find the best of each query."""
         self.positives, self.cells = positives, cells
         self.best = positives.best(cells)
 
     def reached(self) -> tuple[Ids, Ids]:
-        """Find the pairs whose similarity is the best of their query.
-
-        Returns:
-            Their queries and their candidates, each int64 [n].
-        """
+        """Find the pairs whose similarity is the best of their query."""
         query = self.positives.query
         here = np.flatnonzero(self.cells == self.best[query])
         return query[here], self.positives.candidate[here]
 
     def right(self) -> Ids:
-        """Count the right candidates of each query that share its best similarity.
-
-        Returns:
-            Int64 [Q]; 0 if nothing is right for a query.
-        """
+        """Count the right candidates of each query that share its best similarity."""
         return np.bincount(self.reached()[0], minlength=len(self.best))
 
 
@@ -51,12 +38,7 @@ class Thresholds:
     """The best right similarity of each image [I] and of each caption [C], read before any block."""
 
     def __init__(self, source: Similarity, relevance: Relevance) -> None:
-        """Read the similarities of all right pairs.
-
-        Args:
-            source: Similarities [I, C].
-            relevance: What is right.
-        """
+        """Read the similarities of all right pairs."""
         by_caption, by_image = relevance.t2i, relevance.i2t
         cells = source.pairs(by_caption.candidate, by_caption.query)
         same = relevance.order is not None
@@ -85,11 +67,6 @@ class Thresholds:
 
         Rounding may differ from one matrix product to another. Without this, an image could rank above itself or above
         its own duplicate.
-
-        Args:
-            block: Float32 or float64 [rows, columns], changed in place.
-            rows: The block's images.
-            columns: The block's captions.
         """
         if not self.is_computed:
             return
@@ -120,13 +97,7 @@ class OwnThresholds:
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
-        """Make room for the thresholds; they are unknown until `settle` has seen their queries.
-
-        Args:
-            source: Similarities [I, C].
-            positives: The right candidates of the queries of one direction.
-            by_image: Whether queries are images; otherwise captions.
-        """
+        """Make room for the thresholds; they are unknown until `settle` has seen their queries."""
         self.positives = positives
         self.cells, self.best = np.full(len(positives.candidate), np.nan), np.full(len(positives), np.inf)
         equal = source.equal
@@ -134,12 +105,7 @@ class OwnThresholds:
         self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 
     def settle(self, scores: Cells, queries: slice) -> None:
-        """Read the thresholds of some queries, and give candidates equal to a query's best the same value.
-
-        Args:
-            scores: Float32 or float64 [Q, n], all candidates of these queries; changed in place.
-            queries: Which queries they are.
-        """
+        """Read the thresholds of some queries, and give candidates equal to a query's best the same value."""
         start = self.positives.start[queries.start:queries.stop + 1]
         part = slice(int(start[0]), int(start[-1]))
         mine = Positives(start - start[0], self.positives.candidate[part])
@@ -155,10 +121,6 @@ class OwnThresholds:
         self.cells[part], self.best[queries] = found, best
 
     def right(self) -> Ids:
-        """Count the right candidates of each query that share its best similarity.
-
-        Returns:
-            Int64 [Q]; 0 if nothing is right for a query.
-        """
+        """Count the right candidates of each query that share its best similarity."""
         query = self.positives.query
         return np.bincount(query[self.cells == self.best[query]], minlength=len(self.best))

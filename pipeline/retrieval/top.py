@@ -29,17 +29,6 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
 
     Equally similar candidates come in a random order, drawn anew for each query, so that none gains by its position.
     The order depends on `generator` alone, not on the size of blocks.
-
-    Args:
-        source: Scores [I, C].
-        direction: "i2t" if images are queries, "t2i" if captions are.
-        k: At most the number of candidates.
-        generator: Draws the orders.
-        block_megabytes: About the size of one block (10^6 bytes).
-        progress: Called with the number of queries finished so far.
-
-    Returns:
-        The candidates of all queries.
     """
     import torch
 

@@ -33,11 +33,7 @@ W = TypeVar("W", bound=Worker)
 
 
 def threads() -> int:
-    """Count the threads that compute: torch's number, or what it would be if torch were imported.
-
-    Returns:
-        The number, from 1.
-    """
+    """Count the threads that compute: torch's number, or what it would be if torch were imported."""
     if "torch" in sys.modules:
         count: int = sys.modules["torch"].get_num_threads()
         return count
@@ -52,19 +48,7 @@ def _use(count: int) -> None:
 
 
 def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[int], None]) -> list[W]:
-    """Distribute blocks, in order, among one worker for each thread.
-
-    Args:
-        blocks: Rows and columns of each block.
-        make: Makes a worker.
-        finished: Called with the number of cells after each block, by one thread at a time.
-
-    Returns:
-        The workers, once all blocks are done.
-
-    Raises:
-        Exception: The error of the first block that failed; no further blocks are begun after an error.
-    """
+    """Distribute blocks, in order, among one worker for each thread."""
     workers = [make() for _ in range(threads())]
     queue: _Queue[W] = _Queue(blocks, finished)
     if len(workers) == 1:

@@ -50,12 +50,6 @@ class ZarrMatrix:
         """Check the array and its files.
 
         zarr reads a missing piece as the fill value. Ranks would then be wrong without an error, so it is refused.
-
-        Args:
-            values: Float16, float32, float64 or integers [I, C].
-
-        Raises:
-            InputError: For another shape or type, and if a piece is missing or cut short.
         """
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         refuse_missing(values)
@@ -64,46 +58,26 @@ class ZarrMatrix:
         self.mapped = _Mapped(values) if is_plain(values) else None
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Read a block, see `Similarity.block`.
-
-        Raises:
-            InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
-        """
+        """Read a block, see `Similarity.block`."""
         cells = self.mapped.block(images, captions) if self.mapped else self._read(
             lambda: np.asarray(self.values.oindex[images, captions]))
         return refuse_nonfinite(as_cells(cells), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Read single cells, see `Similarity.pairs`.
-
-        Raises:
-            InputError: For a NaN or infinity, with its row and column, and for a damaged piece, with its file.
-        """
+        """Read single cells, see `Similarity.pairs`."""
         cells = self.mapped.pairs(images, captions) if self.mapped else self._read(
             lambda: np.asarray(self.values.vindex[images, captions]))
         return refuse_nonfinite_pairs(as_cells(cells), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that one block takes, unless a chunk that must be unpacked takes more.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped."""
         size, chunks = working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
         if self.mapped:
             return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
         return row_blocks(shape, block_bytes // size, chunks)
 
     def _read(self, read: Callable[[], Read]) -> Read:
-        """Call a reader of zarr.
-
-        Raises:
-            InputError: If a piece is cut short or does not unpack, with its file.
-        """
+        """Call a reader of zarr."""
         try:
             return read()
         except Exception as error:  # codecs raise many kinds on bytes that they did not write
@@ -160,11 +134,7 @@ class _Mapped:
 
 
 def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> npt.NDArray[Any]:
-    """Map a chunk's file, read-only.
-
-    Raises:
-        InputError: If it has been removed or cut short since the array was opened.
-    """
+    """Map a chunk's file, read-only."""
     try:
         return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))
     except (OSError, ValueError) as error:
@@ -200,17 +170,7 @@ def _steps(size: int, chunk: int, step: int) -> list[slice]:
 
 
 def open_zarr(path: Path) -> zarr.Array[Any]:
-    """Open a zarr array, read-only.
-
-    Args:
-        path: Its folder.
-
-    Returns:
-        The array.
-
-    Raises:
-        InputError: If there is nothing at the path, or it is not a zarr array.
-    """
+    """Open a zarr array, read-only."""
     if not path.exists():
         raise InputError(f"no similarity matrix at {path}")
     try:

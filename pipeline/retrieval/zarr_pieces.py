@@ -23,14 +23,7 @@ MISSING = np.uint64(2**64 - 1)
 
 
 def is_plain(values: zarr.Array[Any]) -> bool:
-    """Find out whether each chunk is a file of the array's bytes as they are in memory.
-
-    Args:
-        values: The array.
-
-    Returns:
-        Whether chunks are neither compressed nor sharded, and lie in a folder.
-    """
+    """Find out whether each chunk is a file of the array's bytes as they are in memory."""
     metadata = values.metadata
     return (isinstance(values.store, LocalStore) and isinstance(metadata, ArrayV3Metadata)
             and len(metadata.codecs) == 1 and isinstance(codec := metadata.codecs[0], BytesCodec)
@@ -38,15 +31,7 @@ def is_plain(values: zarr.Array[Any]) -> bool:
 
 
 def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> None:
-    """Refuse an array with missing pieces, which zarr would read as the fill value.
-
-    Args:
-        values: The array. If its store is not a folder, its shards are counted but not read.
-        what: The array's name in messages.
-
-    Raises:
-        InputError: With the file of the first piece that is missing or cut short, and how many pieces are stored.
-    """
+    """Refuse an array with missing pieces, which zarr would read as the fill value."""
     every = pieces(values)
     if not isinstance(values.store, LocalStore):
         # zarr counts the chunks of every stored shard, those beyond the array's edge too.
@@ -70,11 +55,7 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
 
 
 def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> None:
-    """Check that a shard holds all its chunks that lie in the array.
-
-    Raises:
-        InputError: If a chunk is missing, or the shard or its index is cut short.
-    """
+    """Check that a shard holds all its chunks that lie in the array."""
     file, shard, chunk = file_of(values, piece), stored_shape(values), values.chunks
     across = [whole // part for whole, part in zip(shard, chunk, strict=True)]
     index = _shard_index(values, file, prod(across), what).reshape(*across, 2)
@@ -107,76 +88,31 @@ def _shard_index(values: zarr.Array[Any], file: Path, count: int, what: str) -> 
 
 
 def stored_shape(values: zarr.Array[Any]) -> tuple[int, ...]:
-    """Find the shape of one stored piece.
-
-    Args:
-        values: The array.
-
-    Returns:
-        The shape of a shard, or of a chunk if there are no shards.
-    """
+    """Find the shape of one stored piece."""
     return values.shards or values.chunks
 
 
 def pieces(values: zarr.Array[Any]) -> list[Piece]:
-    """List all pieces.
-
-    Args:
-        values: The array.
-
-    Returns:
-        The position of each piece in the grid of pieces, row by row.
-    """
+    """List all pieces."""
     counts = [ceil(size / piece) for size, piece in zip(values.shape, stored_shape(values), strict=True)]
     return list(product(*map(range, counts)))
 
 
 def place_of(values: zarr.Array[Any]) -> str:
-    """Name the array in messages.
-
-    Args:
-        values: The array.
-
-    Returns:
-        Its folder, or "the similarity array" if its store is not a folder.
-    """
+    """Name the array in messages."""
     return str(values.store.root / values.path) if isinstance(values.store, LocalStore) else "the similarity array"
 
 
 def file_of(values: zarr.Array[Any], piece: Piece) -> Path:
-    """Find the file of a piece.
-
-    Args:
-        values: The array.
-        piece: The piece's position in the grid of pieces.
-
-    Returns:
-        The file's path.
-    """
+    """Find the file of a piece."""
     return Path(place_of(values)) / values.metadata.encode_chunk_key(piece)
 
 
 def damaged(values: zarr.Array[Any], piece: Piece, error: Exception) -> InputError:
-    """Make the error for a piece that cannot be read.
-
-    Args:
-        values: The array.
-        piece: The piece's position in the grid of pieces.
-        error: What reading it raised.
-
-    Returns:
-        An error with the piece's file.
-    """
+    """Make the error for a piece that cannot be read."""
     return InputError(f"{file_of(values, piece)}: is damaged ({said(error)}); write the similarity array again")
 
 
 def said(error: Exception) -> str:
-    """Shorten a codec's error for a message.
-
-    Args:
-        error: The error.
-
-    Returns:
-        At most 100 characters of its first line, or its type's name if it says nothing.
-    """
+    """Shorten a codec's error for a message."""
     return next(iter(str(error).splitlines()), "")[:100] or type(error).__name__

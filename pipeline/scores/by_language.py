@@ -36,18 +36,7 @@ class Language(NamedTuple):
 
 
 def named(pool: Pool, manifest: Manifest | None) -> Pool:
-    """Name the language of each caption.
-
-    Args:
-        pool: The scores.
-        manifest: The manifest that they are of; None if it is unknown.
-
-    Returns:
-        The pool with its languages; as it was, if the manifest has none or the captions' ids are unknown.
-
-    Raises:
-        InputError: If it is not the manifest that the scores are of.
-    """
+    """Name the language of each caption."""
     if manifest is None or LANGUAGE not in manifest.table.columns or pool.caption_ids is None:
         return pool
     pool.require_manifest(manifest)
@@ -57,18 +46,7 @@ def named(pool: Pool, manifest: Manifest | None) -> Pool:
 
 
 def languages_of(store: SimilarityStore, paths: Paths) -> Languages | None:
-    """Look up the languages of a store's captions.
-
-    Args:
-        store: The scores.
-        paths: Where the manifest lies.
-
-    Returns:
-        Each caption's language as text [C]; None where they are of one, or of none.
-
-    Raises:
-        InputError: If the manifest is missing, or is not the one that the scores are of.
-    """
+    """Look up the languages of a store's captions."""
     if len(store.made_from.get("languages", ())) < 2:
         return None
     found = named(Pool.of_store(store), Manifest.load(paths.manifest(store.made_from["dataset"]))).languages
@@ -76,18 +54,7 @@ def languages_of(store: SimilarityStore, paths: Paths) -> Languages | None:
 
 
 def parts(pool: Pool, rules: str | Protocol) -> dict[str, Language]:
-    """Divide a pool by language.
-
-    Args:
-        pool: The scores.
-        rules: A protocol or its name.
-
-    Returns:
-        Language -> its pool, of languages with a right answer; {} for a pool without languages.
-
-    Raises:
-        InputError: If the protocol is not of these languages.
-    """
+    """Divide a pool by language."""
     if pool.languages is None:
         return {}
     found = {}
@@ -102,17 +69,7 @@ def parts(pool: Pool, rules: str | Protocol) -> dict[str, Language]:
 
 def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
          progress: measured.Progress = lambda images: None) -> dict[str, Metrics]:
-    """Find every query's best right candidate in its language.
-
-    Args:
-        every: From `parts`.
-        ties: How ties are counted.
-        settings: The memory to use.
-        progress: Called with the number of images ranked so far, those of all languages together.
-
-    Returns:
-        Language -> recalls and ranks.
-    """
+    """Find every query's best right candidate in its language."""
     found, done = {}, 0
     for name, part in every.items():
         found[name] = measured.rank(part.pool, part.rules, ties, settings, partial(_reached, progress, done))
@@ -121,31 +78,13 @@ def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
 
 
 def images(every: Mapping[str, Language]) -> int:
-    """Count the images that one pass through all languages reports to its `progress`.
-
-    Args:
-        every: From `parts`.
-
-    Returns:
-        The sum over languages.
-    """
+    """Count the images that one pass through all languages reports to its `progress`."""
     return sum(len(part.part.images) for part in every.values())
 
 
 def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settings: Evaluate,
             progress: measured.Progress = lambda images: None) -> dict[str, Any]:
-    """Measure each language by itself: its captions, and the images that have one, are a pool of their own.
-
-    Args:
-        every: From `parts`.
-        ranked: From `rank`.
-        settings: As for `measured.numbers`.
-        progress: Called with the number of images done so far, after those of `rank`.
-
-    Returns:
-        JSON values: `languages`, in each the numbers of `measured.measure` and mR, the mean of the six recalls; and
-        `mean_of_languages`. {} without languages.
-    """
+    """Measure each language by itself: its captions, and the images that have one, are a pool of their own."""
     if not every:
         return {}
     told, done = {}, images(every)
@@ -159,21 +98,7 @@ def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settin
 
 def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: measured.Progress = lambda images: None) -> dict[str, Any]:
-    """Divide, rank and measure at once.
-
-    Args:
-        pool: The scores.
-        rules: A protocol or its name.
-        ties: How ties are counted.
-        settings: As for `measured.measure`.
-        progress: Called with the number of images done so far.
-
-    Returns:
-        As `numbers` does.
-
-    Raises:
-        InputError: If the protocol is not of these languages.
-    """
+    """Divide, rank and measure at once."""
     every = parts(pool, rules)
     return numbers(every, rank(every, ties, settings, progress), settings, progress)
 

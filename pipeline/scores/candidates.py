@@ -44,17 +44,7 @@ class Columns:
         return None if self.manifest is None else self.split or "test"
 
     def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:
-        """Resolve the description for a matrix.
-
-        Args:
-            shape: (I, C) of the matrix.
-
-        Returns:
-            caption_image int64 [C], image ids [I] and caption ids [C]; None for unknown ids.
-
-        Raises:
-            InputError: If the shape does not fit, or the options contradict each other.
-        """
+        """Resolve the description for a matrix."""
         if self.manifest is None:
             each = self.captions_per_image or 5
             if shape[0] == each * shape[1] and each > 1:
@@ -77,31 +67,12 @@ class Columns:
 
 
 def owners(image_ids: Ids, caption_ids: Ids, caption_image: Ids) -> dict[int, int]:
-    """Map captions to their images.
-
-    Args:
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-        caption_image: Int64 [C], each caption's image as a row.
-
-    Returns:
-        Caption id -> image id.
-    """
+    """Map captions to their images."""
     return dict(zip(caption_ids.tolist(), image_ids[caption_image].tolist(), strict=True))
 
 
 def require_one_owner(first: str, theirs: dict[int, int], name: str, ours: dict[int, int]) -> None:
-    """Check that two systems assign their common captions to the same images.
-
-    Args:
-        first: Name of the first system.
-        theirs: Its captions' images.
-        name: Name of the other system.
-        ours: Its captions' images.
-
-    Raises:
-        InputError: If a caption belongs to different images.
-    """
+    """Check that two systems assign their common captions to the same images."""
     for caption, image in ours.items():
         if theirs.get(caption, image) != image:
             raise InputError(f"{name}: its caption {caption} is of image {image}, in {first} of image "
@@ -139,11 +110,7 @@ class Pool:
     split: str | None = None
 
     def vectors(self) -> tuple[Embedding, Embedding] | None:
-        """Find the embeddings behind the scores.
-
-        Returns:
-            Those of images [I, D] and captions [C, D], memory-mapped; None where there are none, as of ensembles.
-        """
+        """Find the embeddings behind the scores."""
         if isinstance(self.scores, retrieval.Embeddings):
             return self.scores.images, self.scores.captions
         if self.folder is None or not (self.folder / "image_embeddings").is_dir():
@@ -159,71 +126,29 @@ class Pool:
         return self.caption_image if self.relevance is None else self.relevance
 
     def collection(self, captions: Sequence[str] | None = None) -> Collection:
-        """Collect the ids for judgements.
-
-        Args:
-            captions: The captions' text; None if it is not needed.
-
-        Returns:
-            Images and captions.
-
-        Raises:
-            InputError: If ids are unknown.
-        """
+        """Collect the ids for judgements."""
         images, ids = self.require_ids()
         return Collection(images, ids, self.caption_image, captions)
 
     @staticmethod
     def says_its_columns(path: Path) -> bool:
-        """Recognise a store of similarities or embeddings, which holds the ids of its images and captions.
-
-        Args:
-            path: A file or folder.
-
-        Returns:
-            Whether it is one.
-        """
+        """Recognise a store of similarities or embeddings, which holds the ids of its images and captions."""
         return holds_scores(path) or embedding_store.holds_no_scores(path)
 
     def image_of_caption(self) -> dict[int, int]:
-        """Map captions to their images.
-
-        Returns:
-            Caption id -> image id.
-
-        Raises:
-            InputError: If ids are unknown.
-        """
+        """Map captions to their images."""
         image_ids, caption_ids = self.require_ids()
         return owners(image_ids, caption_ids, self.caption_image)
 
     @classmethod
     def of_store(cls, store: SimilarityStore) -> Pool:
-        """Take the scores of an open store.
-
-        Args:
-            store: The store.
-
-        Returns:
-            The pool.
-        """
+        """Take the scores of an open store."""
         return cls(store.path.stem, store.scores, store.caption_image, store.image_ids, store.caption_ids,
                    store.made_from, folder=store.path, protocol=store.protocol, split=store.made_from["split"])
 
     @classmethod
     def of_matrix(cls, path: Path, columns: Columns) -> Pool:
-        """Open a similarity store, or any matrix [I, C] as `.npy` or zarr.
-
-        Args:
-            path: The file or folder.
-            columns: The description of a matrix without ids.
-
-        Returns:
-            The pool.
-
-        Raises:
-            InputError: If a store was changed since it was written, or `columns` are given for a store.
-        """
+        """Open a similarity store, or any matrix [I, C] as `.npy` or zarr."""
         if cls.says_its_columns(path):
             if columns != Columns():
                 raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
@@ -236,17 +161,7 @@ class Pool:
 
     @classmethod
     def of_embedded(cls, path: Path) -> Pool:
-        """Take the inner products of an embedding store's vectors, computed block by block.
-
-        Args:
-            path: The store, which `pipeline embed` wrote.
-
-        Returns:
-            The pool.
-
-        Raises:
-            InputError: If the store was changed since it was written.
-        """
+        """Take the inner products of an embedding store's vectors, computed block by block."""
         store = EmbeddingStore.open(path)
         vectors = store.embeddings()
         scores = retrieval.Embeddings(vectors.images, vectors.captions, double=True)
@@ -255,34 +170,13 @@ class Pool:
 
     @classmethod
     def of_embeddings(cls, images: Path, captions: Path, columns: Columns) -> Pool:
-        """Take the inner products of two embedding matrices, computed block by block.
-
-        Args:
-            images: An `.npy` file [I, D].
-            captions: An `.npy` file [C, D].
-            columns: The description of rows and columns.
-
-        Returns:
-            The pool.
-        """
+        """Take the inner products of two embedding matrices, computed block by block."""
         scores = retrieval.Embeddings(images, captions)
         return cls(images.stem, scores, *columns.of(scores.shape), split=columns.known_split)
 
     @classmethod
     def of_enlarged(cls, store: EmbeddingStore, distractors: Sequence[EmbeddingStore]) -> Pool:
-        """Rank a head's queries among their own images and captions and those of distractors, from embeddings.
-
-        Args:
-            store: The queries' embeddings.
-            distractors: Further embeddings of the same head.
-
-        Returns:
-            The pool.
-
-        Raises:
-            InputError: If a store belongs to another head, holds images that are in the pool already, or was changed
-                since it was written.
-        """
+        """Rank a head's queries among their own images and captions and those of distractors, from embeddings."""
         from pipeline.retrieval.enlarged import Enlarged
 
         held = {(store.made_from["dataset"], image) for image in store.image_ids.tolist()}
@@ -300,43 +194,20 @@ class Pool:
                    split=store.made_from["split"])
 
     def require_manifest(self, manifest: Manifest) -> None:
-        """Check that a manifest is the one that the scores are of.
-
-        Args:
-            manifest: The manifest.
-
-        Raises:
-            InputError: If it is another one.
-        """
+        """Check that a manifest is the one that the scores are of."""
         if self.made_from.get("manifest", manifest.digest) != manifest.digest:
             raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset} than there is now; "
                              "score again")
 
     def manifest(self, columns: Columns, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
-        """Load the manifest of the images and captions.
-
-        Args:
-            columns: The user's description, which may name it.
-            place: From a data set's name to its manifest.
-            needed: Whether to load it for captions without languages too.
-
-        Returns:
-            The manifest; None where none is known, or where it is not needed.
-        """
+        """Load the manifest of the images and captions."""
         if columns.manifest is not None:
             return Manifest.load(columns.manifest)
         dataset = self.made_from.get("dataset")
         return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.get("languages")) else None
 
     def require_ids(self) -> tuple[Ids, Ids]:
-        """Return the ids, which must be known.
-
-        Returns:
-            Image ids int64 [I] and caption ids int64 [C].
-
-        Raises:
-            InputError: If they are unknown.
-        """
+        """Return the ids, which must be known."""
         if self.image_ids is None or self.caption_ids is None:
             raise InputError(f"{self.name}: its images and captions are unknown; name its --manifest")
         return np.asarray(self.image_ids), np.asarray(self.caption_ids)

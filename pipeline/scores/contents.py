@@ -18,30 +18,13 @@ KEY = "contents"
 
 
 def of(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
-    """Digest a store's arrays.
-
-    Args:
-        store: The store.
-        leave_out: Arrays to leave out.
-
-    Returns:
-        Array -> SHA-256 over its files.
-    """
+    """Digest a store's arrays."""
     return {file.parent.name: of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
             if file.parent.name not in leave_out}
 
 
 def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> list[str] | None:
-    """Compare a store's arrays with the recorded digests.
-
-    Args:
-        store: The store.
-        made_from: Its record.
-        leave_out: Arrays that are not compared.
-
-    Returns:
-        The arrays that differ, are missing or are new; None if the store was written before digests were recorded.
-    """
+    """Compare a store's arrays with the recorded digests."""
     recorded = made_from.get(KEY)
     if not isinstance(recorded, Mapping):
         return None
@@ -50,16 +33,7 @@ def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
 
 
 def require(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
-    """Check a store's arrays. A store without recorded digests is accepted.
-
-    Args:
-        store: The store.
-        made_from: Its record.
-        leave_out: Arrays that are not compared.
-
-    Raises:
-        InputError: If an array differs.
-    """
+    """Check a store's arrays. A store without recorded digests is accepted."""
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
                          "ensemble` again")
@@ -67,17 +41,7 @@ def require(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
 
 def require_vectors(store: Path, made_from: Mapping[str, Any], arrays: Iterable[str],
                     digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> None:
-    """Check those arrays of a store from which vectors are read. A store without recorded digests is accepted.
-
-    Args:
-        store: The store.
-        made_from: Its record.
-        arrays: The arrays.
-        digests: From files to the SHA-256 of each, see `Remembered.of_files`.
-
-    Raises:
-        InputError: If an array differs.
-    """
+    """Check those arrays of a store from which vectors are read. A store without recorded digests is accepted."""
     recorded = made_from.get(KEY)
     if not isinstance(recorded, Mapping):
         return

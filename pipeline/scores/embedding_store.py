@@ -58,18 +58,7 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: Path, remembered: Remembered | None = None) -> EmbeddingStore:
-        """Open a store.
-
-        Args:
-            path: The store.
-            remembered: A cache of digests, for commands that are run often.
-
-        Returns:
-            The open store.
-
-        Raises:
-            InputError: If there is none, or its ids are damaged.
-        """
+        """Open a store."""
         import zarr
 
         try:
@@ -87,30 +76,13 @@ class EmbeddingStore:
         return [member["checkpoint"] for member in self.made_from["members"]]
 
     def embeddings(self) -> Embeddings:
-        """Map all vectors.
-
-        Returns:
-            The vectors of images and captions.
-
-        Raises:
-            InputError: If the store is an ensemble's, which has none, or was cut short or changed since it was written.
-        """
+        """Map all vectors."""
         from pipeline.retrieval import Embeddings
 
         return Embeddings(self.vectors("image"), self.vectors("caption"))
 
     def vectors(self, side: Literal["image", "caption"]) -> np.ndarray:
-        """Map the vectors of one side.
-
-        Args:
-            side: "image" or "caption".
-
-        Returns:
-            Float32 [I, d] or [C, d], memory-mapped.
-
-        Raises:
-            InputError: If the store is an ensemble's, which has none, or was cut short or changed since it was written.
-        """
+        """Map the vectors of one side."""
         name, length = f"{side}_embeddings", len(self.image_ids if side == "image" else self.caption_ids)
         import zarr
 
@@ -130,26 +102,12 @@ class EmbeddingStore:
 
 
 def holds_no_scores(path: Path) -> bool:
-    """Recognise a store that holds embeddings and no matrix of similarities.
-
-    Args:
-        path: A file or folder.
-
-    Returns:
-        Whether it is one.
-    """
+    """Recognise a store that holds embeddings and no matrix of similarities."""
     return (path / "image_embeddings").is_dir() and not (path / "similarity").exists()
 
 
 def refuse_other(path: Path) -> None:
-    """Check that a store may be written: that the path is free, or holds embeddings.
-
-    Args:
-        path: The store to write.
-
-    Raises:
-        InputError: If the path is taken by something else.
-    """
+    """Check that a store may be written: that the path is free, or holds embeddings."""
     if path.exists() and not (path / "image_embeddings").is_dir():
         raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
 
@@ -157,22 +115,7 @@ def refuse_other(path: Path) -> None:
 @contextmanager
 def writing(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
             made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Write a store. It appears complete when the block ends without an error, and replaces an older one.
-
-    Args:
-        path: The store.
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-        caption_image: Int64 [C], each caption's image as a row.
-        dimension: d.
-        made_from: What makes the vectors.
-
-    Yields:
-        Memory maps [I, d] and [C, d], float32, to be filled.
-
-    Raises:
-        InputError: If the path is taken by something else.
-    """
+    """Write a store. It appears complete when the block ends without an error, and replaces an older one."""
     import zarr
 
     refuse_other(path)

@@ -17,19 +17,7 @@ IDS = ("image_ids", "caption_ids", "caption_image")
 
 
 def read(path: Path, group: zarr.Group) -> list[Ids]:
-    """Read the arrays of `IDS`.
-
-    Args:
-        path: The store, for messages.
-        group: The store, open for reading.
-
-    Returns:
-        Int64 [I], [C] and [C].
-
-    Raises:
-        KeyError: If one never existed, so that the group is not such a store.
-        InputError: If one is damaged or cut short; zarr would read missing parts as zeros.
-    """
+    """Read the arrays of `IDS`."""
     return [_one(path / name, group[name]) for name in IDS]
 
 

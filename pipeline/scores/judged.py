@@ -35,76 +35,34 @@ class Truth:
 
     @classmethod
     def of(cls, settings: Evaluate) -> Truth:
-        """Read the settings of a run.
-
-        Args:
-            settings: With `qrels` and `same_text`.
-
-        Returns:
-            What they choose.
-        """
+        """Read the settings of a run."""
         return cls(Path(settings.qrels) if settings.qrels else None, settings.same_text is not None)
 
     @classmethod
     def of_protocols(cls, protocols: Sequence[str | Protocol]) -> Truth:
-        """Look up what protocols count as right.
-
-        Args:
-            protocols: Those of a data set's card, say.
-
-        Returns:
-            Equal texts, where one of them says so; else each caption's own image.
-        """
+        """Look up what protocols count as right."""
         known = [retrieval.PROTOCOLS.get(each) if isinstance(each, str) else each for each in protocols]
         return cls(same_text=any(each is not None and each.same_text for each in known))
 
     def or_of(self, protocols: Sequence[str | Protocol]) -> Truth:
-        """Fall back on what protocols count as right.
-
-        Args:
-            protocols: Those that are measured.
-
-        Returns:
-            This choice, where it is one; else theirs.
-        """
+        """Fall back on what protocols count as right."""
         return Truth.of_protocols(protocols) if self == Truth() else self
 
     def chosen(self, settings: Evaluate) -> Evaluate:
-        """Put this choice in place of that of the settings, where it is one.
-
-        Args:
-            settings: Of the run.
-
-        Returns:
-            The settings with it.
-        """
+        """Put this choice in place of that of the settings, where it is one."""
         if self == Truth():
             return settings
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
                                            "same_text": "positive" if self.same_text else None})
 
     def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
-        """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone.
-
-        Args:
-            of_card: Those of the data set's card.
-
-        Returns:
-            These; with another relevance one that is named after it, so that no table takes it for a benchmark.
-        """
+        """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone."""
         if self in (Truth(), Truth.of_protocols(of_card)):
             return list(of_card)
         return [Protocol("qrels" if self.qrels else "same_text")]
 
     def digest(self) -> str | None:
-        """Digest the file of judgements.
-
-        Returns:
-            SHA-256 in hexadecimal digits; None without a file.
-
-        Raises:
-            InputError: If it cannot be read.
-        """
+        """Digest the file of judgements."""
         if self.qrels is None:
             return None
         try:
@@ -114,16 +72,7 @@ class Truth:
 
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
-    """Open a matrix or store as `Pool.of_matrix` does; with judgements it may have any number of captions an image.
-
-    Args:
-        path: The matrix.
-        columns: The description of a matrix without ids.
-        truth: The right answers.
-
-    Returns:
-        The pool.
-    """
+    """Open a matrix or store as `Pool.of_matrix` does; with judgements it may have any number of captions an image."""
     if truth.qrels is None or columns != Columns() or Pool.says_its_columns(path):
         return Pool.of_matrix(path, columns)
     scores = retrieval.as_similarity(path)
@@ -131,19 +80,7 @@ def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
 
 
 def judge(pool: Pool, truth: Truth, manifest: Manifest | None) -> Pool:
-    """Replace a pool's right answers.
-
-    Args:
-        pool: The scores. Unknown ids are the numbers of rows and columns, from 0.
-        truth: The right answers.
-        manifest: The captions' text, needed for `same_text`.
-
-    Returns:
-        The pool with these answers.
-
-    Raises:
-        InputError: If the judgements do not fit the pool, see `qrels.read`.
-    """
+    """Replace a pool's right answers."""
     if truth.qrels is not None:
         images, captions = pool.scores.shape
         ids = (pool.image_ids, pool.caption_ids)
@@ -173,15 +110,7 @@ def _texts(pool: Pool, manifest: Manifest | None) -> list[str]:
 
 
 def told(pool: Pool, truth: Truth) -> dict[str, Any]:
-    """Describe the relevance for results.
-
-    Args:
-        pool: The judged pool.
-        truth: The right answers.
-
-    Returns:
-        JSON values; {} if each caption has one right image.
-    """
+    """Describe the relevance for results."""
     if pool.relevance is None:
         return {}
     source = truth.qrels.name if truth.qrels else "equal captions"

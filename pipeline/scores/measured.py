@@ -33,52 +33,19 @@ EXTENDED = {"eccv_caption": eccv_caption}
 
 def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals.
-
-    Args:
-        pool: The scores.
-        rules: A protocol or its name.
-        ties: How ties are counted.
-        settings: Metrics, how intervals are drawn, and the memory to use.
-        progress: Called with the number of images ranked so far; twice as many for metrics that need a second pass.
-
-    Returns:
-        JSON values.
-    """
+    """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals."""
     return numbers(pool, rank(pool, rules, ties, settings, progress), rules, settings, progress)
 
 
 def rank(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
          progress: Progress = lambda images: None) -> Metrics:
-    """Do the first half of `measure`: find every query's best right candidate, and the recalls.
-
-    Args:
-        pool: The scores.
-        rules: A protocol or its name.
-        ties: How ties are counted.
-        settings: The memory to use.
-        progress: Called with the number of images ranked so far.
-
-    Returns:
-        Recalls and ranks.
-    """
+    """Do the first half of `measure`: find every query's best right candidate, and the recalls."""
     return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
 
 
 def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Do the second half of `measure`: intervals, and the metrics that the settings name.
-
-    Args:
-        pool: The scores.
-        found: What `rank` gave.
-        rules: The protocol by which it did.
-        settings: Which metrics, how intervals are drawn, and the memory to use.
-        progress: Called with the number of images done so far, after those of `rank`.
-
-    Returns:
-        JSON values.
-    """
+    """Do the second half of `measure`: intervals, and the metrics that the settings name."""
     measured = found.as_dict() | {"interval": interval(found)}
     if settings.metrics:
         images = pool.scores.shape[0]
@@ -88,33 +55,12 @@ def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluat
 
 
 def passes(settings: Evaluate) -> int:
-    """Count how often `measure` goes through a pool's images.
-
-    Args:
-        settings: Which metrics.
-
-    Returns:
-        2 if a metric needs all right candidates of a query, else 1.
-    """
+    """Count how often `measure` goes through a pool's images."""
     return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
 
 
 def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate) -> dict[str, Any]:
-    """Measure a run file, which lists the best candidates of each query.
-
-    Args:
-        path: A run of TREC's form, or of ranx.
-        columns: The manifest and split by whose images and captions it is measured.
-        truth: Judgements; needed without a manifest.
-        ties: How equal scores count.
-        settings: Which metrics besides R@1, R@5, R@10, and how intervals are drawn.
-
-    Returns:
-        JSON values: `metrics`, and how large the pool is.
-
-    Raises:
-        InputError: Where it is not said what is right, and for files that cannot be read or do not fit together.
-    """
+    """Measure a run file, which lists the best candidates of each query."""
     run = runs.read(path)
     collection, relevance = _judged(run, columns, truth)
     fold = runs.fold_of(path, run, collection, relevance, ties)
@@ -146,17 +92,7 @@ def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tupl
 
 
 def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
-    """Measure by other judgements than the captions' own images.
-
-    Args:
-        pool: The scores; all of them are used, whatever the protocol.
-        name: A key of `EXTENDED`, or "cxc" for CxC's four tasks from its own files.
-        settings: How intervals are drawn, and the memory to use.
-        progress: Called with the number of images done so far; each set of pairs counts every image twice.
-
-    Returns:
-        Under "extended": set of pairs -> metric -> direction.
-    """
+    """Measure by other judgements than the captions' own images."""
     if name == "cxc":
         return {"extended": {"cxc": _cxc(pool, settings, progress)}}
     rows, columns, relevance = EXTENDED[name](pool.collection())

@@ -29,17 +29,6 @@ def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids
     All vectors are multiplied fast, with rounding. Those within the rounding error of the best are multiplied again in
     float64, which decides. The result is therefore that of a sort by exact products, whatever the processor, the number
     of queries and the block size. Torch's threads each process blocks of their own.
-
-    Args:
-        queries: Float32 [Q, d].
-        vectors: Float16 or float32 [n, d], of about the same length, as embeddings are; in memory or memory-mapped.
-        count: k, how many neighbours to find; fewer if there are fewer vectors.
-
-    Returns:
-        Rows int64 [Q, k], and the products float32 [Q, k].
-
-    Raises:
-        InputError: If the dimensions differ, or for a vector with a NaN or infinity.
     """
     if vectors.ndim != 2 or queries.shape[1:] != vectors.shape[1:]:
         raise InputError(f"search: expected vectors [n, {queries.shape[1]}], received {list(vectors.shape)}")

@@ -21,20 +21,7 @@ KEYS = ["protocol", "language", "direction", "fold", "query"]
 
 
 def table(pool: Pool, found: Metrics, rules: object, name: str = "", language: str | None = None) -> pd.DataFrame:
-    """The queries of one system.
-
-    Args:
-        pool: What was measured.
-        found: What it gave.
-        rules: The protocol, or its name.
-        name: Of the system; its columns begin with it.
-        language: Of which the pool is a part; "" for the pool of all languages, None where captions have none.
-
-    Returns:
-        A row a query: protocol, language (where captions have one), direction, fold, query (an id, or where ids are not
-        known a row or column number), and of the system rank (the expected one of the best right candidate), tied
-        (wrong candidates as similar as it) and R@1, R@5, R@10: the chance of a hit, 0 or 1 but for ties.
-    """
+    """The queries of one system."""
     import pandas as pd
 
     parts, start = [], f"{name} " if name else ""
@@ -56,26 +43,14 @@ def _owner(pool: Pool) -> np.ndarray:
 
 
 def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put several protocols' tables of one system below each other.
-
-    Args:
-        tables: Of `table`.
-
-    Returns:
-        All their rows.
-    """
+    """Put several protocols' tables of one system below each other."""
     import pandas as pd
 
     return pd.concat(tables, ignore_index=True)
 
 
 def write(path: Path, tables: list[pd.DataFrame]) -> None:
-    """Write the systems' tables side by side, by query.
-
-    Args:
-        path: Its name ends in .parquet or .csv.
-        tables: One for each system.
-    """
+    """Write the systems' tables side by side, by query."""
     whole = tables[0]
     for other in tables[1:]:
         whole = whole.merge(other, how="outer", on=[key for key in KEYS if key in whole], sort=False)

@@ -14,19 +14,7 @@ from pipeline.scores.similarity_store import SimilarityStore
 
 
 def open_scores(path: Path, columns: Columns) -> SimilarityStore:
-    """Open a similarity store, or a plain matrix as if it were one.
-
-    Args:
-        path: A similarity store, a `.npy` file or a zarr array [I, C].
-        columns: The manifest and split that say whose images and captions a plain matrix is of.
-
-    Returns:
-        A store; what made a plain matrix is told by its file's digest.
-
-    Raises:
-        InputError: If it cannot be read, is not as it was written, has another shape than the split, or if nothing says
-            what it is of.
-    """
+    """Open a similarity store, or a plain matrix as if it were one."""
     if Pool.says_its_columns(path) or not path.exists():
         return SimilarityStore.open(path).check()
     if columns.manifest is None:

@@ -15,30 +15,12 @@ from pipeline.scores.similarity_store import SimilarityStore
 
 
 def recorded(distractors: Sequence[EmbeddingStore]) -> list[dict[str, str]]:
-    """Compose what is recorded of distractors.
-
-    Args:
-        distractors: Their embeddings.
-
-    Returns:
-        Data set and seal of each.
-    """
+    """Compose what is recorded of distractors."""
     return [{"dataset": each.made_from["dataset"], "seal": digest(each.made_from)} for each in distractors]
 
 
 def open_enlarged(path: Path, distractors: Sequence[EmbeddingStore]) -> Pool:
-    """Open a head's scores, or a reranked system's, with distractors.
-
-    Args:
-        path: The store of the queries' own images and captions.
-        distractors: Further embeddings of the same head.
-
-    Returns:
-        The pool.
-
-    Raises:
-        InputError: If a reranked system was reranked among others than these.
-    """
+    """Open a head's scores, or a reranked system's, with distractors."""
     own = EmbeddingStore.open(path)
     if KEY not in own.made_from:
         return Pool.of_enlarged(own, distractors)

@@ -57,95 +57,43 @@ class Scored:
     scores: npt.NDArray[np.float32]
 
     def first(self, k: int | Literal["all"]) -> Scored:
-        """Keep the retriever's best k.
-
-        Args:
-            k: At most as many as there are; "all" for all of them.
-
-        Returns:
-            The candidates.
-        """
+        """Keep the retriever's best k."""
         if k == "all":
             return self
         return Scored(self.places[:, :k], self.retrieved[:, :k], self.scores[:, :k])
 
 
 def of_language(number: int, direction: str) -> str:
-    """Compose the name under which a language's candidates are kept.
-
-    Args:
-        number: The language's place in alphabetical order.
-        direction: "i2t" or "t2i".
-
-    Returns:
-        The name.
-    """
+    """Compose the name under which a language's candidates are kept."""
     return f"{number}_{direction}"
 
 
 def by_language(found: Mapping[str, Scored]) -> list[dict[Direction, Scored]]:
-    """Take the candidates of each language.
-
-    Args:
-        found: The candidates of each direction, and of those of each language.
-
-    Returns:
-        The candidates of each language; [] for one language.
-    """
+    """Take the candidates of each language."""
     return [{name: found[of_language(number, name)] for name in get_args(Direction)}
             for number in range(len(found) // 2 - 1)]
 
 
 def systems_of(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List the scored systems that a reranked one rests on: its retriever, and its scorer if that is one too.
-
-    Args:
-        record: `made_from[KEY]`.
-
-    Returns:
-        Name and seal of each.
-    """
+    """List the scored systems that a reranked one rests on: its retriever, and its scorer if that is one too."""
     retriever, scorer = record["retriever"], record["scorer"]
     found = [(str(retriever["system"]), str(retriever["seal"]))]
     return [*found, (str(scorer["name"]), str(scorer["seal"]))] if scorer["kind"] == "system" else found
 
 
 def combination_of(record: Mapping[str, Any]) -> Combination:
-    """Find how the two scores of a candidate become one.
-
-    Args:
-        record: `made_from[KEY]`.
-
-    Returns:
-        The combination.
-    """
+    """Find how the two scores of a candidate become one."""
     return Combination(str(record["combine"]), float(record["weight"]))
 
 
 def protocol_of(record: Mapping[str, Any]) -> Protocol:
-    """Find the protocol within whose folds candidates were sought.
-
-    Args:
-        record: `made_from[KEY]`.
-
-    Returns:
-        The protocol.
-    """
+    """Find the protocol within whose folds candidates were sought."""
     said = record["protocol"]
     return PROTOCOLS.get(said["name"]) or Protocol(str(said["name"]), folds=int(said["folds"]))
 
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
-    """Number the folds of a protocol.
-
-    Args:
-        rules: The protocol.
-        owner: Int64 [C], each caption's image; -1 for distractors.
-        images: How many images there are.
-
-    Returns:
-        Int64 [I] and [C], the fold of each image and caption; -1 for one that the protocol leaves out.
-    """
+    """Number the folds of a protocol."""
     of_images, of_captions = np.full(images, -1, np.int64), np.full(len(owner), -1, np.int64)
     for number, (rows, columns) in enumerate(rules.parts(owner, images)):
         of_images[rows], of_captions[columns] = number, number
@@ -154,17 +102,7 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
 
 def source(retriever: Similarity | PerDirection, found: Mapping[str, Scored], owner: Ids,
            record: Mapping[str, Any]) -> Reranked:
-    """Order candidates by their combined scores.
-
-    Args:
-        retriever: The retriever's scores [I, C], with distractors those of the whole pool.
-        found: The candidates of each direction, at least the k that count.
-        owner: Int64 [C], each caption's image; -1 for distractors.
-        record: `made_from[KEY]`.
-
-    Returns:
-        The scores.
-    """
+    """Order candidates by their combined scores."""
     rules = protocol_of(record)
     parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in by_language(found)]
     own = {name: found[name] for name in get_args(Direction)}
@@ -192,20 +130,7 @@ def _reordered(retriever: Similarity | PerDirection, found: Mapping[Direction, S
 
 
 def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[str, Scored]:
-    """Read the candidates of both directions.
-
-    Args:
-        path: The store, for messages.
-        group: The store, open for reading.
-        pool: Images and captions among which candidates were sought; None for as many as the store has ids.
-
-    Returns:
-        The candidates.
-
-    Raises:
-        KeyError: If an array is missing.
-        InputError: If the arrays do not fit together, or name candidates that are not in the pool.
-    """
+    """Read the candidates of both directions."""
     own = [group[name].shape[0] for name in ids.IDS[:2]]  # type: ignore[union-attr]
     whole = pool or (own[0], own[1])
     found: dict[str, Scored] = {}
@@ -233,16 +158,7 @@ def _names(group: zarr.Group) -> list[str]:
 
 def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found: Mapping[str, Scored],
          made_from: Mapping[str, Any]) -> None:
-    """Write a store. It appears complete or not at all, and replaces an older one.
-
-    Args:
-        path: The store.
-        image_ids: Int64 [I], of the queries.
-        caption_ids: Int64 [C], of the queries.
-        caption_image: Int64 [C], each caption's image as a row.
-        found: The candidates of each direction.
-        made_from: What made them.
-    """
+    """Write a store. It appears complete or not at all, and replaces an older one."""
     import zarr
 
     arrays: dict[str, np.ndarray] = dict(zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True))

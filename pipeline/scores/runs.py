@@ -48,16 +48,7 @@ class Run(NamedTuple):
 
 def write(path: Path, pool: Pool, count: int, seed: int, block_megabytes: float,
           progress: Progress = lambda queries: None) -> None:
-    """Writes the best candidates of every query, of both directions.
-
-    Args:
-        path: `.json` for ranx, any other name for TREC.
-        pool: Scores. Where ids are not known, they are the numbers of rows and columns, from 0.
-        count: How many candidates of each query; all where there are fewer.
-        seed: Of the random order of candidates that are equally similar, where not all of them have room.
-        block_megabytes: Size of blocks in memory (10^6 bytes).
-        progress: Told the number of queries finished, images first, then captions.
-    """
+    """Writes the best candidates of every query, of both directions."""
     name, generator, before = "".join(pool.name.split()) or "run", np.random.default_rng(seed), 0
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         listed = path.suffix == ".json"
@@ -102,17 +93,7 @@ def _best(pool: Pool, way: Direction, count: int, generator: np.random.Generator
 
 
 def read(path: Path) -> dict[Direction, Run]:
-    """Read a run. Plain numbers are captions as queries and images as documents.
-
-    Args:
-        path: `.json` of ranx, any other name of TREC's form.
-
-    Returns:
-        What it lists, by direction.
-
-    Raises:
-        InputError: For a file that is no run, ids that are no whole numbers, scores that are no finite numbers.
-    """
+    """Read a run. Plain numbers are captions as queries and images as documents."""
     parts: dict[bool, list[Run]] = {True: [], False: []}
     for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
         query, document, asks = rows.directions(table, first, path)
@@ -157,16 +138,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
-    """Make a pool of the images and captions that a run names, with some more.
-
-    Args:
-        run: What it lists.
-        images: Further image ids.
-        captions: Further caption ids.
-
-    Returns:
-        Ids in order; whose captions they are is not known.
-    """
+    """Make a pool of the images and captions that a run names, with some more."""
     for way, image, caption in (("i2t", "query", "candidate"), ("t2i", "candidate", "query")):
         images = np.union1d(images, getattr(run[way], image))  # type: ignore[index]
         captions = np.union1d(captions, getattr(run[way], caption))  # type: ignore[index]
@@ -174,22 +146,7 @@ def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Coll
 
 
 def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relevance: Relevance, ties: Any) -> Fold:
-    """Where a run lists each right candidate.
-
-    Args:
-        path: The run's file, for messages.
-        run: What it lists.
-        collection: The pool; ids of the run that it does not have are refused.
-        relevance: What is right.
-        ties: How equal scores count.
-
-    Returns:
-        Both directions' placements.
-
-    Raises:
-        InputError: For ids that the pool does not have, a candidate that is listed twice for a query, and where no
-            listed query is judged.
-    """
+    """Where a run lists each right candidate."""
     every = [_placed(path, run[way], collection, relevance.i2t if way == "i2t" else relevance.t2i, asking, answering)
              for way, asking, answering in WAYS]
     return Fold.of(relevance, (every[0].best(), every[1].best()), ties, (every[0], every[1]))

@@ -57,14 +57,7 @@ Progress: TypeAlias = Callable[[int], object]
 
 
 def holds_scores(path: Path) -> bool:
-    """Recognise a similarity store, which holds the ids of its images and captions.
-
-    Args:
-        path: A file or folder.
-
-    Returns:
-        Whether it is one.
-    """
+    """Recognise a similarity store, which holds the ids of its images and captions."""
     return (path / "similarity").is_dir() or (path / "i2t_candidates").is_dir()
 
 
@@ -100,18 +93,7 @@ class SimilarityStore:
 
     @classmethod
     def open(cls, path: Path) -> SimilarityStore:
-        """Open a store.
-
-        Args:
-            path: The store.
-
-        Returns:
-            The open store.
-
-        Raises:
-            InputError: If there is none, or its parts are damaged or do not fit together; of a reranked system also if
-                its retriever was scored again since.
-        """
+        """Open a store."""
         import zarr
 
         try:
@@ -166,14 +148,7 @@ class SimilarityStore:
         return digest(self.made_from)
 
     def check(self) -> SimilarityStore:
-        """Compare scores and ids with their recorded digests; it reads all of them once. Embeddings are not compared.
-
-        Returns:
-            The store itself.
-
-        Raises:
-            InputError: If they differ.
-        """
+        """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them once."""
         contents.require(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
         if self.retriever is not None:
             self.retriever.check()
@@ -181,11 +156,7 @@ class SimilarityStore:
 
     @property
     def similarity(self) -> zarr.Array:
-        """The matrix [I, C].
-
-        Raises:
-            InputError: For an ensemble that is fused query by query, and for a reranked system, which have none.
-        """
+        """The matrix [I, C]."""
         if self.retriever is not None:
             raise InputError(f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
                              f"retriever {self.retriever.path.stem}")
@@ -203,11 +174,7 @@ class SimilarityStore:
 
     @property
     def scores(self) -> Similarity | PerDirection:
-        """The scores with their fusion, as `retrieval.evaluate` takes them.
-
-        Raises:
-            InputError: For a system that was reranked among distractors.
-        """
+        """The scores with their fusion, as `retrieval.evaluate` takes them."""
         if self.retriever is not None:
             if not self.reranked:
                 raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
@@ -228,29 +195,12 @@ class SimilarityStore:
         return Folded(fused, folds, self.protocol.name)
 
     def embeddings(self) -> Embeddings:
-        """Map the unit vectors of images and captions.
-
-        Returns:
-            The vectors.
-
-        Raises:
-            InputError: For an ensemble, which has none.
-        """
+        """Map the unit vectors of images and captions."""
         return EmbeddingStore.open(self.path).embeddings()
 
 
 def opened(path: Path) -> SimilarityStore | EmbeddingStore:
-    """Open a store of either kind.
-
-    Args:
-        path: The store.
-
-    Returns:
-        Its embeddings where it holds no similarities.
-
-    Raises:
-        InputError: As `SimilarityStore.open` does.
-    """
+    """Open a store of either kind."""
     return EmbeddingStore.open(path) if holds_no_scores(path) else SimilarityStore.open(path)
 
 
@@ -273,15 +223,7 @@ def _matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
 
 
 def parts(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
-    """Divide scores into what a store holds.
-
-    Args:
-        scores: One matrix for both directions, one for each, or a fusion query by query.
-        method: The name of such a fusion.
-
-    Returns:
-        `matrices` and `fusion` for `save`.
-    """
+    """Divide scores into what a store holds."""
     if isinstance(scores, PerQuery):
         members = [_matrices_of(source) for source in scores.sources]
         each = [len(matrices) for matrices in members]
@@ -301,23 +243,7 @@ def _matrices_of(scores: Similarity | PerDirection) -> list[Similarity]:
 def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,
          made_from: Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
          progress: Progress = lambda rows: None, **embeddings: np.ndarray) -> None:
-    """Write a store. It appears complete or not at all, and replaces an older one.
-
-    Args:
-        path: The store.
-        matrices: Sources [I, C], read and written chunk by chunk: one, or with `fusion` one for each member.
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-        caption_image: Int64 [C], each caption's image as a row.
-        made_from: What makes them.
-        fusion: Method and weights of an ensemble that is fused query by query.
-        progress: Called with the number of rows written so far.
-        **embeddings: Arrays [I, d] and [C, d] by name.
-
-    Raises:
-        InputError: For a source of another shape, or if the path is taken by something else.
-        ValueError: For several matrices without a fusion.
-    """
+    """Write a store. It appears complete or not at all, and replaces an older one."""
     import zarr
 
     if path.exists() and not holds_scores(path):

@@ -17,23 +17,7 @@ STEPS = {2: 20, 3: 10, 4: 6}
 
 def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusion: str, block_megabytes: float,
          progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
-    """Choose the weights with the largest RSUM on other scores of the same systems.
-
-    Args:
-        members: The ensemble's members.
-        on: Scores of each member, in the same order, of the split val.
-        fusion: How they are fused.
-        block_megabytes: Size of blocks in memory (10^6 bytes).
-        progress: Called with the number of weightings tried.
-
-    Returns:
-        A weight for each member, adding up to 1; of equally good ones those nearest to equal. And what is recorded: how
-        many were tried, on what, and the RSUM there.
-
-    Raises:
-        InputError: If the scores are of another split than val, of another system than the member, or of images or
-            captions that differ.
-    """
+    """Choose the weights with the largest RSUM on other scores of the same systems."""
     if len(on) != len(members):
         raise InputError(f"--tune-on: expected scores of the split val for each of {len(members)} members, received "
                          f"{len(on)}")
@@ -60,14 +44,7 @@ def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusi
 
 
 def weightings(members: int) -> Iterator[list[float]]:
-    """List the weights that are tried: all multiples of a step that add up to 1.
-
-    Args:
-        members: How many.
-
-    Yields:
-        A weight for each.
-    """
+    """List the weights that are tried: all multiples of a step that add up to 1."""
     steps = STEPS.get(members, 4)
     for parts in _sums(members, steps):
         yield [part / steps for part in parts]
