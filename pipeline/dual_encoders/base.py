@@ -143,13 +143,5 @@ class DualEncoder(Protocol):
 
 
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """List a model's files.
-
-    Args:
-        folder: The model's folder.
-        patterns: Patterns of the files that are read.
-
-    Returns:
-        The files, sorted by name.
-    """
+    """List a model's files."""
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})

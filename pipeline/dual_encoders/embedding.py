@@ -34,21 +34,7 @@ class Piece(NamedTuple):
 
 def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[str], batch_size: int,
                wanted: Callable[[], bool] = lambda: True) -> Piece:
-    """Embed some images and their captions.
-
-    Args:
-        encoder: The encoder.
-        files: The images' files; one may lie in a tar or Parquet, see `pipeline.files.containers`.
-        captions: Their captions.
-        batch_size: Images or captions at once.
-        wanted: Called before each batch of images; False ends the call.
-
-    Returns:
-        Their vectors.
-
-    Raises:
-        InputError: If an image cannot be read, or the vectors are no longer wanted.
-    """
+    """Embed some images and their captions."""
     vectors, photographs = [], []
     with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
         for start in range(0, len(files), batch_size):
@@ -62,18 +48,7 @@ def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[s
 
 
 def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
-    """Read and prepare an image.
-
-    Args:
-        encoder: The encoder.
-        file: The image's file.
-
-    Returns:
-        The network's inputs, and SHA-256 of the file.
-
-    Raises:
-        InputError: If the image cannot be read.
-    """
+    """Read and prepare an image: the network's inputs, and SHA-256 of the file."""
     try:
         content = GalleryFile(file).content()
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
@@ -83,16 +58,7 @@ def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
 
 
 def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:
-    """Embed captions. Those of like length go together, with less padding.
-
-    Args:
-        encoder: The encoder.
-        captions: C captions.
-        batch_size: Captions at once.
-
-    Returns:
-        Unit vectors, float32 [C, d], in the captions' order.
-    """
+    """Embed captions: unit vectors, float32 [C, d]. Those of like length go together, with less padding."""
     order = sorted(range(len(captions)), key=lambda row: len(captions[row]))
     found = np.concatenate([encoder.embed_captions([captions[row] for row in order[start:start + batch_size]])
                             for start in range(0, len(order), batch_size)])

@@ -88,55 +88,27 @@ class TransformersEncoder:
         return {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
 
     def prepare(self, image: Image.Image) -> Pixels:
-        """Prepare an image, see `DualEncoder.prepare`.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            The network's inputs, without the batch's dimension.
-        """
+        """Prepare an image, see `DualEncoder.prepare`."""
         found = self.processor(images=image, return_tensors="pt", **self.sizes)
         return {name: values[0] for name, values in found.items()}
 
     @torch.inference_mode()
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
-        """Embed images, see `DualEncoder.embed_images`.
-
-        Args:
-            batch: B prepared images.
-
-        Returns:
-            Unit vectors, float32 [B, d].
-        """
+        """Embed images, see `DualEncoder.embed_images`."""
         stacked = {name: torch.stack([each[name] for each in batch]).to(self.usage.device) for name in batch[0]}
         stacked["pixel_values"] = stacked["pixel_values"].to(PRECISIONS[self.usage.precision])
         return unit(self.network.get_image_features(**stacked))
 
     @torch.inference_mode()
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
-        """Embed captions, see `DualEncoder.embed_captions`.
-
-        Args:
-            captions: B captions, as in a manifest.
-
-        Returns:
-            Unit vectors, float32 [B, d].
-        """
+        """Embed captions, see `DualEncoder.embed_captions`."""
         tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
                                 truncation=True, max_length=self.token_limit, return_tensors="pt")
         kept = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
         return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
-        """Find captions that are longer than the limit, see `DualEncoder.is_cut`.
-
-        Args:
-            captions: B captions, as in a manifest.
-
-        Returns:
-            For each whether it is.
-        """
+        """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
         tokens = self.tokenizer(self._read(captions), truncation=False, padding=False, verbose=False)["input_ids"]
         return [len(each) > self.token_limit for each in tokens]
 

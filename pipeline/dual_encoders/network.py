@@ -22,19 +22,7 @@ READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeErro
 
 
 def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
-    """Read a part of a model by a library.
-
-    Args:
-        folder: The model's folder, for messages.
-        what: The part, for messages.
-        read: Reads it.
-
-    Returns:
-        What `read` gives.
-
-    Raises:
-        InputError: If the library cannot read it, or needs a package that is not installed.
-    """
+    """Read a part of a model by a library."""
     try:
         return read()
     except ImportError as error:
@@ -45,18 +33,7 @@ def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
 
 
 def placed(network: Any, usage: Usage) -> Any:
-    """Move a network to its device, in its precision.
-
-    Args:
-        network: A torch module.
-        usage: How it is used.
-
-    Returns:
-        The module there, for inference.
-
-    Raises:
-        InputError: If this machine has no such device.
-    """
+    """Move a network to its device, in its precision."""
     try:
         if torch.device(usage.device).type == "meta":
             raise ValueError
@@ -66,15 +43,7 @@ def placed(network: Any, usage: Usage) -> Any:
 
 
 def try_image(place: str, encoder: DualEncoder) -> None:
-    """Embed a grey image, so that a network and a preprocessing that do not fit are found before the first photograph.
-
-    Args:
-        place: The model's folder or name, for messages.
-        encoder: The encoder.
-
-    Raises:
-        InputError: If they do not fit.
-    """
+    """Embed a grey image: a network and a preprocessing that do not fit are found before the first photograph."""
     try:
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
     except READING as error:
@@ -83,16 +52,9 @@ def try_image(place: str, encoder: DualEncoder) -> None:
 
 
 def unit(output: Any) -> np.ndarray:
-    """Make unit vectors of what a network gives.
+    """Make unit vectors, float32 [B, d], of what a network gives.
 
-    Args:
-        output: A tensor [B, d], or an object that has it as `pooler_output`, as newer versions of `transformers` do.
-
-    Returns:
-        Float32 [B, d].
-
-    Raises:
-        InputError: If a value is not finite.
+    That is a tensor, or an object that has it as `pooler_output`, as newer versions of `transformers` do.
     """
     vectors = getattr(output, "pooler_output", output)
     if not torch.isfinite(vectors).all():

@@ -51,14 +51,7 @@ class Job:
     products: products.Setting = "default"
 
     def files(self, part: Split) -> list[Path]:
-        """List the files of some images.
-
-        Args:
-            part: The images.
-
-        Returns:
-            Their files.
-        """
+        """List the files of some images."""
         names = self.manifest.images["file"].to_numpy()[part.store_rows]
         return [remote.absolute(self.folder) / name for name in names]
 
@@ -78,21 +71,7 @@ _opened: list[tuple[str, DualEncoder]] = []  # the last one, after its identity
 
 def embed(path: Path, encoder: DualEncoder, job: Job, made_from: Record, executor: Executor | None = None,
           progress: Callable[[int, bool], object] = lambda images, before: None) -> None:
-    """Embed splits into a store. An interrupted call with the same arguments goes on.
-
-    Args:
-        path: The store.
-        encoder: The encoder, open in this process.
-        job: What is embedded.
-        made_from: Makes the record from each split's number of captions and of cut captions, and the digest of its
-            photographs.
-        executor: Where; by default in this process.
-        progress: Called for each piece with its number of images, and whether an earlier run embedded them.
-
-    Raises:
-        InputError: If an image cannot be read, the path is taken by something else, another process writes to it, or a
-            worker finds another encoder.
-    """
+    """Embed splits into a store. An interrupted call with the same arguments goes on."""
     embedding_store.refuse_other(path)
     with exclusive(path):
         kept = KeptPieces(path, {"encoder": identity(job.model, encoder), "manifest": job.manifest.digest,
@@ -142,14 +121,7 @@ def _described(splits: Sequence[Split], pieces: Iterator[Piece]) -> tuple[dict[s
 
 
 def divide(split: Split) -> list[Split]:
-    """Divide a split into pieces.
-
-    Args:
-        split: The split.
-
-    Returns:
-        Its images in order, `AT_ONCE` at a time, with their captions, which stand in the order of their images.
-    """
+    """Divide a split into pieces."""
     number = np.arange(len(split.image_ids)) // AT_ONCE
     return [split.only(number == each) for each in range(int(number[-1]) + 1)]
 

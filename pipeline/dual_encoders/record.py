@@ -17,29 +17,15 @@ ZERO_SHOT = "zero-shot"
 
 
 def identity(model: str, encoder: DualEncoder) -> str:
-    """Digest that on which an encoder's vectors depend.
+    """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage.
 
-    Args:
-        model: KIND:FOLDER or KIND:NAME.
-        encoder: The encoder.
-
-    Returns:
-        SHA-256 over its kind, its files and its usage. Vectors of one identity lie in one space.
+    Vectors of one identity lie in one space.
     """
     return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded})
 
 
 def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[str, Any]:
-    """Describe an encoder, by its card in manifests/weights.yaml where it has one.
-
-    Args:
-        model: KIND:FOLDER or KIND:NAME.
-        encoder: The encoder.
-        trained_on: What the user says of its training data; None to take it from the card.
-
-    Returns:
-        JSON values. A card is known by the model's name on the hub, or by the digest of the weights.
-    """
+    """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the user says."""
     place = model.partition(":")[2]
     card = next((each for each in checkpoints().values()
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
@@ -50,19 +36,7 @@ def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[
 
 def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | None, manifest: Manifest,
               splits: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Compose the record of an encoder's embeddings, in the form of a head's.
-
-    Args:
-        name: What the system is called.
-        model: KIND:FOLDER or KIND:NAME.
-        encoder: The encoder.
-        trained_on: What the user says of its training data, or None.
-        manifest: The images and captions.
-        splits: Split -> its number of `captions`, of `cut_captions`, and `content`, a digest of its photographs.
-
-    Returns:
-        `made_from`, without the digests of what is written.
-    """
+    """Compose the record of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
     languages = {"languages": manifest.languages} if manifest.languages else {}
     return languages | {
@@ -75,62 +49,25 @@ def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | Non
 
 
 def of_split(made: Mapping[str, Any], split: str) -> dict[str, Any]:
-    """Restrict a record to one split.
-
-    Args:
-        made: As `made_from`.
-        split: One of its splits.
-
-    Returns:
-        The record of that split's embeddings.
-    """
+    """Restrict a record to one split."""
     members = [member | {"splits": {split: member["splits"][split]}} for member in made["members"]]
     return {**made, "split": split, "members": members}
 
 
 def is_encoder(made: Mapping[str, Any]) -> bool:
-    """Recognise the record of a dual encoder.
-
-    Args:
-        made: The record of a store of embeddings or similarities.
-
-    Returns:
-        Whether it is of one dual encoder alone, and of no head or ensemble.
-    """
+    """Recognise the record of a dual encoder."""
     members = made.get("members", [])
     return len(members) == 1 and ENCODER in members[0]
 
 
 def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
-    """Load the encoder that a record names, whether or not its files are still the same.
-
-    Args:
-        member: The record's member.
-        device: A torch device.
-
-    Returns:
-        The encoder.
-
-    Raises:
-        InputError: If it is gone.
-    """
+    """Load the encoder that a record names, whether or not its files are still the same."""
     said = member[ENCODER]
     return dual_encoders.load(said["model"], Usage(**said["usage"], device=device))
 
 
 def open_again(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
-    """Load the encoder that made a store's vectors.
-
-    Args:
-        member: The member of the store's record.
-        device: A torch device.
-
-    Returns:
-        The encoder.
-
-    Raises:
-        InputError: If it is gone, or its files are others now.
-    """
+    """Load the encoder that made a store's vectors."""
     said, encoder = member[ENCODER], load_recorded(member, device)
     if identity(said["model"], encoder) != member["checkpoint"]:
         raise InputError(f"{said['model']}: its files are not those that {member['head']} was embedded with; run "

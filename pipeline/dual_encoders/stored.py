@@ -31,19 +31,7 @@ class SplitVectors(NamedTuple):
 
 
 def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVectors:
-    """Take one split's vectors from a store of several.
-
-    Args:
-        embedded: Embeddings of a dual encoder, or of a head that was trained on another data set.
-        manifest: The images and captions.
-        name: The split.
-
-    Returns:
-        Its vectors.
-
-    Raises:
-        InputError: If the store is of a head or of another manifest, or lacks the split.
-    """
+    """Take one split's vectors from a store of several."""
     made = embedded.made_from
     if not record.is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
         raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "

@@ -19,19 +19,9 @@ INSTALL = "pip install 'vse-pipeline[openvino]'"
 
 
 def chosen(backend: str, device: str, precision: str) -> str:
-    """Resolve a backend to the name that a store's fingerprint holds.
+    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version.
 
-    Args:
-        backend: "torch", "openvino", "auto", or a name with version as this function returns it.
-        device: A torch device.
-        precision: "fp32", "bf16" or "fp16".
-
-    Returns:
-        "torch", or "openvino" with its version. "auto" gives OpenVINO where it is installed and supports the request,
-        float32 on the CPU; else torch.
-
-    Raises:
-        InputError: If OpenVINO is requested and missing, or does not support the request.
+    "auto" gives OpenVINO where it is installed and supports the request, float32 on the CPU; else torch.
     """
     if backend == TORCH:
         return TORCH

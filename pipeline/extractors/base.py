@@ -43,41 +43,18 @@ Computed = Items | OnDevice
 
 
 def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None = None) -> Computed:
-    """Collect what a network computed of an image.
-
-    Args:
-        features: Float32 [n, D].
-        extras: Name -> [n, ...], there or in the host's memory.
-
-    Returns:
-        The items, as arrays if they are in the host's memory.
-    """
+    """Collect what a network computed of an image, float32 [n, D]; as arrays if it is in the host's memory."""
     found = OnDevice(features, extras or {})
     return in_place(found) if features.device.type == "cpu" else found
 
 
 def in_place(items: OnDevice) -> Items:
-    """View tensors in the host's memory as arrays.
-
-    Args:
-        items: On the CPU.
-
-    Returns:
-        The same values.
-    """
+    """View tensors in the host's memory as arrays."""
     return Items(items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()})
 
 
 def alike(batch: Sequence[torch.Tensor], most: int) -> Iterator[list[int]]:
-    """Group prepared images of equal size, for networks that take images of any.
-
-    Args:
-        batch: The images.
-        most: The most images of a group.
-
-    Yields:
-        Places in the batch, each once.
-    """
+    """Group prepared images of equal size, for networks that take images of any: places in the batch, each once."""
     by_size: dict[torch.Size, list[int]] = {}
     for place, prepared in enumerate(batch):
         by_size.setdefault(prepared.shape, []).append(place)

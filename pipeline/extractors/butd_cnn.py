@@ -50,36 +50,20 @@ class ButdCnn(Network):
         self._place(runtime)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
-        """Resize to a square, bilinear and without antialiasing, as OpenCV does.
-
-        Args:
-            image: RGB.
-            size: Pixels a side.
-
-        Returns:
-            Float32 [size, size, 3].
-        """
+        """Resize to a square, bilinear and without antialiasing, as OpenCV does: float32 [size, size, 3]."""
         return pixels.square_input(image, size).permute(1, 2, 0).contiguous()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the last stage's map, in the precision of the surrounding autocast. Gradients reach the weights.
+        """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision.
 
-        Args:
-            pixels: Prepared images [B, S, S, 3].
-
-        Returns:
-            [B, 2048, S / 32, S / 32].
+        Gradients reach the weights.
         """
         last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
         return last
 
 
 def caffe_resnet101() -> nn.Sequential:
-    """Build torchvision's ResNet-101 without its classifier, with Caffe's strides and first pooling.
-
-    Returns:
-        The network.
-    """
+    """Build torchvision's ResNet-101 without its classifier, with Caffe's strides and first pooling."""
     whole = resnet101()
     whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
     for stage in (whole.layer2, whole.layer3, whole.layer4):
@@ -92,16 +76,7 @@ def caffe_resnet101() -> nn.Sequential:
 
 
 def fill(network: nn.Module, tree: object, source: str) -> None:
-    """Copy the weights of `original_updown_backbone.pth` into the network.
-
-    Args:
-        network: As from `caffe_resnet101`.
-        tree: The file's content.
-        source: The file, for messages.
-
-    Raises:
-        InputError: If they do not fit.
-    """
+    """Copy the weights of `original_updown_backbone.pth` into the network."""
     if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in ("base", "top")):
         raise InputError(f"{source}: expected the parts 'base' and 'top' of original_updown_backbone.pth")
     state = {}

@@ -66,37 +66,15 @@ class Frame:
                              f"{str(error).splitlines()[0]}") from None
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize a photograph to a square.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            [1, S, S, 3].
-        """
+        """Resize a photograph to a square: [1, S, S, 3]."""
         return self.prepare_frames([image])
 
     def prepare_frames(self, frames: Sequence[Image.Image]) -> torch.Tensor:
-        """Resize a clip's frames to squares.
-
-        Args:
-            frames: At least one, upright RGB.
-
-        Returns:
-            [T, S, S, 3], uint8 for timm's networks, float32 for BUTD's.
-        """
+        """Resize a clip's frames to squares: [T, S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
         return torch.stack([self.network.prepare(frame, self.options.image_size) for frame in frames])
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute an item for each frame.
-
-        Args:
-            batch: Prepared clips.
-            sizes: Not used.
-
-        Returns:
-            Each clip's items.
-        """
+        """Compute an item for each frame."""
         frames = list(chain.from_iterable(batch))
         averages = [self._averaged(self.network.features(frames[start:start + self.at_once]))
                     for start in range(0, len(frames), self.at_once)]

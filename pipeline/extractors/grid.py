@@ -61,37 +61,15 @@ class Grid:
         self.dimension = as_map(self.network.probe(options.image_size), self.network, options.grid).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            [S, S, 3], uint8 for timm's networks, float32 for BUTD's.
-        """
+        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute grid × grid items for each image.
-
-        Args:
-            batch: Prepared images.
-            sizes: Not used.
-
-        Returns:
-            Each image's items.
-        """
+        """Compute grid × grid items for each image."""
         return [computed(row) for row in self._cells(self.network.features(batch))]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute items with gradients to the network's weights.
-
-        Args:
-            pixels: Prepared images [B, S, S, 3].
-
-        Returns:
-            [B, grid × grid, D].
-        """
+        """Compute items [B, grid × grid, D] of pixels [B, S, S, 3] with gradients to the network's weights."""
         return self._cells(self.network.forward(pixels))
 
     def _cells(self, maps: torch.Tensor) -> torch.Tensor:
@@ -100,36 +78,12 @@ class Grid:
 
 
 def feature_map(cnn: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
-    """Compute the network's last map.
-
-    Args:
-        cnn: The network.
-        batch: Prepared images.
-        side: The fewest cells a side.
-
-    Returns:
-        Float32 [B, D, H, W].
-
-    Raises:
-        InputError: As for `as_map`.
-    """
+    """Compute the network's last map: float32 [B, D, H, W]."""
     return as_map(cnn.features(batch), cnn, side)
 
 
 def as_map(maps: torch.Tensor, cnn: Network, side: int) -> torch.Tensor:
-    """Check a network's output and bring its channels to the front.
-
-    Args:
-        maps: The output.
-        cnn: The network.
-        side: The fewest cells a side.
-
-    Returns:
-        [B, D, H, W].
-
-    Raises:
-        InputError: If the output is not a map, or has fewer than side × side cells.
-    """
+    """Check a network's output and bring its channels to the front: [B, D, H, W]."""
     if maps.ndim == 4 and maps.shape[-1] == getattr(cnn.model, "num_features", -1) != maps.shape[1]:
         maps = maps.permute(0, 3, 1, 2)  # some timm networks keep channels last
     if maps.ndim != 4 or min(maps.shape[2:]) < side:

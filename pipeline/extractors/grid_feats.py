@@ -101,28 +101,13 @@ class GridFeats:
             else backend.Graph(self.model, self._forward, free=(0, 1, 2))
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize by Pillow, bilinear, as detectron2 does.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            Uint8 [H, W, 3].
-        """
+        """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
         size = resized(*image.size, self.options.short_side, self.options.long_side)
         return torch.from_numpy(np.array(image.resize(size, Image.Resampling.BILINEAR)))
 
     @torch.inference_mode()
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute an item for each cell of each image's map. Images of equal size go through the network together.
-
-        Args:
-            batch: Prepared images.
-            sizes: Width and height of each image as decoded, in pixels.
-
-        Returns:
-            Each image's items, with `boxes` in pixels of the image as decoded.
-        """
+        """Compute an item for each cell of each image's map. Images of equal size go through the network together."""
         found: dict[int, Computed] = {}
         lower = self.runtime.precision != "fp32"
         for places in alike(batch, self.at_once):
@@ -141,17 +126,7 @@ class GridFeats:
 
 
 def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[int, int]:
-    """Compute the size that an image gets, as detectron2's `ResizeShortestEdge`.
-
-    Args:
-        width: Of the image, in pixels.
-        height: Of the image, in pixels.
-        short_side: Target of the short side.
-        long_side: The most that the long side may have.
-
-    Returns:
-        Width and height, each at least 1.
-    """
+    """Compute the width and height that an image gets, as detectron2's `ResizeShortestEdge`, each at least 1."""
     scale = short_side / min(width, height)
     across, down = (short_side, scale * height) if width < height else (scale * width, short_side)
     less = min(1.0, long_side / max(across, down))
@@ -159,34 +134,14 @@ def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[i
 
 
 def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
-    """List the cells of a map, equal parts of the image.
-
-    Args:
-        rows: Of the map.
-        columns: Of the map.
-        size: The image's width and height in pixels.
-
-    Returns:
-        Float32 [rows * columns, 4], x1 y1 x2 y2 in pixels.
-    """
+    """List the cells of a map, equal parts of the image: float32 [rows * columns, 4], x1 y1 x2 y2 in pixels."""
     y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
     shares = torch.stack([x / columns, y / rows, (x + 1) / columns, (y + 1) / rows], dim=-1).view(-1, 4)
     return shares * torch.tensor([*size, *size], dtype=torch.float32)
 
 
 def load(network: str, name: str) -> nn.Sequential:
-    """Build a backbone with its weights.
-
-    Args:
-        network: A key of `BACKBONES`.
-        name: A name in manifests/weights.yaml, a file as grid-feats-vqa publishes it, or "untrained" (seed 0).
-
-    Returns:
-        Its layers up to the last map, in evaluation mode, without gradients.
-
-    Raises:
-        InputError: If the weights are missing or do not fit.
-    """
+    """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         whole = ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1, zero_init_residual=True, groups=32,
@@ -201,15 +156,9 @@ def load(network: str, name: str) -> nn.Sequential:
 
 
 def fill(layers: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy the backbone's part of a detector's weights. Its other entries (proposals, classes, attributes) are ignored.
+    """Copy the backbone's part of a detector's weights.
 
-    Args:
-        layers: As `load` builds them.
-        state: detectron2's names -> tensors.
-        source: The file, for messages.
-
-    Raises:
-        InputError: If an array is missing or has another shape; the message has the first name.
+    Its other entries (proposals, classes, attributes) are ignored.
     """
     there = {_renamed(name): value for name, value in state.items()}
     own = {name: value for name, value in layers.state_dict().items() if not name.endswith("num_batches_tracked")}

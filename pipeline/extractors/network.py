@@ -21,17 +21,7 @@ OTHERS = {"butd_resnet101": ("pipeline.extractors.butd_cnn", "ButdCnn")}
 
 
 def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Network:
-    """Load a network.
-
-    Args:
-        name: A key of `OTHERS`, or timm's name.
-        weights_name: A name in manifests/weights.yaml, a file, or "untrained".
-        runtime: Where and how it runs.
-        **options: Passed to timm.
-
-    Returns:
-        The network.
-    """
+    """Load a network."""
     if name in OTHERS:
         module, kind = OTHERS[name]
         other: Network = getattr(import_module(module), kind)(weights_name, runtime)
@@ -67,40 +57,18 @@ class Network:
         self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
-        """Resize to a square, ignoring the aspect ratio and without cropping.
-
-        Args:
-            image: RGB.
-            size: Pixels a side.
-
-        Returns:
-            Uint8 [size, size, 3].
-        """
+        """Resize to a square, ignoring the aspect ratio and without cropping: uint8 [size, size, 3]."""
         return torch.from_numpy(np.array(images.resize(image, size, size)))
 
     @torch.inference_mode()
     def features(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        """Compute the network's last map or tokens, before its head.
-
-        Args:
-            batch: Prepared images.
-
-        Returns:
-            Float32 [B, ...].
-        """
+        """Compute the network's last map or tokens, before its head: float32 [B, ...]."""
         pixels = torch.stack(batch)
         return self._run(pixels) if self._graph is None else self._graph(pixels)
 
     @torch.inference_mode()
     def probe(self, size: int) -> torch.Tensor:
-        """Compute the features of one black image with torch, for their shape.
-
-        Args:
-            size: Pixels a side.
-
-        Returns:
-            Float32 [1, ...].
-        """
+        """Compute the features of one black image with torch, for their shape."""
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -110,13 +78,9 @@ class Network:
             return self.forward(there).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the last map or tokens in the precision of the surrounding autocast. Gradients reach the weights.
+        """Compute the last map or tokens [B, ...] in the surrounding autocast's precision.
 
-        Args:
-            pixels: Prepared images [B, S, S, 3] on the network's device.
-
-        Returns:
-            [B, ...].
+        Gradients reach the weights.
         """
         planes = pixels.permute(0, 3, 1, 2)  # already channels last
         normal = planes.float().sub_(self._mean.to(planes.device)).div_(self._std.to(planes.device))

@@ -58,37 +58,15 @@ class Patch:
         self.items, self.dimension = self._chosen(self.network.probe(options.image_size)).shape[1:]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            Uint8 [S, S, 3].
-        """
+        """Resize to a square: uint8 [S, S, 3]."""
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute the class token, if the options keep it, and the patches row by row.
-
-        Args:
-            batch: Prepared images.
-            sizes: Not used.
-
-        Returns:
-            Each image's items.
-        """
+        """Compute the class token, if the options keep it, and the patches row by row."""
         return [computed(row) for row in self._tokens(batch)]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute items with gradients to the network's weights.
-
-        Args:
-            pixels: Prepared images [B, S, S, 3].
-
-        Returns:
-            [B, N, D].
-        """
+        """Compute items [B, N, D] of pixels [B, S, S, 3] with gradients to the network's weights."""
         return self._chosen(self.network.forward(pixels))
 
     def _tokens(self, batch: list[torch.Tensor]) -> torch.Tensor:

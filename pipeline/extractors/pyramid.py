@@ -41,11 +41,7 @@ class Options(Section):
 
 
 def windows() -> np.ndarray:
-    """List the 36 windows.
-
-    Returns:
-        Float32 [36, 4], x1 y1 x2 y2 as shares of the image's width and height.
-    """
+    """List the 36 windows: float32 [36, 4], x1 y1 x2 y2 as shares of the image's width and height."""
     squares = [(x / n, y / n, (x + 1) / n, (y + 1) / n) for n in SCALES for y in range(n) for x in range(n)]
     rows = [(0, i / STRIPS, 1, (i + 1) / STRIPS) for i in range(STRIPS)]
     columns = [(i / STRIPS, 0, (i + 1) / STRIPS, 1) for i in range(STRIPS)]
@@ -75,26 +71,11 @@ class Pyramid:
         self.dimension = as_map(self.network.probe(options.image_size), self.network, max(SCALES)).shape[1]
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            [S, S, 3], uint8 for timm's networks, float32 for BUTD's.
-        """
+        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
         return self.network.prepare(image, self.options.image_size)
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute 36 items for each image.
-
-        Args:
-            batch: Prepared images.
-            sizes: Width and height of each image as decoded, in pixels.
-
-        Returns:
-            Each image's items, with `boxes` in pixels of the image as decoded.
-        """
+        """Compute 36 items for each image."""
         maps = feature_map(self.network, batch, max(SCALES))
         scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale

@@ -13,16 +13,6 @@ def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
 
     It runs on torch, also where OpenVINO made the store: the features differ by less than the store's rounding, and one
     image takes less time than compiling a graph.
-
-    Args:
-        store: The store.
-        device: A torch device.
-
-    Returns:
-        The engine, loaded.
-
-    Raises:
-        InputError: If the weights are not on this machine, or the features were imported.
     """
     made = store.fingerprint
     if "settings" not in made:
@@ -31,18 +21,7 @@ def network_of(store: FeatureStore, device: str = "cpu") -> Extractor:
 
 
 def extractor_of(store: FeatureStore, device: str = "cpu") -> Extractor:
-    """Build a store's engine and check its weights, so that new features are comparable with the store's.
-
-    Args:
-        store: The store.
-        device: A torch device.
-
-    Returns:
-        The engine, loaded.
-
-    Raises:
-        InputError: If the weights are not on this machine, or are not those that made the store.
-    """
+    """Build a store's engine and check its weights, so that new features are comparable with the store's."""
     extractor = network_of(store, device)
     if extractor.weights != store.fingerprint["weights"]:
         raise InputError(f"{store.path}: was made with other weights than its engine loads now; extract again")

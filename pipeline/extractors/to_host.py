@@ -11,15 +11,7 @@ from pipeline.extractors.base import Computed, Items, OnDevice, in_place
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
-    """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned memory.
-
-    Args:
-        batch: What an engine computed.
-        dtype: Of the features in the store, "float16" or "float32".
-
-    Returns:
-        The items; the features that were on another device are of this dtype.
-    """
+    """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned memory."""
     found = [items if isinstance(items, Items) else OnDevice(
         _copy(rounded(items.features, dtype)), {name: _copy(each) for name, each in items.extras.items()})
         for items in batch]
@@ -30,15 +22,10 @@ def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
 
 
 def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Round features as a store does.
+    """Round features as a store does, to the dtype "float16" or "float32".
 
-    Args:
-        features: Float32 [n, D].
-        dtype: "float16" or "float32".
-
-    Returns:
-        The features in this dtype. A number beyond its range becomes an infinity, which the store refuses, also where
-        rounding would bring it back to the largest number.
+    A number beyond its range becomes an infinity, which the store refuses, also where rounding would bring it back to
+    the largest number.
     """
     if dtype == "float32":
         return features

@@ -26,28 +26,14 @@ class ItemMoments:
 
     @classmethod
     def of(cls, values: Tensor) -> ItemMoments:
-        """Compute the moments in float32 or better.
-
-        Args:
-            values: Rows [M, D].
-
-        Returns:
-            Their moments.
-        """
+        """Compute the moments of rows [M, D] in float32 or better."""
         values = values.to(torch.promote_types(values.dtype, torch.float32))
         mean = values.mean(0)
         return cls(len(values), mean, (values - mean).square().sum(0))
 
     @classmethod
     def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
-        """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have.
-
-        Args:
-            parts: ItemMoments of parts of the rows.
-
-        Returns:
-            The moments of all rows.
-        """
+        """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have."""
         return reduce(cls._and, parts)
 
     def _and(self, other: ItemMoments) -> ItemMoments:
@@ -67,11 +53,7 @@ class ItemNorm(nn.BatchNorm1d):
     given: tuple[Tensor, Tensor] | None = None
 
     def give(self, moments: ItemMoments) -> None:
-        """Use these moments from now on, and update the running statistics with them once.
-
-        Args:
-            moments: Those of the whole batch.
-        """
+        """Use these moments from now on, and update the running statistics with them once."""
         self.given = (moments.mean.clone().requires_grad_(), (moments.squares / moments.count).requires_grad_())
         assert self.running_mean is not None
         assert self.running_var is not None
@@ -89,16 +71,9 @@ class ItemNorm(nn.BatchNorm1d):
         return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(values.dtype)
 
     def through_moments(self, values: Tensor, count: int) -> Tensor:
-        """Build the scalar that carries the gradients of the given moments back to the values.
+        """Build the scalar that carries the gradients of the given moments back to some rows [M, D] of the batch's.
 
         With μ the mean and v the variance, dμ/dx = 1 / count and dv/dx = 2 (x − μ) / count.
-
-        Args:
-            values: [M, D], some rows of the batch.
-            count: Rows of the whole batch.
-
-        Returns:
-            A scalar; its gradient by `values` is the part that flows through the moments.
         """
         assert self.given is not None
         mean, variance = self.given

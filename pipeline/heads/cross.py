@@ -85,25 +85,11 @@ class CrossEncoder(HeadNetwork):
         return {"text": nn.ModuleList([self.bert.embeddings, self.bert.encoder, self.bert.pooler])}
 
     def words(self, tokens: Tensor) -> Tensor:
-        """Compute captions as they enter the first layer.
-
-        Args:
-            tokens: Int64 [B, T].
-
-        Returns:
-            [B, T, hidden].
-        """
+        """Compute captions, int64 [B, T], as they enter the first layer: [B, T, hidden]."""
         return self.bert.embeddings(input_ids=tokens)
 
     def items(self, items: Tensor) -> Tensor:
-        """Compute images as they enter the first layer.
-
-        Args:
-            items: Float [B, N, width].
-
-        Returns:
-            [B, N, hidden].
-        """
+        """Compute images, float [B, N, width], as they enter the first layer: [B, N, hidden]."""
         projected = self.bert.img_embedding(items.to(self.classifier.weight.dtype))
         return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
 
@@ -119,17 +105,7 @@ class CrossEncoder(HeadNetwork):
         return normalize(pool(encode(self.bert.encoder.layer, sequence, valid).float(), lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
-        """Score pairs.
-
-        Args:
-            words: [P, T, hidden], from `words`.
-            lengths: Int64 [P].
-            items: [P, N, hidden], from `items`.
-            counts: Int64 [P].
-
-        Returns:
-            Float32 [P, 2]: the logits of a wrong and of a right pair.
-        """
+        """Score P pairs of what `words` and `items` gave: float32 [P, 2], the logits of a wrong and of a right pair."""
         places = [torch.arange(part.shape[1], device=part.device) < size[:, None]
                   for part, size in ((words, lengths), (items, counts))]
         sequence, valid = torch.cat([words, items.to(words.dtype)], 1), torch.cat(places, 1)
@@ -150,19 +126,7 @@ class CrossEncoder(HeadNetwork):
 
     def forward(self, tokens: Tensor, lengths: Tensor, items: Tensor, counts: Tensor, caption: Tensor,
                 image: Tensor) -> Tensor:
-        """Score pairs of some captions and images, each of which enters the first layer once.
-
-        Args:
-            tokens: Int64 [L, T].
-            lengths: Int64 [L].
-            items: Float [M, N, width].
-            counts: Int64 [M].
-            caption: Int64 [P], each pair's caption, a row of `tokens`.
-            image: Int64 [P], each pair's image, a row of `items`.
-
-        Returns:
-            Float32 [P, 2], see `logits`.
-        """
+        """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer once."""
         return self.logits(self.words(tokens)[caption], lengths[caption], self.items(items)[image], counts[image])
 
 

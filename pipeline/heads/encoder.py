@@ -9,16 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 def encode(layers: nn.ModuleList, sequence: Tensor, valid: Tensor) -> Tensor:
-    """Run the layers.
-
-    Args:
-        layers: `transformers`' BertLayers.
-        sequence: [B, S, hidden].
-        valid: Bool [B, S]; other positions are not attended to.
-
-    Returns:
-        [B, S, hidden]. Padded values are unspecified.
-    """
+    """Run BERT's layers on a sequence [B, S, hidden]; padding is not attended to, its result is unspecified."""
     mask = _mask(valid)
     for layer in layers:
         sequence = layer(sequence, mask)
@@ -26,15 +17,9 @@ def encode(layers: nn.ModuleList, sequence: Tensor, valid: Tensor) -> Tensor:
 
 
 def first_encoded(layers: nn.ModuleList, sequence: Tensor, valid: Tensor) -> Tensor:
-    """Run the layers for the first position alone. The last layer then has one query, a sixth of its work.
+    """Run the layers for the first position alone, [B, hidden].
 
-    Args:
-        layers: `transformers`' BertLayers.
-        sequence: [B, S, hidden].
-        valid: Bool [B, S].
-
-    Returns:
-        [B, hidden], as `encode(...)[:, 0]`.
+    The last layer then has one query, a sixth of its work.
     """
     *others, last = layers
     mask = _mask(valid)

@@ -62,15 +62,9 @@ class HGR(Interaction):
         self.graph = GraphAttention(self.dimension, graph_dropout)
 
     def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
-        """Encode clips, see `Interaction.image_parts`.
+        """The event and the frames of the two levels of phrases, see `Interaction.image_parts`.
 
-        Args:
-            items: Float [B, N, width].
-            counts: Int64 [B].
-
-        Returns:
-            The event, unit vectors [B, d]; the frames of the levels of verbs and of other phrases, [B, N, d] each,
-            padding zero; counts [B].
+        Unit vectors [B, d]; of verbs and of other phrases, [B, N, d] each, padding zero; counts [B].
         """
         items = items.to(self.roles.weight.dtype)
         events, verbs, others = (self.dropout(level(items)) for level in self.levels)
@@ -79,15 +73,9 @@ class HGR(Interaction):
                 verbs.masked_fill(padding, 0.0), others.masked_fill(padding, 0.0), counts)
 
     def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
-        """Encode captions with their role graphs, see `Interaction.caption_parts`.
+        """The event and the phrases, see `Interaction.caption_parts`.
 
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B].
-            graphs: Their role graphs.
-
-        Returns:
-            The event and the phrases, unit vectors [B, 1 + P, d]; which slots hold a phrase, bool [B, P].
+        Unit vectors [B, 1 + P, d]; which slots hold a phrase, bool [B, P].
         """
         assert graphs is not None
         words = self.text(tokens, lengths)
@@ -150,15 +138,7 @@ class GraphAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
-        """Compute the nodes after the layer.
-
-        Args:
-            nodes: Float [B, M, d].
-            edges: Bool [B, M, M], whether the row's node attends to the column's.
-
-        Returns:
-            [B, M, d].
-        """
+        """Compute the nodes [B, M, d] after the layer; edges [B, M, M]: whether the row attends to the column."""
         scores = self.query(nodes) @ self.key(nodes).transpose(1, 2) / self.query.out_features ** 0.5
         weights = scores.float().masked_fill(~edges, -1e18).softmax(2) * edges  # without neighbours: nothing
         return self.norm(nodes + self.dropout(self.context(weights.to(nodes.dtype) @ nodes)))

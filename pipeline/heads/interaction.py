@@ -87,32 +87,18 @@ class Interaction(HeadNetwork):
         """
 
     def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
-        """Refuse to embed images, which have no vector, see `HeadNetwork.embed_images`.
-
-        Raises:
-            InputError: Always.
-        """
+        """Refuse to embed images, which have no vector, see `HeadNetwork.embed_images`."""
         raise InputError("late interaction has no vector of an image; score pairs with it")
 
     def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Refuse to embed captions, which have no vector, see `HeadNetwork.embed_captions`.
-
-        Raises:
-            InputError: Always.
-        """
+        """Refuse to embed captions, which have no vector, see `HeadNetwork.embed_captions`."""
         raise InputError("late interaction has no vector of a caption; score pairs with it")
 
 
 def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Tensor:
-    """Compare queries with the mean of the items that each attends to, without making that mean.
+    """Compare queries with the mean of the items [I, N, d] that each attends to, without making that mean: [I, C, Q].
 
-    Args:
-        products: Float [I, C, Q, N], of unit queries with items.
-        weights: Float [I, C, Q, N], the attention of each query, 0 for padding.
-        items: Float [I, N, d].
-
-    Returns:
-        [I, C, Q], the cosine of each query with its mean.
+    Products of unit queries with items and weights of attention, 0 for padding, are [I, C, Q, N].
     """
     gram = items @ items.transpose(1, 2)
     length = ((weights @ gram[:, None]) * weights).sum(3).clamp(min=1e-12).sqrt()
@@ -120,13 +106,5 @@ def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Te
 
 
 def valid_slots(counts: Tensor, slots: int) -> Tensor:
-    """Mark which slots hold an item.
-
-    Args:
-        counts: Int64 of any shape.
-        slots: N.
-
-    Returns:
-        Bool, the shape of the counts and [N].
-    """
+    """Mark which of N slots hold an item: bool, the shape of the counts and [N]."""
     return torch.arange(slots, device=counts.device) < counts[..., None]

@@ -52,28 +52,11 @@ class LateInteraction(Interaction):
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
 
     def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
-        """Encode every item, see `Interaction.image_parts`.
-
-        Args:
-            items: Float [B, N, width].
-            counts: Int64 [B].
-
-        Returns:
-            Unit vectors [B, N, d], padding zero; counts [B].
-        """
+        """Every item's unit vector [B, N, d], padding zero, and counts [B], see `Interaction.image_parts`."""
         return _units(self.dropout(self.projection(items, counts)), counts), counts
 
     def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
-        """Encode every word, see `Interaction.caption_parts`.
-
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B].
-            graphs: Not used.
-
-        Returns:
-            Unit vectors [B, T, d], padding zero; lengths [B].
-        """
+        """Every word's unit vector [B, T, d], padding zero, and lengths [B], see `Interaction.caption_parts`."""
         return _units(self.text(tokens, lengths), lengths), lengths
 
     def similarity(self, images: Parts, captions: Parts) -> Tensor:

@@ -37,27 +37,11 @@ class ResidualProjection(nn.Module):
         return norm
 
     def hidden(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """Compute the hidden layer of the valid items before its BatchNorm.
-
-        Args:
-            items: Float [B, N, width].
-            counts: Int64 [B].
-
-        Returns:
-            [M, dimension / 2].
-        """
+        """Compute the hidden layer of the valid items before its BatchNorm: [M, dimension / 2]."""
         return self.mlp[0](self._present(items, _places(items, counts)))
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """Project items.
-
-        Args:
-            items: Float [B, N, width].
-            counts: Int64 [B].
-
-        Returns:
-            [B, N, dimension], padding zero.
-        """
+        """Project items [B, N, width]: [B, N, dimension], padding zero."""
         places = _places(items, counts)
         present = self._present(items, places)
         projected = self.mlp(present).add_(self.linear(present, counts))
@@ -83,19 +67,7 @@ PROJECTIONS: dict[str, type[nn.Module]] = {"residual": ResidualProjection, "line
 
 
 def build(feature: str, width: int, dimension: int) -> nn.Module:
-    """The projection of a feature.
-
-    Args:
-        feature: A name in `pipeline.features.FEATURES`.
-        width: D of the stored features.
-        dimension: d of the joint space.
-
-    Returns:
-        A module (items [B, N, width], counts [B]) -> [B, N, dimension].
-
-    Raises:
-        InputError: For an unknown feature.
-    """
+    """The projection of a feature: a module (items [B, N, width], counts [B]) -> [B, N, dimension]."""
     if feature not in FEATURES:
         raise InputError(f"no projection for the feature {feature!r}; there are: {', '.join(FEATURES)}")
     return PROJECTIONS[FEATURES[feature].projection](width, dimension)

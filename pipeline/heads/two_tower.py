@@ -44,16 +44,7 @@ class TwoTower(HeadNetwork):
 
     def embed_images(self, items: torch.Tensor, counts: torch.Tensor,
                      kept: torch.Tensor | None = None) -> torch.Tensor:
-        """Embed images.
-
-        Args:
-            items: Float [B, N, width]; with a backbone prepared pixels [B, S, S, 3].
-            counts: Int64 [B].
-            kept: With a backbone, int64 [B, N'], the indices of the items that are pooled; None for all.
-
-        Returns:
-            Unit vectors [B, d].
-        """
+        """Embed images, see `HeadNetwork.embed_images`."""
         if self.backbone is not None:
             items = self.backbone(items)
             if kept is not None:
@@ -62,14 +53,9 @@ class TwoTower(HeadNetwork):
         return normalize(self.image_pooling(projected, counts), dim=-1)
 
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Embed captions. Long ones are processed apart, so that they do not lengthen the others' padding.
+        """Embed captions, see `HeadNetwork.embed_captions`.
 
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B], each from 1 to T.
-
-        Returns:
-            Unit vectors [B, d].
+        Long ones are processed apart, so that they do not lengthen the others' padding.
         """
         if tokens.shape[1] <= LONG:
             return self._embed_captions(tokens, lengths)
@@ -93,14 +79,6 @@ class TwoTower(HeadNetwork):
         return self.projection.norm if isinstance(self.projection, ResidualProjection) else None
 
     def before_norm(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """Compute the input of `norm`.
-
-        Args:
-            items: As for `embed_images`.
-            counts: As for `embed_images`.
-
-        Returns:
-            [M, hidden], for M valid items.
-        """
+        """Compute the input of `norm`: [M, hidden], for M valid items."""
         assert isinstance(self.projection, ResidualProjection)
         return self.projection.hidden(items, counts)

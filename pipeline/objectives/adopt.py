@@ -68,28 +68,14 @@ class AdOpt(Objective):
 
 
 def printed(similarity: Tensor) -> tuple[float, float, int]:
-    """Compute K as equation 6 has it.
-
-    Args:
-        similarity: Float [B, B], positives on the diagonal.
-
-    Returns:
-        γ_align, γ_uniform and K in 1..B − 1; K is 0 for a batch of one pair, which has no negatives.
-    """
+    """Compute γ_align, γ_uniform and K in 1..B − 1 as equation 6 has it; K is 0 for a batch of one pair."""
     uniform = similarity.logsumexp((0, 1)) - math.log(similarity.numel())
     align, spread = torch.stack([similarity.diagonal().mean(), uniform]).tolist()
     return align, spread, _clamped(len(similarity), (align + spread) * math.pi / 4, 0)
 
 
 def released(similarity: Tensor) -> tuple[float, float, int]:
-    """Compute K as the released code has it.
-
-    Args:
-        similarity: Float [B, B], positives on the diagonal.
-
-    Returns:
-        γ_align, γ_uniform and K in 1..B − 1; K is 0 for a batch of one pair, which has no negatives.
-    """
+    """Compute γ_align, γ_uniform and K in 1..B − 1 as the released code has it; K is 0 for a batch of one pair."""
     batch = len(similarity)
     # exp(-0) = 1 for each pair on the diagonal.
     others = similarity.neg().exp().sum() - similarity.diagonal().neg().exp().sum() + batch

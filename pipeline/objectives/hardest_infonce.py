@@ -11,17 +11,7 @@ DENOMINATORS = ("with_positive", "printed")
 
 
 def check_options(temperature: float, denominator: str, margin: float = 0.0) -> None:
-    """Check the options that objectives over the hardest negatives share.
-
-    Args:
-        temperature: τ.
-        denominator: One of `DENOMINATORS`.
-        margin: Taken off every positive similarity.
-
-    Raises:
-        InputError: For a temperature that is not positive, an unknown denominator, a margin below 0, or a margin with
-            the printed denominator.
-    """
+    """Check the options that objectives over the hardest negatives share."""
     if not temperature > 0:
         raise InputError(f"the temperature must be positive, got {temperature}")
     if denominator not in DENOMINATORS:
@@ -42,19 +32,9 @@ def hardest_infonce(
 ) -> Tensor:
     """InfoNCE in both directions, each a mean over the batch, summed (VSE+2AD 3.3).
 
-    Only the K hardest negatives of each query enter the loss and receive a gradient.
-
-    Args:
-        similarity: Float [B, B]; image × caption, positives on the diagonal.
-        negatives: Bool [B, B], True where a pair is a negative. A query with fewer than K negatives uses all of them;
-            a query without any adds 0 to the loss.
-        hardest: K, in 0..B.
-        temperature: τ.
-        denominator: "with_positive": the positive and the K negatives. "printed": the K negatives alone.
-        margin: Taken off every positive similarity.
-
-    Returns:
-        A scalar.
+    Only the K hardest negatives of each query, in 0..B, enter the loss and receive a gradient. A query with fewer uses
+    all of them; one without any adds 0. The denominator is "with_positive", or "printed": the K negatives alone. The
+    margin is taken off every positive similarity.
     """
     logits = similarity / temperature
     positive = logits.diagonal() - margin / temperature
@@ -64,18 +44,7 @@ def hardest_infonce(
 
 
 def one_direction(logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int, denominator: str) -> Tensor:
-    """InfoNCE with the rows as queries.
-
-    Args:
-        logits: Float [B, B], similarities divided by the temperature.
-        positive: Float [B], the logits of the positives.
-        negatives: Bool [B, B], True where a pair is a negative.
-        hardest: K.
-        denominator: One of `DENOMINATORS`.
-
-    Returns:
-        A scalar, the mean over the queries.
-    """
+    """InfoNCE with the rows of logits [B, B], similarities divided by the temperature, as queries."""
     hard = logits.masked_fill(~negatives, float("-inf"))
     if hardest < len(logits) - 1:
         hard = hard.topk(hardest, dim=1, sorted=False).values

@@ -15,11 +15,7 @@ PairObjective: TypeAlias = Callable[[Tensor], Tensor]
 def pair_cross_entropy(logits: Tensor) -> Tensor:
     """Cross-entropy of two classes, right and wrong (Geigle et al., TACL 2022, equation 1).
 
-    Args:
-        logits: Float32 [B, 1 + c, 2], of a wrong and of a right pair; the first pair of each row is right.
-
-    Returns:
-        The mean over all pairs, a scalar.
+    Logits are float32 [B, 1 + c, 2], of a wrong and of a right pair; the first pair of each row is right.
     """
     right = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
     right[:, 0] = 1
@@ -27,27 +23,13 @@ def pair_cross_entropy(logits: Tensor) -> Tensor:
 
 
 def listwise(logits: Tensor) -> Tensor:
-    """Cross-entropy of the right pair among its row (ListNet with one right candidate, Cao et al. 2007).
-
-    Args:
-        logits: As above. A pair's score is the difference of its two logits.
-
-    Returns:
-        The mean over the rows, a scalar.
-    """
+    """Cross-entropy of the right pair among its row (ListNet with one right candidate, Cao et al. 2007)."""
     scores = margins(logits)
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.int64))
 
 
 def margins(logits: Tensor) -> Tensor:
-    """Compute pairs' scores. They order pairs as the probability of a right pair does.
-
-    Args:
-        logits: Float32 [..., 2].
-
-    Returns:
-        Float32 [...], the difference of the logits of a right and of a wrong pair.
-    """
+    """Compute pairs' scores [...] from logits [..., 2]. They order pairs as the probability of a right pair does."""
     return logits[..., 1] - logits[..., 0]
 
 

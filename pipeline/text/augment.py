@@ -14,15 +14,6 @@ def augment(words: Words, share: float, text: Text, rng: np.random.Generator) ->
 
     A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by any other
     piece. One word remains if there was one.
-
-    Args:
-        words: The caption's words.
-        share: The expected share of words that are changed.
-        text: The caption's kind of text.
-        rng: Draws the changes.
-
-    Returns:
-        The changed words.
     """
     if share == 0:
         return words

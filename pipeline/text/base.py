@@ -119,18 +119,7 @@ class Text(Protocol):
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """Let an encoder leave out components of word vectors in training.
-
-    Args:
-        encoder: As `Text.encoder` builds it.
-        share: Of the components; 0 leaves the encoder as it is.
-
-    Returns:
-        The same encoder.
-
-    Raises:
-        InputError: If it has no such dropout.
-    """
+    """Let an encoder leave out components of word vectors in training."""
     if share:
         if not hasattr(encoder, "dropout"):
             raise InputError("the recipe's dropout is of word vectors, which the text encoder bigru has; choose it, or "
@@ -140,28 +129,12 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
 
 
 def encode(text: Text, captions: Sequence[str]) -> list[list[int]]:
-    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut.
-
-    Args:
-        text: The kind of text.
-        captions: As in a manifest.
-
-    Returns:
-        Each caption's numbers.
-    """
+    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut."""
     return [assemble(text, words) for words in text.split(captions)]
 
 
 def assemble(text: Text, words: Words) -> list[int]:
-    """Convert one caption's words to its numbers. A long caption is cut, with a warning.
-
-    Args:
-        text: The kind of text.
-        words: The caption's words.
-
-    Returns:
-        Start, the pieces of the words, end.
-    """
+    """Convert one caption's words to its numbers. A long caption is cut, with a warning."""
     inner, room = [piece for word in words for piece in word], text.longest - 2
     if len(inner) > room:
         warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)

@@ -48,15 +48,7 @@ class Bert(nn.Module):
         self.linear = LinearProjection(width, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Encode captions.
-
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B], from 1 to T.
-
-        Returns:
-            [B, T, dimension]. Padded values are unspecified.
-        """
+        """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension]. Padded values are unspecified."""
         present = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         states = self.pretrained(input_ids=tokens, attention_mask=present.long()).last_hidden_state
         return self.linear(states, lengths)
@@ -89,35 +81,14 @@ class BertText:
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BertText:
-        """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub.
-
-        Args:
-            captions: Not used.
-            training: The settings.
-
-        Returns:
-            The kind of text.
-
-        Raises:
-            InputError: If it is not available, or is not a BERT in safetensors with its tokenizer.
-        """
+        """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub."""
         folder = _folder(training.bert)
         network = _pretrained(folder)
         return cls(_tokenizer(folder), network.config, folder, weights.digest(network), _found(training.bert, folder))
 
     @classmethod
     def load(cls, folder: Path) -> BertText:
-        """Load config.json, source.json and the tokenizer's files.
-
-        Args:
-            folder: A head's folder of text.
-
-        Returns:
-            The kind of text.
-
-        Raises:
-            InputError: If they are missing.
-        """
+        """Load config.json, source.json and the tokenizer's files."""
         try:
             source = from_json((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
@@ -126,11 +97,7 @@ class BertText:
             raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
 
     def save(self, folder: Path) -> None:
-        """Write config.json, source.json and the tokenizer's files.
-
-        Args:
-            folder: A head's folder of text.
-        """
+        """Write config.json, source.json and the tokenizer's files."""
         self.tokenizer.save_pretrained(folder)
         self.config.to_json_file(folder / "config.json")
         (folder / "source.json").write_text(json.dumps({"weights": self.weights, "found": self.found}),
@@ -150,52 +117,23 @@ class BertText:
                 "width": self.config.hidden_size, "pieces": self.config.vocab_size}
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to numbers. A word is one number or more, as the tokenizer splits it.
-
-        Args:
-            captions: As in a manifest.
-
-        Returns:
-            Each caption's words.
-        """
+        """Convert captions to numbers. A word is one number or more, as the tokenizer splits it."""
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
         return [_by_word(numbers, encoded.word_ids(row)) for row, numbers in enumerate(encoded["input_ids"])]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Find words without word pieces, such as those in an unknown script.
-
-        Args:
-            caption: As in a manifest.
-
-        Returns:
-            The unknown words, and the number of all words.
-        """
+        """Find words without word pieces, such as those in an unknown script."""
         words = caption.split()
         pieces = self.split(words)
         return [word for word, own in zip(words, pieces, strict=True)
                 if all(piece == self.tokenizer.unk_token_id for parts in own for piece in parts)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> Bert:
-        """Build the network: pretrained, or for a head one of the same shape, to be filled from the head's checkpoint.
-
-        Args:
-            dimension: d of the joint space.
-            training: Not used.
-
-        Returns:
-            The network.
-        """
+        """Build the network: pretrained, or for a head one of the same shape, to be filled from its checkpoint."""
         return Bert(self.network(), self.config.hidden_size, dimension)
 
     def network(self, pooler: bool = False) -> nn.Module:
-        """Build the checkpoint's network: pretrained, or for a head one of the same shape, to be filled.
-
-        Args:
-            pooler: Whether it has the layer for the first token alone; a new one if the checkpoint has none.
-
-        Returns:
-            A network of `transformers`.
-        """
+        """Build the checkpoint's network: pretrained, or for a head one of the same shape, to be filled."""
         if self.source:
             return _pretrained(self.source, pooler)
         network: nn.Module = AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION)

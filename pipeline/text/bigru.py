@@ -53,15 +53,7 @@ class BiGRU(nn.Module):
         self.rearward = nn.GRU(word_dimension, dimension)
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Encode captions.
-
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B], from 1 to T.
-
-        Returns:
-            [B, T, dimension], padding zero.
-        """
+        """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension], padding zero."""
         packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
@@ -110,16 +102,6 @@ class BiGRUText:
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
         Their first vectors are those of `training.word_vectors`; of words that it lacks, and without it, drawn ones.
-
-        Args:
-            captions: The training captions.
-            training: The settings.
-
-        Returns:
-            The kind of text.
-
-        Raises:
-            InputError: If there are no words, or the vectors cannot be read.
         """
         found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
                  else Vocabulary.of(captions, training.minimum_count))
@@ -134,28 +116,14 @@ class BiGRUText:
 
     @classmethod
     def load(cls, folder: Path) -> BiGRUText:
-        """Load vocabulary.json.
-
-        Args:
-            folder: A head's folder of text.
-
-        Returns:
-            The kind of text.
-
-        Raises:
-            InputError: If it is missing or damaged.
-        """
+        """Load vocabulary.json."""
         try:
             return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
         except OSError:
             raise InputError(f"{folder}/vocabulary.json: not there; train the head again") from None
 
     def save(self, folder: Path) -> None:
-        """Write vocabulary.json.
-
-        Args:
-            folder: A head's folder of text.
-        """
+        """Write vocabulary.json."""
         (folder / "vocabulary.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
 
     @property
@@ -169,38 +137,16 @@ class BiGRUText:
         return {}  # nothing is pretrained
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to numbers, one for each word.
-
-        Args:
-            captions: As in a manifest.
-
-        Returns:
-            Each caption's words.
-        """
+        """Convert captions to numbers, one for each word."""
         return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Find words that are not in the vocabulary. Punctuation marks do not count as words.
-
-        Args:
-            caption: As in a manifest.
-
-        Returns:
-            The unknown words, and the number of all words.
-        """
+        """Find words that are not in the vocabulary. Punctuation marks do not count as words."""
         words = [word for word in SPLITTINGS[self.vocabulary.splitting](caption) if any(map(str.isalnum, word))]
         return [word for word in words if self.vocabulary.number(word) == self.vocabulary.number(UNKNOWN)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> BiGRU:
-        """Build the network.
-
-        Args:
-            dimension: d of the joint space.
-            training: The settings.
-
-        Returns:
-            The network.
-        """
+        """Build the network."""
         encoder = BiGRU(len(self.vocabulary), dimension, training.word_dimension)
         if self.vectors is not None:
             with torch.no_grad():

@@ -23,19 +23,10 @@ WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 
 
 def bidirectional_states(onward: nn.GRU, rearward: nn.GRU, words: Tensor, which: Tensor, packing: Packing) -> Tensor:
-    """Average the hidden states of two one-layer GRUs with biases, of which one reads each caption in reverse.
+    """Average the hidden states [M, d] of two one-layer GRUs with biases, of which one reads each caption in reverse.
 
-    Under autocast to bfloat16 products are computed in bfloat16, all else in float32.
-
-    Args:
-        onward: The GRU that reads forward, of width W and d hidden units.
-        rearward: The GRU that reads in reverse, of the same sizes.
-        words: Float [U, W], the vectors of the batch's different words; each is multiplied once.
-        which: Int64 [M], the word at each packed row.
-        packing: The positions of the packed rows.
-
-    Returns:
-        [M, d] in the packing's order.
+    The vectors [U, W] of the batch's different words are multiplied once; `which`, int64 [M], is the word at each
+    packed row. Under autocast to bfloat16 products are computed in bfloat16, all else in float32.
     """
     short = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else words.dtype
     weights = [getattr(gru, name) for gru in (onward, rearward) for name in WEIGHTS]
@@ -74,16 +65,7 @@ class ReadBoth(torch.autograd.Function):
 
 
 def directions(packing: Packing, short: torch.dtype, weights: Sequence[Tensor]) -> tuple[Direction, Direction]:
-    """Build both directions.
-
-    Args:
-        packing: The positions of the packed rows.
-        short: The dtype of products.
-        weights: Four weights of the forward GRU, then four of the other.
-
-    Returns:
-        The forward direction and the reverse one.
-    """
+    """Build both directions, from four weights of the forward GRU and then four of the other."""
     return Direction(packing, short, *weights[:4]), Direction(packing, short, *weights[4:])
 
 
@@ -109,15 +91,7 @@ class Direction:
         self.bias_words, self.bias_state = bias_words, bias_state
 
     def forward(self, words: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the states.
-
-        Args:
-            words: Float [U, W].
-            which: Int64 [M], the word at each packed row.
-
-        Returns:
-            The states [M, d]; and for the backward pass the gates r, z, n [M, 3 d] and b_n [M, d].
-        """
+        """Compute the states [M, d]; and for the backward pass the gates r, z, n [M, 3 d] and b_n [M, d]."""
         d = self.dim
         bias = torch.cat([self.bias_words[:2 * d] + self.bias_state[:2 * d], self.bias_words[2 * d:]])
         gates = (words.to(self.short) @ self.of_words.T + bias).index_select(0, which)
@@ -138,19 +112,12 @@ class Direction:
 
     def backward(self, words: Tensor, which: Tensor, gradient: Tensor, states: Tensor, gates: Tensor, inner: Tensor
                  ) -> tuple[list[tuple[Tensor, Tensor]], tuple[Tensor, Tensor]]:
-        """Compute the gradients. Products that no other step waits for are left to the caller.
+        """Compute the gradients, from what `forward` gave.
 
-        Args:
-            words: As for `forward`.
-            which: As for `forward`.
-            gradient: [M, d], of the states; it is overwritten.
-            states: From `forward`.
-            gates: From `forward`.
-            inner: b_n from `forward`.
+        Products that no other step waits for are left to the caller.
 
-        Returns:
-            The factors of the gradients of the state's weight, the word's weight and the words [U, W], the largest
-            product first; and the gradients of both biases.
+        The gradient [M, d] of the states is overwritten. The result: the factors of the gradients of the state's
+        weight, the word's weight and the words [U, W], the largest product first; and the gradients of both biases.
         """
         d = self.dim
         of_b, of_a_n = (gates.new_empty(len(which), width, dtype=self.short) for width in (3 * d, d))

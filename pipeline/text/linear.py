@@ -21,14 +21,6 @@ class LinearProjection(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """Project items.
-
-        Args:
-            items: Float [B, N, width].
-            counts: Not used.
-
-        Returns:
-            [B, N, dimension]. Padded values are unspecified.
-        """
+        """Project items [B, N, width]: [B, N, dimension]. Padded values are unspecified."""
         autocast = torch.is_autocast_enabled(items.device.type)
         return self.linear(items if autocast else items.to(self.linear.weight.dtype))

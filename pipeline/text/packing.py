@@ -36,15 +36,7 @@ class Packing:
 
     @classmethod
     def of(cls, lengths: Tensor, width: int) -> Packing:
-        """Pack captions.
-
-        Args:
-            lengths: Int64 [B], from 1 to T, on the CPU.
-            width: T.
-
-        Returns:
-            The packing.
-        """
+        """Pack captions of lengths, int64 [B] on the CPU, in tokens of a width T."""
         longest_first = lengths.argsort(descending=True, stable=True)
         ordered = lengths[longest_first]
         present = torch.arange(int(ordered[0])).unsqueeze(1) < ordered  # [steps, B]
@@ -56,12 +48,5 @@ class Packing:
                    longest_first[rank] * width + step, starts[ordered[rank] - 1 - step] + rank)
 
     def to(self, device: torch.device) -> Packing:
-        """Move the indices to a device.
-
-        Args:
-            device: A torch device.
-
-        Returns:
-            The packing there.
-        """
+        """Move the indices to a device."""
         return Packing(self.steps, self.places.to(device), self.turned.to(device))

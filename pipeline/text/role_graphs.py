@@ -59,20 +59,7 @@ class GraphBatch(NamedTuple):
 
 
 def place(text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> list[Graph]:
-    """Find the words of phrases among the numbers of captions.
-
-    Args:
-        text: Converts captions to numbers.
-        captions: As in a manifest.
-        graphs: Their graphs, as in a manifest; None where it has none.
-
-    Returns:
-        A graph for each caption. A phrase is left out where a long caption is cut before it.
-
-    Raises:
-        InputError: For a caption without a graph, one whose graph is damaged, or one whose numbers are not those of its
-            words one by one.
-    """
+    """Find the words of phrases among the numbers of captions."""
     require(captions, graphs)
     assert graphs is not None
     return [_placed(text, caption, words, graph)
@@ -80,15 +67,7 @@ def place(text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> 
 
 
 def require(captions: Sequence[str], graphs: Sequence[str] | None) -> None:
-    """Check that captions have role graphs.
-
-    Args:
-        captions: As in a manifest.
-        graphs: Their graphs, as in a manifest; None where it has none.
-
-    Raises:
-        InputError: If one has none; it says which file is needed.
-    """
+    """Check that captions have role graphs."""
     missing = list(captions) if graphs is None else [caption for caption, graph in zip(captions, graphs, strict=True)
                                                      if not graph]
     if missing:
@@ -140,15 +119,7 @@ def _role(name: str) -> int:
 
 
 def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
-    """Put graphs together.
-
-    Args:
-        graphs: Those of B captions.
-        width: T.
-
-    Returns:
-        The batch.
-    """
+    """Put graphs together."""
     spans = np.zeros((len(graphs), PHRASES, width), bool)
     edges = np.zeros((len(graphs), 1 + PHRASES, 1 + PHRASES), bool)
     for row, graph in enumerate(graphs):

@@ -11,14 +11,7 @@ _OPENING = re.compile(r'(?<![^\s(\[{<])"')
 
 
 def words(caption: str) -> list[str]:
-    """Split into lower-case words, with apostrophes kept inside words, and punctuation marks.
-
-    Args:
-        caption: Any text.
-
-    Returns:
-        Words and marks.
-    """
+    """Split into lower-case words, with apostrophes kept inside words, and punctuation marks."""
     return _WORDS.findall(caption.lower())
 
 
@@ -27,12 +20,6 @@ def treebank(caption: str) -> list[str]:
 
     For vocabularies made with NLTK's tokenizer, such as SCAN's. On Flickr8k 15 of 35,000 captions differ from NLTK's
     result, most of them at abbreviations ("mr.").
-
-    Args:
-        caption: Any text.
-
-    Returns:
-        Words and marks.
     """
     quoted = _OPENING.sub(" `` ", caption.lower()).replace('"', " '' ")
     return [part for chunk in quoted.split()

@@ -34,15 +34,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
-        """Learn the words of captions.
-
-        Args:
-            captions: The training captions.
-            minimum_count: How often a word must occur.
-
-        Returns:
-            The words, the most frequent first.
-        """
+        """Learn the words of captions."""
         counts = Counter(word for caption in captions for word in words(caption))
         kept = sorted((word for word, count in counts.items() if count >= minimum_count),
                       key=lambda word: (-counts[word], word))
@@ -50,17 +42,7 @@ class Vocabulary:
 
     @classmethod
     def of_scan(cls, path: Path) -> Vocabulary:
-        """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer.
-
-        Args:
-            path: The file.
-
-        Returns:
-            Its words in its order.
-
-        Raises:
-            InputError: If it is not such a file.
-        """
+        """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer."""
         return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
 
     @cached_property
@@ -72,25 +54,11 @@ class Vocabulary:
         return len(self.words)
 
     def number(self, word: str) -> int:
-        """Look up a word's number.
-
-        Args:
-            word: A word.
-
-        Returns:
-            Its number, or that of <unk>.
-        """
+        """Look up a word's number."""
         return self.numbers.get(word, self.numbers[UNKNOWN])
 
     def split(self, caption: str) -> list[int]:
-        """Convert a caption to numbers.
-
-        Args:
-            caption: As in a manifest.
-
-        Returns:
-            The numbers of its words.
-        """
+        """Convert a caption to numbers."""
         return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
 
     @property
@@ -100,27 +68,13 @@ class Vocabulary:
         return words if self.vectors is None else digest({"words": words, "vectors": self.vectors})
 
     def to_json(self) -> str:
-        """Write the vocabulary as JSON.
-
-        Returns:
-            The text.
-        """
+        """Write the vocabulary as JSON."""
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         return json.dumps({"splitting": self.splitting, **vectors, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """Read what `to_json` wrote.
-
-        Args:
-            text: JSON.
-
-        Returns:
-            The vocabulary.
-
-        Raises:
-            InputError: Unless it holds different words that begin with the special ones.
-        """
+        """Read what `to_json` wrote."""
         try:
             tree = from_json(text)
             found, splitting, vectors = tree["words"], tree["splitting"], tree.get("vectors")
@@ -137,17 +91,7 @@ class Vocabulary:
 
 
 def scan_words(path: Path) -> list[str]:
-    """Read the words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The words by number; <mask>, which the file lacks, is the last.
-
-    Raises:
-        InputError: If it is not such a file.
-    """
+    """Read the words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}."""
     try:
         numbers = from_json(path.read_text(encoding="utf-8"))["word2idx"]
         if any(type(number) is not int for number in numbers.values()) \

@@ -31,19 +31,9 @@ class WordVectors(NamedTuple):
 
 
 def read(path: Path, words: Mapping[str, int], width: int) -> WordVectors:
-    """Read the vectors of words. Of a word that has several lines the first counts.
+    """Read the vectors of words, W numbers each, from a file in UTF-8.
 
-    Args:
-        path: The file, in UTF-8.
-        words: Word -> its number.
-        width: W, how many numbers a vector has.
-
-    Returns:
-        The vectors, in the file's order.
-
-    Raises:
-        InputError: If the file is missing, its vectors have another width, a line holds something else than finite
-            numbers, or it has none of the words.
+    Of a word that has several lines the first counts.
     """
     wanted = {word.encode(): number for word, number in words.items()}
     found: dict[int, npt.NDArray[np.float32]] = {}

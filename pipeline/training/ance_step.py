@@ -79,15 +79,5 @@ class AnceStep(Step[AnceBatch]):
 
 
 def near_triplet(right: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
-    """Compute hinges over near negatives, the mean over each query's (not the hardest).
-
-    Args:
-        right: [b], similarities of right pairs.
-        images: [b, n], of their captions with near wrong images.
-        captions: [b, n], of their images with near wrong captions.
-        margin: α.
-
-    Returns:
-        [2, b], each query's loss: of captions, of images.
-    """
+    """Compute each query's hinge loss [2, b] over its n near negatives [b, n], the mean over them (not the hardest)."""
     return torch.stack([(margin + near - right[:, None]).clamp(min=0).mean(1) for near in (images, captions)])

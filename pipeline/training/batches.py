@@ -59,35 +59,17 @@ class Batch:
         return GraphBatch(self.spans, self.roles, self.edges)
 
     def same_image(self) -> torch.Tensor:
-        """Compare the pairs' images.
-
-        Returns:
-            Bool [B, B], True where the row's image and the column's caption belong to one image, the diagonal included.
-        """
+        """Mark, bool [B, B], where a row's image and a column's caption belong to one image, the diagonal included."""
         return self.image_ids[:, None] == self.image_ids[None, :]
 
     def split(self, pieces: int) -> list[Batch]:
-        """Divide the pairs in order.
-
-        Args:
-            pieces: The most pieces; all have the same size but the last.
-
-        Returns:
-            The pieces.
-        """
+        """Divide the pairs in order."""
         own = self._own()
         parts = zip(*(tensor.chunk(pieces) for tensor in own.values()), strict=True)
         return [replace(self, **dict(zip(own, part, strict=True))) for part in parts]
 
     def to(self, device: torch.device) -> Batch:
-        """Move everything but `image_ids` to a device.
-
-        Args:
-            device: A torch device.
-
-        Returns:
-            The batch there.
-        """
+        """Move everything but `image_ids` to a device."""
         return replace(self, **{name: own.to(device, non_blocking=True) for name, own in self._own().items()})
 
     def _own(self) -> dict[str, torch.Tensor]:
@@ -96,14 +78,7 @@ class Batch:
 
 
 def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad captions to the same length.
-
-    Args:
-        captions: B captions as numbers.
-
-    Returns:
-        Int64 [B, T], padded with 0, and lengths [B].
-    """
+    """Pad captions with 0 to the same length: int64 [B, T], and their lengths [B]."""
     lengths = np.array([len(caption) for caption in captions])
     tokens = np.zeros((len(captions), lengths.max()), dtype=np.int64)
     tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(captions)
@@ -151,14 +126,7 @@ class TrainingBatches:
         return self.steps or len(self.split.captions) // self.batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Read the batches of an epoch, ahead of their use, in a thread.
-
-        Args:
-            number: The epoch, from 0.
-
-        Returns:
-            An iterator of batches.
-        """
+        """Read the batches of an epoch, ahead of their use, in a thread."""
         if self.steps is None:
             drawn = sampling.order(self.split, self.order, np.random.default_rng((self.seed, number)))
         else:
@@ -193,14 +161,9 @@ class TrainingBatches:
 
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Select the slots that size augmentation keeps: those that hold an item and are not left out; at least the first.
+    """Select the slots that hold an item and are not left out: int64 [B, N'], then others.
 
-    Args:
-        counts: Int64 [B].
-        left_out: Bool [B, N].
-
-    Returns:
-        Int64 [B, N'], the kept slots in order and then others; and the number of kept slots [B], the greatest N'.
+    At least the first is kept; the second result says how many are, [B].
     """
     keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
     keep[~keep.any(axis=1), 0] = True
@@ -209,16 +172,7 @@ def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np
 
 
 def drop(items: np.ndarray, counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out some of each image's items (size augmentation).
-
-    Args:
-        items: [B, N, D].
-        counts: Int64 [B].
-        left_out: Bool [B, N].
-
-    Returns:
-        The kept items [B, N', D], padding zero, and their counts.
-    """
+    """Leave out some of each image's items [B, N, D] (size augmentation): what is left, padding zero, and counts."""
     order, kept = kept_slots(counts, left_out)
     out = items[np.arange(len(items))[:, None], order]
     out[np.arange(order.shape[1]) >= kept[:, None]] = 0

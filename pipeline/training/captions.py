@@ -30,15 +30,7 @@ class Captions:
     graphs: Sequence[role_graphs.Graph] | None = None
 
     def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
-        """Put some captions together.
-
-        Args:
-            places: Int64 [B], which.
-            device: A torch device.
-
-        Returns:
-            Tokens int64 [B, T], lengths [B], and their role graphs, on the device.
-        """
+        """Put some captions together, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
         tokens, lengths = pad([list(self.numbers[place]) for place in places])
         graphs = None
         if self.graphs is not None:
@@ -48,36 +40,11 @@ class Captions:
 
 
 def read(model: HeadNetwork, text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> Captions:
-    """Read captions for a head.
-
-    Args:
-        model: Its network.
-        text: Converts captions to numbers.
-        captions: As in a manifest.
-        graphs: Their role graphs as in a manifest; None where there are none.
-
-    Returns:
-        The captions.
-
-    Raises:
-        InputError: If the head reads role graphs, and a caption has none.
-    """
+    """Read captions for a head."""
     reads_graphs = isinstance(model, Interaction) and model.reads_graphs
     return Captions(encode(text, captions), role_graphs.place(text, captions, graphs) if reads_graphs else None)
 
 
 def of_split(model: HeadNetwork, text: Text, split: Split) -> Captions:
-    """Read the captions of a split for a head.
-
-    Args:
-        model: Its network.
-        text: Converts captions to numbers.
-        split: The split.
-
-    Returns:
-        The captions.
-
-    Raises:
-        InputError: If the head reads role graphs, and a caption has none.
-    """
+    """Read the captions of a split for a head."""
     return read(model, text, split.captions, split.role_graphs)

@@ -64,16 +64,7 @@ class State:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write tensors and JSON metadata as one safetensors file, which replaces an older one in one step.
-
-    Args:
-        path: The file.
-        tensors: Name -> tensor.
-        metadata: JSON values.
-
-    Raises:
-        OSError: If it cannot be written; the older file stays.
-    """
+    """Write tensors and JSON metadata as one safetensors file, which replaces an older one in one step."""
     from safetensors.torch import save_file
 
     with replacing(path) as partial:
@@ -88,33 +79,13 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
-    """Read what `save_tensors` wrote.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The tensors and the metadata.
-
-    Raises:
-        InputError: If the file is missing or damaged.
-    """
+    """Read what `save_tensors` wrote."""
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
 
 
 def state(folder: Path) -> State:
-    """Read how far the training of a head has come, without its tensors.
-
-    Args:
-        folder: The head's folder.
-
-    Returns:
-        The state; that of a new head if nothing is finished.
-
-    Raises:
-        InputError: If the file is damaged.
-    """
+    """Read how far the training of a head has come, without its tensors."""
     if not (folder / "last.safetensors").exists():
         return State()
     with _opened(folder / "last.safetensors", "numpy") as file:
@@ -138,14 +109,7 @@ def _metadata(file: Any) -> dict[str, Any]:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    """Collect an optimizer's state.
-
-    Args:
-        optimizer: The optimizer.
-
-    Returns:
-        `optimizer.PARAMETER.FIELD` -> tensor.
-    """
+    """Collect an optimizer's state."""
     import torch
 
     state = optimizer.state_dict()["state"]
@@ -154,15 +118,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Restore what `optimizer_tensors` collected, with the memory layout of the weights.
-
-    Args:
-        optimizer: The optimizer.
-        tensors: Its state.
-
-    Raises:
-        KeyError: If the state of a weight lacks some of its fields.
-    """
+    """Restore what `optimizer_tensors` collected, with the memory layout of the weights."""
     import torch
 
     state: dict[int, Tensors] = {}
@@ -183,14 +139,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 
 def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, reached: State) -> None:
-    """Save a finished epoch: best before last, so that a run interrupted between the two makes the same best again.
-
-    Args:
-        folder: The head's folder.
-        model: The network.
-        optimizer: Its optimizer.
-        reached: The state after the epoch.
-    """
+    """Save a finished epoch: best before last, so that a run interrupted between the two makes the same best again."""
     weights = model.state_dict()
     if reached.best == reached.epochs - 1:
         save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
@@ -200,19 +149,7 @@ def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
 
 
 def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> State:
-    """Restore the last finished epoch, if there is one.
-
-    Args:
-        folder: The head's folder.
-        model: The network, which is filled.
-        optimizer: Its optimizer, which is filled.
-
-    Returns:
-        The state.
-
-    Raises:
-        InputError: If the file is incomplete.
-    """
+    """Restore the last finished epoch, if there is one."""
     if not (folder / "last.safetensors").exists():
         return State()
     tensors, _ = load_tensors(folder / "last.safetensors")
@@ -227,12 +164,7 @@ def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimiz
 
 
 def write_history(folder: Path, reached: State) -> None:
-    """Write history.csv, which DVC plots over `epochs`, the number of trained epochs.
-
-    Args:
-        folder: The head's folder.
-        reached: The state.
-    """
+    """Write history.csv, which DVC plots over `epochs`, the number of trained epochs."""
     rows = [{"epochs": int(row["epoch"]) + 1, **row} for row in reached.history]
     write_text(folder / "history.csv", "\n".join([*_csv(rows), ""]))
 
@@ -248,11 +180,6 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
     """Write steps.csv: the rows of earlier epochs, then this epoch's.
 
     Rows with other columns, of earlier versions, are left out.
-
-    Args:
-        folder: The head's folder.
-        epoch: The epoch, from 0.
-        logs: The log of each step.
     """
     header, *rows = _csv([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
                           for step, log in enumerate(logs)])
@@ -265,14 +192,7 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Digest the head's files except best.safetensors, whose digest is the head's `checkpoint`.
-
-    Args:
-        folder: The head's folder.
-
-    Returns:
-        Path below the folder -> SHA-256.
-    """
+    """Digest the head's files, path -> SHA-256, except best.safetensors, whose digest is the head's `checkpoint`."""
     files = [file for file in (*(folder / name for name in FILES), *sorted((folder / "text").rglob("*")))
              if file.is_file() and file.name != "best.safetensors"]
     return {file.relative_to(folder).as_posix(): found for file, found in zip(files, of_files(files), strict=True)}

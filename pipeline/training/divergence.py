@@ -53,16 +53,7 @@ class Watch:
         self._seen = []
 
     def see(self, log: Mapping[str, float], where: str, precision: str) -> None:
-        """Check a step.
-
-        Args:
-            log: The step's log, as `TrainingStep` returns it.
-            where: Names the step in messages.
-            precision: fp32, bf16 or fp16.
-
-        Raises:
-            Diverged: If training has failed.
-        """
+        """Check a step."""
         half = f"precision fp32 instead of {precision}, " if precision != "fp32" else ""
         checked = [name for name in log if name.endswith(("loss", "similarity"))
                    or (name.endswith("gradient") and precision != "fp16")]

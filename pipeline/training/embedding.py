@@ -35,17 +35,7 @@ def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
 
 @torch.inference_mode()
 def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int) -> np.ndarray:
-    """Embed images.
-
-    Args:
-        model: The head's network.
-        source: The images.
-        rows: Int64 [I], rows of the source.
-        batch_size: Images at once.
-
-    Returns:
-        Unit vectors, float32 [I, d].
-    """
+    """Embed images, rows int64 [I] of the source: unit vectors, float32 [I, d]."""
     model.eval()
     device = next(model.parameters()).device
     images = []

@@ -28,20 +28,7 @@ class Nearest:
 
 
 def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:
-    """Find the nearest wrong captions and images.
-
-    Args:
-        images: Unit vectors [I, d].
-        captions: Unit vectors [C, d].
-        caption_image: Int64 [C], each caption's image.
-        count: k; fewer if there are fewer wrong ones.
-
-    Returns:
-        The nearest.
-
-    Raises:
-        InputError: If there is but one image.
-    """
+    """Find the nearest wrong captions of unit vectors of images [I, d], and images of those of captions [C, d]."""
     if len(images) < 2:
         raise InputError("hard negatives need two images or more")
     vectors = torch.from_numpy(images).float(), torch.from_numpy(captions).float()

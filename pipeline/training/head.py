@@ -84,17 +84,7 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
 
 
 def is_finished(folder: Path) -> bool:
-    """Look whether a head is there with all its epochs, so that `load` takes it.
-
-    Args:
-        folder: Where it would be.
-
-    Returns:
-        Whether it is.
-
-    Raises:
-        InputError: If its description is damaged.
-    """
+    """Look whether a head is there with all its epochs, so that `load` takes it."""
     if not (folder / "best.safetensors").exists():
         return False
     description = checkpoint.read_description(folder)
@@ -123,18 +113,7 @@ def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> 
 
 
 def to_device(model: HeadNetwork, device: str) -> HeadNetwork:
-    """Move a model to a device.
-
-    Args:
-        model: The model.
-        device: A torch device.
-
-    Returns:
-        The model there.
-
-    Raises:
-        InputError: If this machine has no such device.
-    """
+    """Move a model to a device."""
     try:
         if torch.device(device).type == "meta":
             raise ValueError

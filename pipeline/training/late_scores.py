@@ -22,19 +22,7 @@ Scores = npt.NDArray[np.float32]
 @torch.inference_mode()
 def all_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, batch_size: int,
               progress: Callable[[int], object] = lambda images: None) -> Scores:
-    """Compare all images with all captions.
-
-    Args:
-        model: The network.
-        source: The images.
-        rows: Int64 [I], rows of the source.
-        captions: C captions.
-        batch_size: Images, and captions, at once.
-        progress: Called with the number of images done so far.
-
-    Returns:
-        Float32 [I, C].
-    """
+    """Compare all images, rows int64 [I] of the source, with all C captions: float32 [I, C]."""
     model.eval()
     order = np.argsort([len(one) for one in captions.numbers], kind="stable")
     parts = [(places, _caption_parts(model, captions, places))
@@ -55,19 +43,9 @@ def all_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Capti
 @torch.inference_mode()
 def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, caption: Ids,
                batch_size: int, progress: Callable[[int], object] = lambda pairs: None) -> Scores:
-    """Compare images with captions one by one. Pairs of an image go together, so that it is projected once or twice.
+    """Compare images with captions one by one, float32 [P].
 
-    Args:
-        model: The network.
-        source: The images.
-        rows: Int64 [P], each pair's image, a row of the source.
-        captions: Captions.
-        caption: Int64 [P], each pair's caption, a place among these.
-        batch_size: Pairs at once.
-        progress: Called with the number of pairs done so far.
-
-    Returns:
-        Float32 [P].
+    Pairs of an image go together, so that it is projected once or twice.
     """
     model.eval()
     scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))

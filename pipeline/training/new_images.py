@@ -32,14 +32,7 @@ class NewImages:
         self.engine = source.engine if isinstance(source, Photographs) else extractor_of(_store(source), device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
-        """Prepare images.
-
-        Args:
-            images: B images, upright RGB.
-
-        Returns:
-            Items [B, N, D], padding zero, or pixels [B, S, S, 3], and counts int64 [B].
-        """
+        """Prepare images: items [B, N, D], padding zero, or pixels [B, S, S, 3], and counts int64 [B]."""
         prepared = [self.engine.prepare(image) for image in images]
         if isinstance(self.source, Photographs):
             return torch.stack(prepared).numpy(), np.full(len(images), self.source.layout.items)

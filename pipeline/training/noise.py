@@ -21,18 +21,7 @@ TOLERANCE = 0.02
 
 
 def mismatch(split: Split, noise: Noise | None) -> Split:
-    """Pair captions with other images.
-
-    Args:
-        split: The training pairs.
-        noise: The setting; None for no noise.
-
-    Returns:
-        The split with other pairs; the same split without noise.
-
-    Raises:
-        InputError: If the index file cannot be read, does not fit the split, or has another share of noise.
-    """
+    """Pair captions with other images, as the setting says; None changes nothing."""
     if noise is None:
         return split
     own = split.caption_image
@@ -47,17 +36,9 @@ def mismatch(split: Split, noise: Noise | None) -> Split:
 
 
 def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Shuffle the images of some captions among these captions, as NCR and CRCL do.
+    """Shuffle the images, int64 [C], of a share of the captions among these captions, as NCR and CRCL do.
 
     The captions of a smaller share are among those of a larger one. A few get an image of their own again.
-
-    Args:
-        caption_image: Int64 [C], each caption's image.
-        share: Of the captions, 0 to 1; C times it is rounded down.
-        seed: Of the draws.
-
-    Returns:
-        Int64 [C], each caption's image.
     """
     count = len(caption_image)
     chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[:int(share * count)]
@@ -67,18 +48,10 @@ def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 
 def indexed(split: Split, path: Path) -> np.ndarray:
-    """Read pairs from an index file, as the released codes write it with numpy.
+    """Read each caption's image, int64 [C], from an index file, as the released codes write it with numpy.
 
-    Args:
-        split: The training pairs. The file counts images and captions from 0 in its order.
-        path: An .npy file of integers: [C], each caption's image (NCR, CRCL); or [I], the image that takes the place of
-            each image with all its captions (DECL).
-
-    Returns:
-        Int64 [C], each caption's image.
-
-    Raises:
-        InputError: If it is missing, not an array of integers, or does not fit the split.
+    It holds [C], each caption's image (NCR, CRCL); or [I], the image that takes each image's place with its captions
+    (DECL).
     """
     try:
         index = np.load(path, mmap_mode="r", allow_pickle=False)

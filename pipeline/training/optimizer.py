@@ -17,15 +17,7 @@ DECAY = 0.1
 
 
 def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
-    """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts.
-
-    Args:
-        model: The network.
-        recipe: The recipe.
-
-    Returns:
-        The optimizer.
-    """
+    """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts."""
     multipliers = {"text": recipe.text_multiplier, "backbone": backbone_multiplier(model, recipe)}
     parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
@@ -52,27 +44,14 @@ def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
 
 
 def backbone_multiplier(model: HeadNetwork, recipe: Recipe) -> float:
-    """Look up the learning rate multiplier of the feature network.
-
-    Args:
-        model: The network.
-        recipe: Its multipliers: part of a network's name -> multiplier.
-
-    Returns:
-        The multiplier of the first key that occurs in the network's name, else of "other".
-    """
+    """Look up the learning rate multiplier of the feature network."""
     name = model.backbone.name if model.backbone is not None else ""
     found = (value for key, value in recipe.backbone_multipliers.items() if key in name)
     return next(found, recipe.backbone_multipliers["other"])
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate; pretrained parts learn at their multiple of it.
-
-    Args:
-        optimizer: The optimizer.
-        rate: The learning rate.
-    """
+    """Set the learning rate; pretrained parts learn at their multiple of it."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group["multiplier"]
 
@@ -82,16 +61,6 @@ def learning_rate(recipe: Recipe, training: Training, epoch: int, step: int, ste
 
     It is multiplied by 0.1 once, from decay_epoch on (VSE+2AD section 4.2, VSE∞ A.1), and rises linearly over the epoch
     `warmup_epoch` to the full rate at its last step (VSE∞ A.1). Or it falls linearly to 0 (Geigle et al., section 5).
-
-    Args:
-        recipe: The base rate and warm-up.
-        training: The decay.
-        epoch: The epoch, from 0.
-        step: The step, from 0.
-        steps: Steps of an epoch.
-
-    Returns:
-        The learning rate.
     """
     if recipe.decay == "linear":
         rate = recipe.learning_rate * (1 - (epoch * steps + step) / (training.epochs * steps))
@@ -116,36 +85,17 @@ class TrainingPrecision:
         self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """Open the context of a forward pass.
-
-        Returns:
-            A context manager.
-        """
+        """Open the context of a forward pass."""
         return torch.autocast(self.device, PRECISIONS[self.name], enabled=self.name != "fp32")
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """Scale the loss for the backward pass.
-
-        Args:
-            loss: A scalar.
-
-        Returns:
-            The scaled loss.
-        """
+        """Scale the loss for the backward pass."""
         return self.scaler.scale(loss)
 
     def move(self, model: nn.Module, optimizer: torch.optim.Optimizer, clip: float) -> float:
         """Clip the gradients' norm and take the optimizer's step.
 
         With fp16 a step whose gradients overflow is left out.
-
-        Args:
-            model: The network.
-            optimizer: Its optimizer.
-            clip: The largest norm.
-
-        Returns:
-            The norm before clipping.
         """
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
@@ -154,18 +104,10 @@ class TrainingPrecision:
         return float(norm)
 
     def state(self) -> dict[str, Any]:
-        """Collect what a resumed run needs.
-
-        Returns:
-            JSON values.
-        """
+        """Collect what a resumed run needs."""
         return self.scaler.state_dict()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` collected.
-
-        Args:
-            state: JSON values.
-        """
+        """Restore what `state` collected."""
         if state:
             self.scaler.load_state_dict(state)

@@ -106,18 +106,9 @@ class PairBatches(TrainingBatches):
 
 def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: Pairs, nearest: Nearest | None,
          rng: np.random.Generator) -> Ids:
-    """Draw what makes wrong pairs.
+    """Draw what makes wrong pairs, int64 [B, c].
 
-    Args:
-        split: The pairs.
-        captions: Int64 [B], rows of its captions.
-        by_caption: Bool [B], whether the caption stays and an image is drawn.
-        pairs: How many, and the share of hard ones.
-        nearest: Where hard ones are drawn from; None if there are none.
-        rng: Makes the draws.
-
-    Returns:
-        Int64 [B, c], rows of images where the caption stays, else of captions.
+    These are rows of images where the caption stays (`by_caption`, bool [B]), else of captions.
     """
     image = split.caption_image[captions][:, None]
     shape = (len(captions), pairs.negatives)
@@ -135,14 +126,7 @@ def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: 
 
 
 def joined(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Put padded batches together.
-
-    Args:
-        *parts: Values [B, N, ...] with their counts [B].
-
-    Returns:
-        Both of all.
-    """
+    """Put padded batches, values [B, N, ...] with their counts [B], together."""
     longest = max(values.shape[1] for values, _ in parts)
     whole = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
              for values, _ in parts if len(values)]

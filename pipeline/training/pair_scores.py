@@ -28,20 +28,9 @@ Scores = npt.NDArray[np.float32]
 def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
                 batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
                 progress: Callable[[int], object] = lambda pairs: None) -> Scores:
-    """Score pairs. Different images enter the first layer once each, and captions of one length go together.
+    """Score pairs, float32 [P]: the difference of the logits of a right and of a wrong pair.
 
-    Args:
-        model: The network.
-        source: The images.
-        rows: Int64 [P], each pair's image, a row of the source.
-        numbers: Captions as numbers, see `text.base.encode`.
-        caption: Int64 [P], each pair's caption, a place in `numbers`.
-        batch_size: Pairs at once, at least `LEAST`.
-        autocast: Opens the context of a forward pass, which sets its precision.
-        progress: Called with the number of pairs scored so far.
-
-    Returns:
-        Float32 [P]: the difference of the logits of a right and of a wrong pair.
+    Different images enter the first layer once each, and captions of one length go together.
     """
     model.eval()
     device = next(model.parameters()).device

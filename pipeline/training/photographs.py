@@ -148,15 +148,7 @@ class Photographs:
 
 
 def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
-    """Crop 0.6 to 1 of both sides at a random position, and flip half the time (VSE∞'s released code).
-
-    Args:
-        image: RGB.
-        draws: Four values in 0..1: the crop's share, its position along width and height, and whether it is flipped.
-
-    Returns:
-        The crop.
-    """
+    """Crop 0.6 to 1 of both sides and flip half the time (VSE∞'s released code), by four draws in 0..1."""
     share = LEAST_CROP + (1 - LEAST_CROP) * draws[0]
     width, height = (max(1, int(side * share)) for side in image.size)
     left, top = (int((whole - part) * at) for whole, part, at in zip(image.size, (width, height), draws[1:3],

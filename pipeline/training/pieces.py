@@ -66,30 +66,14 @@ class _WhileWanted(ItemReader):
 
 
 def with_captions(split: Split) -> list[Piece]:
-    """Divide a split into pieces of images with their captions.
-
-    Args:
-        split: The split.
-
-    Returns:
-        Pieces of `WITH_CAPTIONS` images.
-    """
+    """Divide a split into pieces of images with their captions."""
     owner = split.caption_image // WITH_CAPTIONS
     return [Piece(split.name, images, np.flatnonzero(owner == number))
             for number, images in enumerate(_cut(np.arange(len(split.image_ids)), WITH_CAPTIONS))]
 
 
 def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
-    """Divide a split into pieces of images and pieces of captions, with the batches that the whole has.
-
-    Args:
-        opened: The head.
-        split: The split.
-        batch_size: Images or captions in a batch.
-
-    Returns:
-        Pieces of some batches.
-    """
+    """Divide a split into pieces of images and pieces of captions, with the batches that the whole has."""
     size = _whole_batches(AT_ONCE, batch_size)
     numbers = encode(opened.head.text, split.captions)
     order = np.array(sorted(range(len(numbers)), key=lambda caption: len(numbers[caption])), np.int64)
@@ -99,16 +83,7 @@ def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
 
 
 def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
-    """Divide a split into pieces of images that are scored with all its captions.
-
-    Args:
-        opened: A head without embeddings.
-        split: The split.
-        batch_size: Images in a batch.
-
-    Returns:
-        Pieces of some batches.
-    """
+    """Divide a split into pieces of images that are scored with all its captions."""
     late = isinstance(opened.head.model, Interaction)
     size = _whole_batches(COMPARED, batch_size) if late else all_scores.AT_ONCE
     captions = np.arange(len(split.caption_ids))
@@ -124,18 +99,7 @@ def _cut(values: Ids, size: int) -> list[Ids]:
 
 
 def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
-    """Find the pieces that an earlier run left.
-
-    Args:
-        path: The store that is made.
-        opened: The head.
-        device: Where it computes.
-        batch_size: Images, captions or pairs in a batch.
-        made_from: The record of the store.
-
-    Returns:
-        The pieces, empty where there are none of the same request.
-    """
+    """Find the pieces that an earlier run left."""
     from pipeline.settings import Recipe
     from pipeline.training.request import made_by
 
@@ -147,21 +111,7 @@ def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: 
 def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,
         executor: Executor | None = None, progress: Progress = lambda images, before: None
         ) -> Iterator[tuple[Piece, Arrays]]:
-    """Embed or score the pieces that are missing, and read all.
-
-    Args:
-        opened: The head. One without embeddings scores each image of a piece with each of its captions.
-        pieces: The pieces.
-        kept_pieces: Where results are kept.
-        batch_size: Images, captions or pairs in a batch.
-        device: Where tasks compute.
-        executor: Where tasks run; by default in this process.
-        progress: Called for each piece with its number of images, and whether an earlier run did it.
-
-    Returns:
-        Each piece with its arrays: `images` float32 [i, d] and `captions` float32 [c, d], where it has such; or
-        `scores` float32 [i, c].
-    """
+    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
     use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
     function = _embed if all_scores.embeds(opened.head) else _score
@@ -202,15 +152,7 @@ def _score(task: _Task, wanted: Wanted) -> Arrays:
 
 
 def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Put the vectors of a split's pieces together.
-
-    Args:
-        found: The pieces with `images` or `captions`.
-        split: The split.
-
-    Returns:
-        Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
-    """
+    """Put the unit vectors of a split's pieces together: images [I, d] and captions [C, d], float32, in its order."""
     whole: dict[str, np.ndarray] = {}
     lengths = {"images": len(split.image_ids), "captions": len(split.caption_ids)}
     for piece, arrays in found:
@@ -222,15 +164,7 @@ def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.nda
 
 
 def matrix(found: Iterator[tuple[Piece, Arrays]], split: Split) -> np.ndarray:
-    """Put the scores of a split's pieces together.
-
-    Args:
-        found: The pieces with `scores`.
-        split: The split.
-
-    Returns:
-        Float32 [I, C].
-    """
+    """Put the scores of a split's pieces together: float32 [I, C]."""
     whole = np.empty((len(split.image_ids), len(split.caption_ids)), np.float32)
     for piece, arrays in found:
         whole[piece.images] = arrays["scores"]

@@ -88,17 +88,7 @@ class Released:
         return self.images["image_encoder.fc.weight" if self.feature == "grid" else "fc.weight"]
 
     def state(self, vocabulary: Path | None) -> dict[str, Tensor]:
-        """Convert the state dicts to that of our head.
-
-        Args:
-            vocabulary: SCAN's JSON with the words of a BiGRU; None for BERT.
-
-        Returns:
-            Name -> tensor.
-
-        Raises:
-            InputError: For unknown names, or a vocabulary of another size.
-        """
+        """Convert the state dicts to that of our head."""
         captions = dict(self.captions)
         if self.text == "bigru":
             captions |= {"embed.weight": self._reordered(vocabulary)}

@@ -92,17 +92,7 @@ class TrainingRequest:
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
-    """Collect what is recorded of a recipe.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        JSON values; for an index of noisy pairs the SHA-256 of its file in place of the path.
-
-    Raises:
-        InputError: If there is no such file.
-    """
+    """Collect what is recorded of a recipe. Of an index of noisy pairs that is the SHA-256 in place of the path."""
     found = recipe.recorded()
     if recipe.noise and recipe.noise.index is not None:
         index = Path(recipe.noise.index)
@@ -113,17 +103,7 @@ def recorded(recipe: Recipe) -> dict[str, Any]:
 
 
 def features(store: Path) -> dict[str, Any]:
-    """Collect what a head depends on of a feature store, without zarr.
-
-    Args:
-        store: The store.
-
-    Returns:
-        JSON values.
-
-    Raises:
-        StoreError: If it is not a store.
-    """
+    """Collect what a head depends on of a feature store, without zarr."""
     layout, fingerprint = read_header(store)
     entries = ledger.entries(store, layout)
     failed = [row for entry in entries for row in entry.failed]

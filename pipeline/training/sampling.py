@@ -10,15 +10,7 @@ from pipeline.manifest import Split
 
 
 def require_languages(split: Split, sampling: str) -> None:
-    """Check that a split's captions can be balanced.
-
-    Args:
-        split: The training captions.
-        sampling: `uniform` or `balanced`.
-
-    Raises:
-        InputError: For `balanced` with captions in one language, or in none that is known.
-    """
+    """Check that a split's captions can be balanced."""
     languages = [] if split.languages is None else np.unique(split.languages).tolist()
     if sampling == "balanced" and len(languages) < 2:
         raise InputError(f"sampling balanced needs training captions in several languages, there are: "
@@ -29,15 +21,9 @@ def require_languages(split: Split, sampling: str) -> None:
 def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Draw an epoch's order.
 
-    Args:
-        split: C captions.
-        sampling: `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it
-            has captions. `balanced`: C captions in all, equally many of each language, of one with few captions all of
-            them several times.
-        rng: Makes the draws.
-
-    Returns:
-        At least C rows of `split.captions`.
+    `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it has captions.
+    `balanced`: as many captions in all, equally many of each language, of one with few captions all of them several
+    times.
     """
     if sampling == "uniform":
         return rng.permutation(len(split.captions))
@@ -49,18 +35,7 @@ def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[
 
 
 def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> npt.NDArray[np.int64]:
-    """Draw a part of an endless order that takes all captions again and again, each time in another order.
-
-    Args:
-        split: C captions.
-        sampling: As for `order`.
-        seed: Of the draws.
-        start: How many captions stand before the part.
-        count: Its length.
-
-    Returns:
-        `count` rows of `split.captions`. They depend on the arguments alone.
-    """
+    """Draw a part of an endless order that takes all captions again and again, each time in another order."""
     length = len(order(split, sampling, np.random.default_rng((seed, 0))))
     passes = range(start // length, (start + count - 1) // length + 1)
     drawn = np.concatenate([order(split, sampling, np.random.default_rng((seed, number))) for number in passes])

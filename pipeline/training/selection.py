@@ -27,20 +27,7 @@ Row = dict[str, float]
 
 def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split, text: Text, batch_size: int,
              precision: TrainingPrecision) -> Row:
-    """Measure what the recipe trains: embeddings on all of val, scores of pairs on some images with one caption each.
-
-    Args:
-        model: The network.
-        recipe: Its tasks.
-        source: The images.
-        val: The split.
-        text: Converts captions to numbers.
-        batch_size: Images or captions at once.
-        precision: Of the forward pass over pairs.
-
-    Returns:
-        The recalls and their sum; of a head that does both, the means of both, and both sums.
-    """
+    """Measure what the recipe trains: embeddings on all of val, pairs on some images with one caption each."""
     rows: dict[str, Row] = {}
     if isinstance(model, Interaction):
         rows["late"] = of_scores(all_pairs(model, source, val.store_rows, of_split(model, text, val), batch_size), val)
@@ -57,15 +44,7 @@ def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split
 
 
 def of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
-    """Measure similarities; with captions in several languages the means over languages.
-
-    Args:
-        similarity: Embeddings, or float32 [I, C].
-        val: Their split.
-
-    Returns:
-        The recalls on val and their sum.
-    """
+    """Measure similarities; with captions in several languages the means over languages."""
     if val.languages is None:
         return _row(retrieval.evaluate(similarity, val.caption_image))
     pools = divide(retrieval.as_similarity(similarity), val.caption_image, val.languages).values()
@@ -75,19 +54,7 @@ def of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
 
 def of_pairs(model: CrossEncoder, source: ImageSource, val: Split, text: Text, batch_size: int,
              precision: TrainingPrecision) -> Row:
-    """Measure scores of all pairs of a split.
-
-    Args:
-        model: The network.
-        source: The images.
-        val: The split.
-        text: Converts captions to numbers.
-        batch_size: Pairs at once.
-        precision: Of the forward pass.
-
-    Returns:
-        The recalls and their sum.
-    """
+    """Measure scores of all pairs of a split."""
     images, captions = len(val.image_ids), len(val.captions)
     scores = score_pairs(model, source, np.repeat(val.store_rows, captions), encode(text, val.captions),
                          np.tile(np.arange(captions), images), batch_size, precision.autocast)
@@ -95,15 +62,7 @@ def of_pairs(model: CrossEncoder, source: ImageSource, val: Split, text: Text, b
 
 
 def one_caption_each(val: Split, images: int) -> Split:
-    """Take the first images of a split with their first caption each (Geigle et al.'s released code).
-
-    Args:
-        val: The split.
-        images: How many images; all if there are fewer.
-
-    Returns:
-        The part of the split.
-    """
+    """Take the first images of a split with their first caption each (Geigle et al.'s released code)."""
     _, first = np.unique(val.caption_image, return_index=True)
     part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
                  [val.captions[caption] for caption in first])

@@ -20,14 +20,7 @@ from pipeline.training.photographs import Photographs
 
 
 def described(source: ImageSource) -> dict[str, Any]:
-    """Summarise what made the features, for results that rest on them.
-
-    Args:
-        source: The images.
-
-    Returns:
-        JSON values.
-    """
+    """Summarise what made the features, for results that rest on them."""
     if isinstance(source, Photographs):
         return source.provenance
     assert isinstance(source, FeatureStore)
@@ -35,14 +28,7 @@ def described(source: ImageSource) -> dict[str, Any]:
 
 
 def has_class_token(source: ImageSource) -> bool:
-    """Look for a vision transformer's class token.
-
-    Args:
-        source: The images.
-
-    Returns:
-        Whether the first item of every image is one.
-    """
+    """Look for a vision transformer's class token."""
     if isinstance(source, Photographs):
         return bool(source.engine.settings.get("cls"))
     assert isinstance(source, FeatureStore)

@@ -117,15 +117,7 @@ class TrainingStep(Step[Batch]):
 
 
 def state_of(similarity: Tensor) -> dict[str, float]:
-    """Summarise the similarities of a batch.
-
-    Args:
-        similarity: Float [B, B], positives on the diagonal.
-
-    Returns:
-        "similarity", their mean; "separation", the mean over positive pairs less that over all others; "spread", the
-        greatest less the least.
-    """
+    """Summarise the similarities of a batch, float [B, B], positives on the diagonal."""
     batch = len(similarity)
     positive = similarity.diagonal().mean()
     negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)

@@ -14,17 +14,6 @@ def subset(split: Split, images: int | None, seed: int) -> Split:
     """Keep some images, chosen by a hash of the seed and the image's id.
 
     The choice does not depend on the images' order, and a smaller subset lies within a larger one of the same seed.
-
-    Args:
-        split: The training split.
-        images: How many; None for all.
-        seed: Which.
-
-    Returns:
-        The images with their captions.
-
-    Raises:
-        InputError: If there are fewer.
     """
     if images is None:
         return split

@@ -51,15 +51,7 @@ class Tasks:
     order: Sequence[str] = ()
 
     def __call__(self, batch: Batch | PairBatch | Round) -> Log:
-        """Move the weights, once for each task.
-
-        Args:
-            batch: With wrong pairs where scores of pairs are trained.
-
-        Returns:
-            The log of the step; of several tasks all, with `ce_` and `ance_` before names of those beside `emb`. Of a
-            task that has two steps the second one's.
-        """
+        """Move the weights, once for each task."""
         if isinstance(batch, Round):
             return self._round(batch)
         right = batch.right if isinstance(batch, PairBatch) else batch
@@ -86,29 +78,13 @@ class Tasks:
         return log
 
     def start_epoch(self, epoch: int) -> None:
-        """Prepare the objective of embeddings.
-
-        Args:
-            epoch: The epoch, from 0.
-        """
+        """Prepare the objective of embeddings."""
         if self.emb:
             self.emb.objective.start_epoch(epoch)
 
 
 def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
-    """Build the steps of a recipe's tasks.
-
-    Args:
-        job: The head.
-        model: Its network.
-        device: A torch device.
-
-    Returns:
-        The steps.
-
-    Raises:
-        InputError: If the architecture does not score pairs and the recipe trains that.
-    """
+    """Build the steps of a recipe's tasks."""
     recipe = job.recipe
     update = Update.of(model, recipe, job.training, job.processes, device)
     emb = ce = None
@@ -131,17 +107,7 @@ def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
 
 
 def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> TrainingBatches:
-    """Build the batches that a recipe's tasks need.
-
-    Args:
-        job: The head.
-        split: The training pairs.
-        text: Converts captions to numbers.
-        keep_first: Whether an image's first item is never left out.
-
-    Returns:
-        The batches.
-    """
+    """Build the batches that a recipe's tasks need."""
     training, recipe = job.training, job.recipe
     steps = training.steps and training.steps // training.epochs
     given = (job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
@@ -155,15 +121,6 @@ def find_hard_negatives(job: TrainingJob, made: TrainingBatches, step: Tasks, te
     """Give the batches of an epoch their hard negatives, if the recipe has them.
 
     By a retriever they are found once, by the head's own embeddings before each epoch.
-
-    Args:
-        job: The head.
-        made: The batches.
-        step: The head's steps, with its network.
-        text: Converts captions to numbers.
-
-    Raises:
-        InputError: If the retriever cannot be opened.
     """
     if not isinstance(made, PairBatches) or not (job.recipe.pairs.hard or "ance" in job.recipe.tasks):
         return

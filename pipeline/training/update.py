@@ -38,18 +38,7 @@ class Update:
     @classmethod
     def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes,
            device: str) -> Update:
-        """Build what a recipe and a section of `training` ask for.
-
-        Args:
-            model: The network.
-            recipe: Its optimizer and the largest norm.
-            training: Precision and pieces.
-            processes: The processes.
-            device: A torch device.
-
-        Returns:
-            The means.
-        """
+        """Build what a recipe and a section of `training` ask for."""
         return cls(optimizer.build(model, recipe), TrainingPrecision(training.precision, device), processes,
                    training.pieces, recipe.gradient_clip)
 
@@ -67,28 +56,14 @@ class Step(ABC, Generic[AnyBatch]):
     update: Update
 
     def __call__(self, batch: AnyBatch) -> dict[str, float]:
-        """Update the weights.
-
-        Args:
-            batch: This process's share.
-
-        Returns:
-            What `gradients` returns, and "gradient", the gradients' norm before clipping.
-        """
+        """Update the weights."""
         self.update.optimizer.zero_grad(set_to_none=True)
         log = self.gradients(batch)
         means = self.update
         return {**log, "gradient": means.precision.move(self.model, means.optimizer, means.gradient_clip)}
 
     def gradients(self, batch: AnyBatch) -> dict[str, float]:
-        """Add the gradients of the whole batch, all processes' shares, to the weights.
-
-        Args:
-            batch: This process's share.
-
-        Returns:
-            The log of the step: a name -> a number.
-        """
+        """Add the gradients of the whole batch, all processes' shares, to the weights."""
         log = self._share(batch)
         self.update.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
         return log

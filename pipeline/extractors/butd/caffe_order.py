@@ -20,28 +20,13 @@ NONE_FIRST = ("cls_score", "cls_embedding", "attr_score")
 
 
 def is_caffe(state: Mapping[str, torch.Tensor]) -> bool:
-    """Recognise Caffe's conventions by a choice between two classes for each anchor.
-
-    Args:
-        state: A state dict.
-
-    Returns:
-        Whether it has them.
-    """
+    """Recognise Caffe's conventions by a choice between two classes for each anchor."""
     objectness = state.get(f"{RPN}.objectness_logits.bias")
     return objectness is not None and objectness.shape == (2 * len(RATIOS) * len(SCALES),)
 
 
 def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]) -> dict[str, torch.Tensor]:
-    """Convert a state dict to detectron2's conventions.
-
-    Args:
-        state: A state dict with Caffe's conventions.
-        delta_weights: detectron2's weights of dx, dy, dw and dh.
-
-    Returns:
-        The same network's state dict.
-    """
+    """Convert a state dict to detectron2's conventions."""
     renamed = {_name(name): value for name, value in state.items()}
     for part in ("weight", "bias"):
         for layer in NONE_FIRST:

@@ -19,17 +19,7 @@ if TYPE_CHECKING:
 
 
 def load(name: str) -> FasterRCNN:
-    """Build the network with weights.
-
-    Args:
-        name: A name in manifests/weights.yaml, a file, or "untrained" (seed 0).
-
-    Returns:
-        The network in evaluation mode, without gradients.
-
-    Raises:
-        InputError: If detectron2 or the weights are missing, or the weights do not fit.
-    """
+    """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained" (seed 0)."""
     try:
         from pipeline.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
     except ImportError as error:
@@ -48,17 +38,7 @@ def load(name: str) -> FasterRCNN:
 
 
 def read_state(path: Path) -> dict[str, torch.Tensor]:
-    """Read a state dict.
-
-    Args:
-        path: A `.pkl` or `.pth` file.
-
-    Returns:
-        Name -> tensor.
-
-    Raises:
-        InputError: If the file holds anything but arrays.
-    """
+    """Read a state dict."""
     if path.suffix != ".pkl":
         return weights.read(path)
     tree: Any = restricted_pickle.load(path)
@@ -70,16 +50,7 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
 
 
 def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy a state dict into the network. Its other entries (pixel means, anchors) are ignored.
-
-    Args:
-        network: The network.
-        state: The state dict.
-        source: The file, for messages.
-
-    Raises:
-        InputError: If an array is missing or has another shape; the message has the first name.
-    """
+    """Copy a state dict into the network. Its other entries (pixel means, anchors) are ignored."""
     own = network.state_dict()
     wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
     if wrong:

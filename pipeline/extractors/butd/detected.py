@@ -68,27 +68,12 @@ class Detected:
         self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize the image and subtract the means.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            Float32 [3, H, W].
-        """
+        """Resize the image and subtract the means: float32 [3, H, W]."""
         return self.detector.prepare(image)
 
     @torch.inference_mode()
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute min_boxes to max_boxes items for each image, fewer where an image has fewer regions.
-
-        Args:
-            batch: Prepared images.
-            sizes: Width and height of each image as decoded, in pixels.
-
-        Returns:
-            Each image's items.
-        """
+        """Compute min_boxes to max_boxes items for each image, fewer where an image has fewer regions."""
         found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
                  for place, feature_map in self.detector.feature_maps(batch)}
         return [found[place] for place in range(len(batch))]

@@ -80,41 +80,20 @@ class Detector:
             self._res5 = backend.Graph(res5, res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
-        """Compute the factor by which an image is resized.
-
-        Args:
-            size: Its width and height in pixels.
-
-        Returns:
-            The factor.
-        """
+        """Compute the factor by which an image is resized."""
         return pixels.scale_of(*size, self.options.short_side, self.options.long_side)
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize the image and subtract the means.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            Float32 [3, H, W].
-
-        Raises:
-            ImageError: If the image is too narrow for the network's map.
-        """
+        """Resize the image and subtract the means: float32 [3, H, W]."""
         prepared = pixels.network_input(image, self.scale(image.size))
         if min(prepared.shape[1:]) < geometry.STRIDE:
             raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
         return prepared
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Compute the map of res4 of each image, those of equal size together.
+        """Compute the map of res4 of each image, float32 [1024, h, w], with its place in the batch.
 
-        Args:
-            batch: Prepared images, float32 [3, H, W].
-
-        Yields:
-            An image's place in the batch, and its map, float32 [1024, h, w]. Each image comes once, in any order.
+        Those of equal size are computed together.
         """
         for places in alike(batch, self.at_once):
             with self._precision():
@@ -122,28 +101,13 @@ class Detector:
             yield from zip(places, maps, strict=True)
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score and correct the anchors of a map.
-
-        Args:
-            feature_map: Float32 [1024, h, w].
-
-        Returns:
-            Objectness [12, h, w] and corrections [48, h, w], float32.
-        """
+        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w], float32."""
         with self._precision():
             objectness, deltas = self.network.proposal_maps(feature_map)
         return objectness.float(), deltas.float()
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
-        """Compute features, classes, attributes and corrections of boxes.
-
-        Args:
-            feature_map: Float32 [1024, h, w].
-            boxes: [R, 4] in pixels of the network's input.
-
-        Returns:
-            The regions.
-        """
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
         with self._precision():
             return self.network.regions(feature_map, boxes, self._res5)
 
@@ -153,16 +117,7 @@ class Detector:
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
-    """Collect some regions as one image's items.
-
-    Args:
-        regions: All regions of the image.
-        rows: Int64 [n], which of them.
-        boxes: [n, 4], their boxes in pixels of the image as decoded.
-
-    Returns:
-        The items.
-    """
+    """Collect some regions as one image's items; boxes [n, 4] are in pixels of the image as decoded."""
     object_score, label = regions.objects[rows].max(dim=1)
     attribute_score, attribute = regions.attributes[rows].max(dim=1)
     return computed(regions.features[rows].float(), {

@@ -19,13 +19,10 @@ LARGEST_GROWTH = math.log(1000 / 16)
 
 
 def cell_anchors() -> torch.Tensor:
-    """List the anchors of the map's first cell.
+    """List the anchors of the map's first cell: float32 [12, 4], by scale, then by ratio.
 
     The order is detectron2's, which the channels of the port's weights have; the boxes are those of Caffe's
     `generate_anchors.py`: centred on pixel 7.5 of the cell, sides rounded to whole pixels at scale 1.
-
-    Returns:
-        Float32 [12, 4], by scale, then by ratio.
     """
     boxes = []
     for scale in SCALES:
@@ -38,32 +35,17 @@ def cell_anchors() -> torch.Tensor:
 
 
 def anchors(rows: int, columns: int) -> torch.Tensor:
-    """List the anchors of a map.
-
-    Args:
-        rows: Its height in cells.
-        columns: Its width in cells.
-
-    Returns:
-        Float32 [rows * columns * 12, 4], by row, column and anchor.
-    """
+    """List the anchors of a map: float32 [rows * columns * 12, 4], by row, column and anchor."""
     y, x = torch.meshgrid(torch.arange(rows) * STRIDE, torch.arange(columns) * STRIDE, indexing="ij")
     shifts = torch.stack([x, y, x, y], dim=-1).view(-1, 1, 4)
     return (shifts + cell_anchors()).view(-1, 4)
 
 
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
-    """Apply a network's corrections to boxes (Girshick et al. 2014, appendix C).
+    """Apply a network's corrections [..., 4], dx dy dw dh, to boxes [..., 4] (Girshick et al. 2014, appendix C).
 
     As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without subtracting the pixel
     again.
-
-    Args:
-        boxes: [..., 4].
-        deltas: [..., 4], dx dy dw dh.
-
-    Returns:
-        The corrected boxes [..., 4].
     """
     sizes = boxes[..., 2:] - boxes[..., :2] + 1
     centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes
@@ -72,29 +54,13 @@ def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
 
 
 def clip(boxes: torch.Tensor, width: int, height: int) -> torch.Tensor:
-    """Move every corner onto a pixel of the image.
-
-    Args:
-        boxes: [..., 4].
-        width: Of the image, in pixels.
-        height: Of the image, in pixels.
-
-    Returns:
-        The clipped boxes [..., 4].
-    """
+    """Move every corner of boxes [..., 4] onto a pixel of the image."""
     last = boxes.new_tensor([width - 1, height - 1] * 2)
     return torch.minimum(boxes.clamp(min=0), last)
 
 
 def overlaps(boxes: torch.Tensor) -> torch.Tensor:
-    """Compute the intersection over union of every pair of boxes.
-
-    Args:
-        boxes: [R, 4].
-
-    Returns:
-        [R, R].
-    """
+    """Compute the intersection over union of every pair of boxes [R, 4]: [R, R]."""
     near = torch.maximum(boxes[:, None, :2], boxes[None, :, :2])
     far = torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
     shared = (far - near + 1).clamp(min=0).prod(dim=-1)
@@ -103,15 +69,6 @@ def overlaps(boxes: torch.Tensor) -> torch.Tensor:
 
 
 def suppress(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Remove boxes that overlap a better one (non-maximum suppression).
-
-    Args:
-        boxes: [R, 4].
-        scores: [R].
-        threshold: The largest overlap that is kept.
-
-    Returns:
-        Rows of the boxes that remain, best score first.
-    """
+    """Choose the boxes that overlap no better one by more than the threshold (non-maximum suppression)."""
     inclusive = boxes + boxes.new_tensor([0, 0, 1, 1])  # torchvision's widths are x2 - x1
     return nms(inclusive, scores, threshold)

@@ -69,17 +69,7 @@ class Given:
         self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> Prepared:
-        """Resize the image and look up its boxes by the file name in `image.info["file"]`.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            The network's input and the boxes.
-
-        Raises:
-            ImageError: If the image has no boxes, or one that lies outside it.
-        """
+        """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
         parts = PurePosixPath(str(image.info.get("file"))).parts
         names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
         boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
@@ -91,15 +81,7 @@ class Given:
 
     @torch.inference_mode()
     def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute an item for each box of each image.
-
-        Args:
-            batch: Prepared images.
-            sizes: Width and height of each image as decoded, in pixels.
-
-        Returns:
-            Each image's items.
-        """
+        """Compute an item for each box of each image."""
         maps = self.detector.feature_maps([prepared.pixels for prepared in batch])
         found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
                  for place, feature_map in maps}
@@ -112,17 +94,7 @@ class Given:
 
 
 def read_boxes(path: Path) -> dict[str, np.ndarray]:
-    """Read the file of boxes.
-
-    Args:
-        path: An .npz file.
-
-    Returns:
-        Image file name -> boxes, float32 [n, 4].
-
-    Raises:
-        InputError: If the file cannot be read or an array is not boxes.
-    """
+    """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
     try:
         with np.load(path, allow_pickle=False) as file:
             boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}

@@ -64,37 +64,17 @@ class FasterRCNN(nn.Module):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
 
     def feature_maps(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the maps of res4 at 1/16.
-
-        Args:
-            pixels: Network inputs of one size [B, 3, H, W].
-
-        Returns:
-            [B, 1024, h, w].
-        """
+        """Compute the maps of res4 at 1/16, [B, 1024, h, w], of network inputs of one size [B, 3, H, W]."""
         return self.backbone(pixels)["res4"]
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score and correct the anchors of a map.
-
-        Args:
-            feature_map: [1024, h, w].
-
-        Returns:
-            Objectness [12, h, w] and corrections [48, h, w].
-        """
+        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w]."""
         return self.proposal_generator(feature_map)
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """Compute features, classes, attributes and corrections of boxes.
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input.
 
-        Args:
-            feature_map: res4, float32 [1024, h, w].
-            boxes: [R, 4] in pixels of the network's input.
-            res5: Computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
-
-        Returns:
-            The regions.
+        `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
         """
         return self.roi_heads(feature_map, boxes, res5)
 
@@ -103,31 +83,13 @@ class Stem(BasicStem):
     """The first layers with Caffe's pooling: no padding, and windows that reach beyond the map count."""
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the first map.
-
-        Args:
-            pixels: [B, 3, H, W].
-
-        Returns:
-            [B, 64, H / 4, W / 4], rounded up.
-        """
+        """Compute the first map: [B, 64, H / 4, W / 4], rounded up."""
         return max_pool2d(relu(self.conv1(pixels)), kernel_size=3, stride=2, padding=0, ceil_mode=True)
 
 
 def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1
           ) -> list[nn.Module]:
-    """Build a stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed.
-
-    Args:
-        blocks: How many blocks.
-        stride: Of the first block.
-        channels_in: Channels of its input.
-        channels_out: Channels of its output.
-        dilation: Of its 3 x 3 convolutions.
-
-    Returns:
-        The blocks.
-    """
+    """Build a stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed."""
     return ResNet.make_stage(BottleneckBlock, blocks, stride_per_block=[stride] + [1] * (blocks - 1),
                              in_channels=channels_in, out_channels=channels_out,
                              bottleneck_channels=channels_out // 4, stride_in_1x1=True, norm="FrozenBN",
@@ -143,14 +105,7 @@ class ProposalGenerator(nn.Module):
         self.rpn_head = StandardRPNHead(in_channels=1024, num_anchors=anchors, conv_dims=[512])
 
     def forward(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score and correct the anchors of a map.
-
-        Args:
-            feature_map: [1024, h, w].
-
-        Returns:
-            Objectness [12, h, w] and corrections [48, h, w].
-        """
+        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w]."""
         objectness, deltas = self.rpn_head([feature_map[None]])
         return objectness[0][0], deltas[0][0]
 
@@ -164,16 +119,7 @@ class RegionHead(nn.Module):
         self.box_predictor = Predictor()
 
     def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """Pool boxes and classify them.
-
-        Args:
-            feature_map: [1024, h, w].
-            boxes: [R, 4] in pixels of the network's input.
-            res5: As for `FasterRCNN.regions`.
-
-        Returns:
-            The regions.
-        """
+        """Pool boxes [R, 4] in pixels of the network's input and classify them, see `FasterRCNN.regions`."""
         pooled = torch.cat([_pool(feature_map, part, res5 or self.res5) for part in boxes.split(BOXES_AT_ONCE)])
         return self.box_predictor(pooled)
 
@@ -194,14 +140,7 @@ class Predictor(FastRCNNOutputLayers):
         self.attr_score = nn.Linear(512, ATTRIBUTES + 1)
 
     def forward(self, features: torch.Tensor) -> Regions:
-        """Classify pooled boxes.
-
-        Args:
-            features: [R, 2048].
-
-        Returns:
-            The regions.
-        """
+        """Classify pooled boxes [R, 2048]."""
         logits = self.cls_score(features)
         likeliest = self.cls_embedding(logits.argmax(dim=1))  # may be "none", as in Caffe's ArgMax layer
         hidden = relu(self.fc_attr(torch.cat([features, likeliest], dim=1)))

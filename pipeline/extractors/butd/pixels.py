@@ -16,44 +16,18 @@ LONG_SIDE = 1000  # TEST.MAX_SIZE, same file
 
 
 def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: int = LONG_SIDE) -> float:
-    """Compute the factor by which an image is resized.
-
-    Args:
-        width: Of the image, in pixels.
-        height: Of the image, in pixels.
-        short_side: Target of the short side.
-        long_side: The most that the long side may have.
-
-    Returns:
-        The factor.
-    """
+    """Compute the factor by which an image is resized."""
     scale = short_side / min(width, height)
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
 
 
 def network_input(image: Image.Image, scale: float) -> torch.Tensor:
-    """Subtract the means from an image's pixels and resize it.
-
-    Args:
-        image: RGB.
-        scale: The factor.
-
-    Returns:
-        Float32 [3, H, W], blue first.
-    """
+    """Subtract the means from an image's pixels and resize it: float32 [3, H, W], blue first."""
     return _resized(image, scale, scale)
 
 
 def square_input(image: Image.Image, size: int) -> torch.Tensor:
-    """Subtract the means and resize to a square, ignoring the aspect ratio (VSE∞'s grids).
-
-    Args:
-        image: RGB.
-        size: Pixels a side.
-
-    Returns:
-        Float32 [3, size, size], blue first.
-    """
+    """Subtract the means and resize to a square, whatever the aspect (VSE∞'s grids): float32 [3, size, size]."""
     return _resized(image, size / image.width, size / image.height)
 
 
@@ -67,13 +41,6 @@ def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
     """Resize, bilinear and without antialiasing, as OpenCV does when it is given a factor.
 
     Source positions follow from the factor itself, not from the rounded sizes.
-
-    Args:
-        pixels: [..., H, W].
-        scale: The factor.
-
-    Returns:
-        The resized pixels; a side has round(scale * side) pixels, at least one.
     """
     return _along(_along(pixels, pixels.ndim - 1, scale), pixels.ndim - 2, scale)
 

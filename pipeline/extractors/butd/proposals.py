@@ -15,19 +15,10 @@ THRESHOLD = 0.7
 
 def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: int, scale: float,
             most: int = AFTER_NMS) -> torch.Tensor:
-    """Select the best proposals of one image.
+    """Select the best proposals of one image: [n, 4] in pixels of the network's input, best first, n from 1 to `most`.
 
-    Args:
-        objectness: [12, h, w], higher for an object.
-        deltas: [48, h, w], four for each anchor.
-        width: Of the network's input, in pixels.
-        height: Of the network's input, in pixels.
-        scale: The factor from the image to the network's input.
-        most: The most proposals.
-
-    Returns:
-        [n, 4] in pixels of the network's input, best first, n from 1 to `most`. If no box is MIN_SIZE wide and high,
-        the whole image is the only proposal.
+    `objectness` is [12, h, w], `deltas` [48, h, w], four for each anchor; `scale` is the factor from the image to the
+    input. If no box is MIN_SIZE wide and high, the whole image is the only proposal.
     """
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)

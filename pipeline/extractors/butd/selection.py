@@ -25,19 +25,9 @@ def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor
                  scale: float, fewest: int, most: int) -> Selected:
     """The original's rule: suppress the proposals class by class, then keep by the best remaining score.
 
+    Boxes [R, 4] are in pixels of the network's input, scores [R, C] probabilities of the object classes without the
+    background, deltas [R, C, 4] corrections for each class. The result: rows [n] of the proposals, and boxes [n, 4].
     Overlaps are measured in the image, not in the network's input: Caffe's extra pixel weighs more there.
-
-    Args:
-        boxes: [R, 4], the proposals in pixels of the network's input.
-        scores: [R, C], probabilities of the object classes without the background.
-        deltas: [R, C, 4], corrections for each class.
-        size: Width and height that boxes are clipped to.
-        scale: The factor from the image to the network's input.
-        fewest: The fewest items.
-        most: The most items.
-
-    Returns:
-        Rows [n] of the proposals, and boxes [n, 4].
     """
     confidence = (scores * survivors(boxes / scale, scores, THRESHOLD)).amax(dim=1)
     rows = keep(confidence, fewest, most)
@@ -46,22 +36,10 @@ def by_proposals(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor
 
 def by_regressed(boxes: torch.Tensor, scores: torch.Tensor, deltas: torch.Tensor, size: tuple[int, int],
                  scale: float, fewest: int, most: int) -> Selected:
-    """The port's rule: correct each proposal for its best class, then suppress across classes.
+    """The port's rule: correct each proposal for its best class, then suppress across classes, see `by_proposals`.
 
     The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of them; here, if `fewest`
     is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
-
-    Args:
-        boxes: [R, 4], the proposals in pixels of the network's input.
-        scores: [R, C], probabilities of the object classes without the background.
-        deltas: [R, C, 4], corrections for each class.
-        size: Width and height that boxes are clipped to.
-        scale: Not used.
-        fewest: The fewest items.
-        most: The most items.
-
-    Returns:
-        Rows [n] of the proposals, and boxes [n, 4].
     """
     best, label = scores.max(dim=1)
     moved = clip(move(boxes, deltas[torch.arange(len(boxes), device=boxes.device), label]), *size)
@@ -77,16 +55,7 @@ RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
 
 
 def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Suppress boxes greedily, in every class at once.
-
-    Args:
-        boxes: [R, 4].
-        scores: [R, C]; in each class the boxes are processed from the best score down.
-        threshold: A box removes worse ones that overlap it by more.
-
-    Returns:
-        Bool [R, C], True where a box survives in a class.
-    """
+    """Suppress boxes [R, 4] greedily, in every class at once: bool [R, C], True where a box survives in a class."""
     apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
     there = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
     classes = torch.arange(len(there), device=there.device)
@@ -97,16 +66,7 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
-    """Choose the items.
-
-    Args:
-        confidence: [R].
-        fewest: The fewest items.
-        most: The most items.
-
-    Returns:
-        Rows with a confidence of at least CONFIDENCE, best first; from `fewest` to `most` of them.
-    """
+    """Choose the items."""
     order = confidence.argsort(descending=True, stable=True)
     enough = int((confidence >= CONFIDENCE).sum())
     return order[:min(max(enough, fewest), most)]

@@ -36,15 +36,7 @@ class AdaPool(Pooling):
 
 
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
-    """Compute each value's Dice-Sørensen coefficient with its dimension's mean.
-
-    Args:
-        items: [B, N, D].
-        valid: Bool [B, N].
-
-    Returns:
-        [B, N, D], in −1..1.
-    """
+    """Compute each value's Dice-Sørensen coefficient with its dimension's mean: [B, N, D], in −1..1."""
     mean = mean_over_items(items, valid).unsqueeze(1)
     # A quotient of squares, which may overflow, stays the same when all is divided by the greater of the two.
     scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)

@@ -73,17 +73,7 @@ class AdPool(Pooling):
 
 
 def fixed_balance(balance: str | float) -> Tensor:
-    """Choose the token level's weight.
-
-    Args:
-        balance: "random", or a number in 0..1.
-
-    Returns:
-        A scalar in 0..1.
-
-    Raises:
-        InputError: For anything else.
-    """
+    """Choose the token level's weight, a scalar in 0..1; "random" draws one."""
     if balance == "random":
         return torch.rand(())
     if isinstance(balance, (int, float)) and 0 <= balance <= 1:

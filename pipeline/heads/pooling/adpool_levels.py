@@ -24,15 +24,9 @@ from pipeline.heads.pooling.sort import sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Compute the token level (equation 3). Values are taken relative to the greatest item, as in `BothLevels`.
+    """Compute the token level (equation 3), [B, D].
 
-    Args:
-        items: [B, N, D].
-        valid: Bool [B, N].
-        weight: W_tok [D, 1].
-
-    Returns:
-        t_tok [B, D].
+    Values are taken relative to the greatest item, as in `BothLevels`.
     """
     ordered = sort_descending(items, valid)
     greatest = ordered[:, :1].detach()  # the result does not depend on it
@@ -42,16 +36,7 @@ def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
 
 
 def both_levels(items: Tensor, valid: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute both levels (equations 3 and 4).
-
-    Args:
-        items: [B, N, D], with finite values in padding.
-        valid: Bool [B, N].
-        weight: W_tok [D, 1].
-
-    Returns:
-        t_tok and t_emb, [B, D] each.
-    """
+    """Compute both levels (equations 3 and 4), t_tok and t_emb [B, D], of items with finite values in padding."""
     if can_sort_fast(items):
         return BothLevels.apply(items, valid, weight.squeeze(1), torch.is_grad_enabled())
     return token_level(items, valid, weight), soft_maximum(items, valid)
@@ -118,13 +103,9 @@ class BothLevels(torch.autograd.Function):
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
-    """Separate sorted items into the greatest and the differences from it. The items are overwritten.
+    """Separate sorted items [b, D, n] into the greatest [b, D] and the differences from it.
 
-    Args:
-        u: Sorted items [b, D, n].
-
-    Returns:
-        The greatest [b, D], and u less the greatest [b, D, n].
+    The items are overwritten.
     """
     greatest = u[..., 0].clone()
     return greatest, u.sub_(greatest.unsqueeze(2))

@@ -89,14 +89,5 @@ class Pooling(nn.Module, ABC):
 
 
 def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
-    """Softmax over the valid positions alone; exactly zero elsewhere.
-
-    Args:
-        logits: Any shape, floating point.
-        valid: Bool, broadcastable to the logits; at least one True along dim.
-        dim: The dimension of the softmax.
-
-    Returns:
-        The weights, same shape as the logits.
-    """
+    """Softmax over the valid positions alone; exactly zero elsewhere."""
     return logits.masked_fill(~valid, float("-inf")).softmax(dim)

@@ -70,40 +70,19 @@ class Chunks:
                 self.chunks.append(Chunk(len(self.chunks), slice(start, start := start + len(some)), some, count))
 
     def each(self, work: Callable[[Chunk], Result]) -> list[Result]:
-        """Process every chunk, on as many threads as torch uses.
-
-        Args:
-            work: A function of a chunk.
-
-        Returns:
-            Its results.
-        """
+        """Process every chunk, on as many threads as torch uses."""
         if self.values >= FOR_ONE_THREAD:
             return each(work, self.chunks)
         with shared_out():
             return [work(chunk) for chunk in self.chunks]
 
     def in_batch(self, values: Tensor) -> Tensor:
-        """Restore the order of the batch.
-
-        Args:
-            values: [B, ...], of the samples in `order`.
-
-        Returns:
-            The same values in the batch's order.
-        """
+        """Restore the order of the batch from values [B, ...] of the samples in `order`."""
         return torch.empty_like(values).index_copy_(0, self.order, values)
 
 
 def can_sort_fast(items: Tensor) -> bool:
-    """Check whether this sort applies.
-
-    Args:
-        items: [B, N, D].
-
-    Returns:
-        True for finite float32 on a CPU with at most `MOST_ITEMS` items.
-    """
+    """Check whether this sort applies: to finite float32 [B, N, D] on a CPU with at most `MOST_ITEMS` items."""
     return (
         items.device.type == "cpu"
         and items.dtype == torch.float32
@@ -114,15 +93,7 @@ def can_sort_fast(items: Tensor) -> bool:
 
 
 def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
-    """Copy a chunk out of a batch.
-
-    Args:
-        items: [B, N, D].
-        chunk: The chunk.
-
-    Returns:
-        [b, D, n].
-    """
+    """Copy a chunk [b, D, n] out of a batch [B, N, D]."""
     values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items)
     for sample, row in zip(values, chunk.rows, strict=True):  # torch is twice as fast at turning matrices one by one
         sample.copy_(items[row, :chunk.items].T)
@@ -130,26 +101,13 @@ def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
 
 
 def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
-    """Copy a chunk into a batch, the inverse of `read_chunk`.
-
-    Args:
-        items: [B, N, D], which is changed.
-        chunk: The chunk.
-        values: [b, D, n].
-    """
+    """Copy a chunk's values [b, D, n] into a batch [B, N, D], the inverse of `read_chunk`."""
     for sample, row in zip(values, chunk.rows, strict=True):
         items[row, :chunk.items].copy_(sample.T)
 
 
 def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Sort each dimension of a few samples in descending order.
-
-    Args:
-        values: Float32 [b, D, n], finite.
-
-    Returns:
-        Float32 [b, D, n], and the index of each among the values, uint8 or int16 [b, D, n].
-    """
+    """Sort float32 [b, D, n] along n, descending; with the index of each among the values, uint8 or int16."""
     packed = values.neg().double()
     bits = packed.view(torch.int64)
     bits |= torch.arange(values.shape[2])
@@ -159,13 +117,5 @@ def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def unsort_chunk(ordered: Tensor, places: Tensor) -> Tensor:
-    """Undo the sort of a chunk.
-
-    Args:
-        ordered: [b, D, n] in the order of `sort_chunk`.
-        places: Int64 [b, D, n], the indices from `sort_chunk`.
-
-    Returns:
-        [b, D, n] in the original order.
-    """
+    """Undo `sort_chunk`, by its indices as int64 [b, D, n]."""
     return torch.empty_like(ordered).scatter_(2, places, ordered)

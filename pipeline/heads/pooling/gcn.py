@@ -66,15 +66,7 @@ class RelationLayer(nn.Module):
         nn.init.zeros_(self.W_r.bias)
 
     def forward(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Apply the step.
-
-        Args:
-            items: [B, N, D].
-            valid: Bool [B, N].
-
-        Returns:
-            [B, N, D]; padded values are unspecified.
-        """
+        """Apply the step to items [B, N, D]; padded values of the result are unspecified."""
         affinity = self.theta(items) @ self.phi(items).transpose(1, 2) * items.shape[2] ** -0.5
         relations = masked_softmax(affinity, valid.unsqueeze(1), dim=2)
         return items + self.W_r(relations @ self.W_g(items))

@@ -34,14 +34,7 @@ class CosSinPositions(nn.Module):
         self.frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
 
     def forward(self, length: int) -> Tensor:
-        """Encode the positions 0 … length − 1.
-
-        Args:
-            length: How many.
-
-        Returns:
-            Float64 [length, width], on the CPU.
-        """
+        """Encode the positions 0 … length − 1: float64 [length, width], on the CPU."""
         angle = torch.arange(length).unsqueeze(1) * self.frequency
         return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
 
@@ -59,17 +52,7 @@ class IndexPositions(nn.Module):
         self.vectors = nn.Embedding(longest, width)
 
     def forward(self, length: int) -> Tensor:
-        """Look up the vectors of the positions 0 … length − 1.
-
-        Args:
-            length: How many.
-
-        Returns:
-            [length, width].
-
-        Raises:
-            InputError: If there are fewer positions.
-        """
+        """Look up the vectors of the positions 0 … length − 1: [length, width]."""
         if length > self.vectors.num_embeddings:
             raise InputError(
                 f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
@@ -93,15 +76,7 @@ class BiGRUGenerator(nn.Module):
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Score the positions of sets.
-
-        Args:
-            encoded: [U, N, inputs], the encoded positions.
-            counts: Int64 [U], the sets' sizes, the greatest N.
-
-        Returns:
-            [U, N, outputs].
-        """
+        """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
         states = pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
         return self.linear(states.unflatten(2, (2, -1)).mean(2))
@@ -132,15 +107,7 @@ class TransformerGenerator(nn.Module):
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Score the positions of sets.
-
-        Args:
-            encoded: [U, N, inputs], the encoded positions.
-            counts: Int64 [U], the sets' sizes, the greatest N.
-
-        Returns:
-            [U, N, outputs].
-        """
+        """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
         padding = torch.arange(encoded.shape[1], device=encoded.device) >= counts.unsqueeze(1)
         return self.linear(self.layer(self.project(encoded), src_key_padding_mask=padding))
 
@@ -161,15 +128,7 @@ class MLPGenerator(nn.Module):
         )
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Score positions.
-
-        Args:
-            encoded: [U, N, inputs], the encoded positions.
-            counts: Not used.
-
-        Returns:
-            [U, N, outputs].
-        """
+        """Score encoded positions [U, N, inputs]: [U, N, outputs]; counts are not used."""
         return self.layers(encoded)
 
 
@@ -187,27 +146,15 @@ class InterpolatedGenerator(nn.Module):
         self.knots = nn.Parameter(torch.zeros(width, outputs))
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
-        """Score the positions of sets.
-
-        Args:
-            encoded: Not used.
-            counts: Int64 [U], the sets' sizes, the greatest N.
-
-        Returns:
-            [U, N, outputs].
-        """
+        """Score the positions of sets of sizes [U], [U, N, outputs]; encodings are not used."""
         return interpolate_knots(self.knots, counts)
 
 
 def interpolate_knots(knots: Tensor, counts: Tensor) -> Tensor:
     """Evaluate piecewise-linear functions at the n relative positions 0, 1/(n−1), …, 1 of a set of n.
 
-    Args:
-        knots: [P, C], floating point: C functions, each by its values at P ≥ 2 equidistant knots over 0..1.
-        counts: Integer [U], the sets' sizes, at least 1. A set of one reads the first knot.
-
-    Returns:
-        [U, N, C] with N the greatest count; values beyond a set's size are unspecified.
+    C functions are given by their values [P, C] at P ≥ 2 equidistant knots over 0..1. A set of one reads the first
+    knot. The result is [U, N, C] with N the greatest count; values beyond a set's size are unspecified.
     """
     pieces = knots.shape[0] - 1
     position = torch.arange(int(counts.max()), device=knots.device, dtype=knots.dtype)

@@ -65,14 +65,9 @@ class GPO(Pooling):
         self.temperature = temperature
 
     def coefficients(self, counts: Tensor, ordered: Tensor | None = None) -> Tensor:
-        """θ for sets of the given sizes.
+        """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
 
-        Args:
-            counts: [U], integer ≥ 1.
-            ordered: [U, N, D], the sorted items; needed (and read) by a data-dependent GPO alone.
-
-        Returns:
-            [U, N, 1], or [U, N, D] if per dimension; N is the greatest count. Zero beyond a set's size.
+        The sorted items [U, N, D] are read by a data-dependent GPO alone.
         """
         length = int(counts.max())
         encoded = self.positions(length).to(next(self.generator.parameters())).expand(len(counts), -1, -1)

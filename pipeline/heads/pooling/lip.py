@@ -38,15 +38,7 @@ class LIPPool(Pooling):
 
 
 def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
-    """Normalise to zero mean and unit variance over a sample's valid items, per dimension.
-
-    Args:
-        values: [B, N, D].
-        valid: Bool [B, N].
-
-    Returns:
-        [B, N, D], padding zero.
-    """
+    """Normalise [B, N, D] to zero mean and unit variance over a sample's valid items; padding is zero."""
     present = valid.unsqueeze(2)
     values = values.masked_fill(~present, 0.0)
     # The result does not depend on the scale, but squares may overflow: each dimension is divided by its greatest.

@@ -9,18 +9,7 @@ from pipeline.errors import InputError
 
 
 def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
-    """Check a padded batch and mark its valid slots.
-
-    Args:
-        items: [B, N, D], floating point. Slot n of sample b is padding from ``counts[b]`` on.
-        counts: [B], integer, each in 1..N.
-
-    Returns:
-        Bool [B, N] on the items' device: True where a slot holds an item.
-
-    Raises:
-        InputError: For other shapes or dtypes, or a count below 1 or above N.
-    """
+    """Check a padded batch [B, N, D] with counts [B], each in 1..N, and mark the valid slots: bool [B, N]."""
     if items.dim() != 3 or not items.is_floating_point():
         raise InputError(f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}")
     batch, slots, _ = items.shape

@@ -18,14 +18,6 @@ class MeanPool(Pooling):
 
 
 def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
-    """Compute the mean over a sample's valid items.
-
-    Args:
-        items: [B, N, D].
-        valid: Bool [B, N].
-
-    Returns:
-        [B, D].
-    """
+    """Compute the mean over a sample's valid items: [B, D]."""
     # Divided first: the sum of great values may overflow.
     return (items.masked_fill(~valid.unsqueeze(2), 0.0) / valid.sum(1).view(-1, 1, 1)).sum(1)

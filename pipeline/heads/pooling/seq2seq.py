@@ -29,15 +29,6 @@ class Seq2SeqPool(Pooling):
 
 
 def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
-    """Read a sample's items with a GRU.
-
-    Args:
-        gru: Of one layer.
-        items: [B, N, D].
-        valid: Bool [B, N].
-
-    Returns:
-        [B, D], the state after each sample's last valid item.
-    """
+    """Read a sample's items with a GRU of one layer: [B, D], the state after each sample's last valid item."""
     packed = pack_padded_sequence(items, valid.sum(1).cpu(), batch_first=True, enforce_sorted=False)
     return gru(packed)[1][0]

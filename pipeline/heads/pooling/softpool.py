@@ -18,17 +18,10 @@ class SoftPool(Pooling):
 
 
 def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
-    """Compute Σ_i softmax_i(t_ij) t_ij over the valid items.
+    """Compute Σ_i softmax_i(t_ij) t_ij over the valid items: [B, D].
 
     Values are taken relative to the greatest item, so that no precision is lost, also in the gradient, if all items are
     large.
-
-    Args:
-        items: [B, N, D].
-        valid: Bool [B, N].
-
-    Returns:
-        [B, D].
     """
     valid = valid.unsqueeze(2)
     # Detached, for the result does not depend on it.

@@ -20,15 +20,7 @@ from pipeline.heads.pooling.cpu_sort import (
 
 
 def sort_descending(items: Tensor, valid: Tensor) -> Tensor:
-    """Sort each dimension's valid values in descending order.
-
-    Args:
-        items: [B, N, D], floating point.
-        valid: Bool [B, N], the valid slots first.
-
-    Returns:
-        [B, N, D]: the valid values in descending order, then zeros.
-    """
+    """Sort each dimension's valid values, which come first, in descending order: [B, N, D], then zeros."""
     if can_sort_fast(items):
         return SortItems.apply(items, valid)
     padding = ~valid.unsqueeze(2)

@@ -22,16 +22,7 @@ from pipeline.heads.pooling.sort import sort_descending
 
 
 def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
-    """Σ_k θ_k · (the k-th greatest value), per dimension.
-
-    Args:
-        items: [B, N, D], floating point, anything finite in padding.
-        valid: Bool [B, N], the valid slots first.
-        theta: [B, N], zeros in padding.
-
-    Returns:
-        [B, D].
-    """
+    """Σ_k θ_k · (the k-th greatest value), per dimension: [B, D], with θ [B, N] zero in padding."""
     if can_sort_fast(items):
         return SortedSum.apply(items, valid, theta, torch.is_grad_enabled())
     return (theta.unsqueeze(1) @ sort_descending(items, valid)).squeeze(1)
