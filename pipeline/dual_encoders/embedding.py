@@ -17,19 +17,12 @@ from pipeline.files.gallery_file import GalleryFile
 
 
 class Piece(NamedTuple):
-    """Some images with their captions.
+    """Some images with their captions."""
 
-    Attributes:
-        images: Unit vectors, float32 [I, d].
-        captions: Unit vectors, float32 [C, d].
-        cut: Bool [C], whether the encoder read only the beginning.
-        photographs: [I], SHA-256 of the images' files in hexadecimal digits.
-    """
-
-    images: np.ndarray
-    captions: np.ndarray
-    cut: np.ndarray
-    photographs: np.ndarray
+    images: np.ndarray  # unit vectors, float32 [I, d]
+    captions: np.ndarray  # unit vectors, float32 [C, d]
+    cut: np.ndarray  # bool [C], whether the encoder read only the beginning
+    photographs: np.ndarray  # [I], SHA-256 of the images' files in hexadecimal digits
 
 
 def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[str], batch_size: int,

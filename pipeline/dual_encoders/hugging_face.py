@@ -26,20 +26,7 @@ NETWORK = {**hub.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_impl
 
 
 class TransformersEncoder:
-    """A model with `get_image_features` and `get_text_features`. A class of models says what it needs beside them.
-
-    Attributes:
-        model_types: The `model_type` of such models' config.json.
-        pads_to_limit: Whether the model was trained on captions padded to its limit, which it reads without a mask.
-        lowers: Whether it was trained on lower case, which its tokenizer does not always see to.
-
-    Args:
-        folder: The model's folder.
-        usage: How it is used.
-
-    Raises:
-        InputError: If the folder does not hold such a model, or this machine has no such device.
-    """
+    """A model with `get_image_features` and `get_text_features`. A class of models says what it needs beside them."""
 
     model_types: ClassVar[tuple[str, ...]]
     pads_to_limit: ClassVar[bool]

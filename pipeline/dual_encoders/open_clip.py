@@ -25,15 +25,7 @@ TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
 
 class OpenClip:
-    """A model in OpenCLIP's format: open_clip_config.json and open_clip_model.safetensors.
-
-    Args:
-        folder: The model's folder.
-        usage: How it is used.
-
-    Raises:
-        InputError: If the folder does not hold such a model, or this machine has no such device.
-    """
+    """A model in OpenCLIP's format: open_clip_config.json and open_clip_model.safetensors."""
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage

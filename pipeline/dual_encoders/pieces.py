@@ -30,25 +30,15 @@ Record: TypeAlias = Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any
 
 @dataclass(frozen=True)
 class Job:
-    """What is embedded, and how a worker opens the encoder.
+    """What is embedded, and how a worker opens the encoder."""
 
-    Attributes:
-        model: KIND:FOLDER or KIND:NAME.
-        usage: How the encoder is used.
-        manifest: The images and captions.
-        folder: Where the images' files lie.
-        splits: Which of them.
-        batch_size: Images or captions at once.
-        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
-    """
-
-    model: str
-    usage: Usage
-    manifest: Manifest
-    folder: Path
-    splits: Sequence[Split]
-    batch_size: int
-    products: products.Setting = "default"
+    model: str  # KIND:FOLDER or KIND:NAME
+    usage: Usage  # how the encoder is used
+    manifest: Manifest  # the images and captions
+    folder: Path  # where the images' files lie
+    splits: Sequence[Split]  # which of them
+    batch_size: int  # images or captions at once
+    products: products.Setting = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
 
     def files(self, part: Split) -> list[Path]:
         """List the files of some images."""

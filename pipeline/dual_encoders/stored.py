@@ -15,19 +15,12 @@ from pipeline.scores.embedding_store import EmbeddingStore
 
 
 class SplitVectors(NamedTuple):
-    """One split's vectors, in the manifest's order.
+    """One split's vectors, in the manifest's order."""
 
-    Attributes:
-        split: The images and captions.
-        images: Unit vectors, float32 [I, d].
-        captions: Unit vectors, float32 [C, d].
-        made_from: The record of these.
-    """
-
-    split: Split
-    images: np.ndarray
-    captions: np.ndarray
-    made_from: dict[str, Any]
+    split: Split  # the images and captions
+    images: np.ndarray  # unit vectors, float32 [I, d]
+    captions: np.ndarray  # unit vectors, float32 [C, d]
+    made_from: dict[str, Any]  # the record of these
 
 
 def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVectors:

@@ -48,13 +48,7 @@ def _installed() -> str | None:
 
 
 class Graph:
-    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input arrives.
-
-    Args:
-        module: In evaluation mode, on the CPU.
-        function: From one tensor to one tensor, with the module's weights.
-        free: Dimensions of the input whose sizes change from call to call. The others keep their first sizes.
-    """
+    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input arrives."""
 
     def __init__(self, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> None:
         self._traced, self._free = _Traced(module, function), free

@@ -28,15 +28,10 @@ class Items:
 
 @dataclass(frozen=True)
 class OnDevice:
-    """One image's features where a network that is not on the CPU left them, until `to_host.bring` copies a batch's.
+    """One image's features where a network that is not on the CPU left them, until `to_host.bring` copies a batch's."""
 
-    Attributes:
-        features: Float32 [n, D], n at least 1.
-        extras: Name -> [n, ...], there or in the host's memory.
-    """
-
-    features: torch.Tensor
-    extras: Mapping[str, torch.Tensor]
+    features: torch.Tensor  # float32 [n, D], n at least 1
+    extras: Mapping[str, torch.Tensor]  # name -> [n, ...], there or in the host's memory
 
 
 Computed = Items | OnDevice

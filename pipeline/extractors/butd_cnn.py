@@ -27,15 +27,7 @@ TOP = {"0": "layer4"}
 
 
 class ButdCnn(Network):
-    """The network in evaluation mode, channels last.
-
-    Args:
-        weights_name: A name in manifests/weights.yaml, a file, or "untrained" (seed 0).
-        runtime: Where and how it runs.
-
-    Raises:
-        InputError: For weights that are missing or do not fit.
-    """
+    """The network in evaluation mode, channels last."""
 
     def __init__(self, weights_name: str, runtime: Runtime) -> None:
         self.trained = weights_name != weights.UNTRAINED

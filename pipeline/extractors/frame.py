@@ -39,12 +39,7 @@ class Options(Section):
 
 
 class Frame:
-    """One item a frame, in order of time. A photograph is a clip of one frame.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """One item a frame, in order of time. A photograph is a clip of one frame."""
 
     version = 1
     extras: Mapping[str, Extra] = {}

@@ -40,12 +40,7 @@ class Options(Section):
 
 
 class Grid:
-    """A CNN's map as items, row by row.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """A CNN's map as items, row by row."""
 
     version = 1
     extras: Mapping[str, Extra] = {}

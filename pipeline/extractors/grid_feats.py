@@ -38,17 +38,11 @@ PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.
 
 @dataclass(frozen=True)
 class Backbone:
-    """What differs between the two.
+    """What differs between the two."""
 
-    Attributes:
-        title: As the feature is named.
-        blocks: Of each stage.
-        deviations: By which pixels are divided, blue, green, red: MODEL.PIXEL_STD.
-    """
-
-    title: str
-    blocks: tuple[int, int, int, int]
-    deviations: tuple[float, float, float]
+    title: str  # as the feature is named
+    blocks: tuple[int, int, int, int]  # of each stage
+    deviations: tuple[float, float, float]  # by which pixels are divided, blue, green, red: MODEL.PIXEL_STD
 
 
 BACKBONES = {"resnext101_32x8d": Backbone("x101", (3, 4, 23, 3), (57.375, 57.12, 58.395)),
@@ -73,12 +67,7 @@ class Options(Section):
 
 
 class GridFeats:
-    """A detector's last map as items, row by row, with the boxes of its cells.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """A detector's last map as items, row by row, with the boxes of its cells."""
 
     version = 1
     dimension = 2048

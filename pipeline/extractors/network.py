@@ -30,17 +30,7 @@ def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Netw
 
 
 class Network:
-    """A timm model in evaluation mode, channels last.
-
-    Args:
-        name: timm's name, with a pinned tag where the weights are timm's.
-        weights_name: A name in manifests/weights.yaml, a file, or "untrained" (initialised with seed 0).
-        runtime: Where and how it runs.
-        **options: Passed to timm.
-
-    Raises:
-        InputError: For an unknown name or weights that do not fit.
-    """
+    """A timm model in evaluation mode, channels last."""
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
         self.trained = weights_name != weights.UNTRAINED

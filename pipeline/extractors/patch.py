@@ -34,12 +34,7 @@ class Options(Section):
 
 
 class Patch:
-    """A ViT's tokens after its last block and norm; registers and distillation tokens are left out.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """A ViT's tokens after its last block and norm; registers and distillation tokens are left out."""
 
     version = 1
     extras: Mapping[str, Extra] = {}

@@ -49,12 +49,7 @@ def windows() -> np.ndarray:
 
 
 class Pyramid:
-    """36 windows an image, each the mean of the map inside it.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """36 windows an image, each the mean of the map inside it."""
 
     version = 1
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}

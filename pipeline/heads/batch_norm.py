@@ -12,17 +12,11 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class ItemMoments:
-    """Mean and squared deviations of rows.
+    """Mean and squared deviations of rows."""
 
-    Attributes:
-        count: How many rows.
-        mean: Float [D].
-        squares: Float [D], the sum of squared deviations from the mean.
-    """
-
-    count: int
-    mean: Tensor
-    squares: Tensor
+    count: int  # how many rows
+    mean: Tensor  # float [D]
+    squares: Tensor  # float [D], the sum of squared deviations from the mean
 
     @classmethod
     def of(cls, values: Tensor) -> ItemMoments:
@@ -44,11 +38,7 @@ class ItemMoments:
 
 
 class ItemNorm(nn.BatchNorm1d):
-    """BatchNorm of items [M, D]. In training it uses the moments of its input, or those given for the whole batch.
-
-    Attributes:
-        given: Mean and biased variance [D] of a batch that is processed in pieces; None for a batch in one piece.
-    """
+    """BatchNorm of items [M, D]. In training it uses the moments of its input, or those given for the whole batch."""
 
     given: tuple[Tensor, Tensor] | None = None
 

@@ -47,9 +47,6 @@ class CrossEncoder(HeadNetwork):
         pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours, of the pooled words and
             the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts
             from EMB then begins near EMB's own scores, where a new classifier begins with nothing.
-
-    Raises:
-        InputError: For a text that is no BERT, a layer that it lacks, a backbone, or a dropout.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,

@@ -37,9 +37,6 @@ class HGR(Interaction):
         backbone: None: items are read from a store.
         sharpness: What attention to frames is multiplied by before its softmax.
         graph_dropout: Of what nodes take over from their neighbours.
-
-    Raises:
-        InputError: For a backbone, or a recipe that changes words of captions.
     """
 
     reads_graphs = True
@@ -123,12 +120,7 @@ class HGR(Interaction):
 
 
 class GraphAttention(nn.Module):
-    """One layer of attention over a graph: a node takes over the mean of its neighbours, and is normalised.
-
-    Args:
-        dim: d.
-        dropout: Of what it takes over.
-    """
+    """One layer of attention over a graph: a node takes over the mean of its neighbours, and is normalised."""
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()

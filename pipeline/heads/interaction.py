@@ -17,11 +17,7 @@ Parts = tuple[Tensor, ...]
 
 
 class Interaction(HeadNetwork):
-    """The base class of late interaction: both sides are encoded apart, then their parts are compared.
-
-    Attributes:
-        reads_graphs: Whether captions need their role graphs.
-    """
+    """The base class of late interaction: both sides are encoded apart, then their parts are compared."""
 
     reads_graphs: ClassVar[bool] = False
 

@@ -35,9 +35,6 @@ class LateInteraction(Interaction):
         backbone: None: items are read from a store.
         form: Which of the two.
         sharpness: λ of SCAN's attention.
-
-    Raises:
-        InputError: For a backbone.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,

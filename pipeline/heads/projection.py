@@ -17,10 +17,6 @@ class ResidualProjection(nn.Module):
 
     From VSE∞'s implementation details; its released code has a BatchNorm in the hidden layer. Here its statistics are
     those of valid items alone, so that padding has no influence.
-
-    Args:
-        width: D of the items.
-        dimension: d of the joint space.
     """
 
     def __init__(self, width: int, dimension: int) -> None:

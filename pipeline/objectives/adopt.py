@@ -45,9 +45,6 @@ class AdOpt(Objective):
         margin: 0 for equation 6; the released code has 0.2. Refused with the denominator "printed", where it has no
             effect.
         count: The reading of K, "printed" or "released".
-
-    Raises:
-        InputError: For a temperature that is not positive, an unknown denominator, or a margin below 0.
     """
 
     def __init__(

@@ -19,10 +19,6 @@ class ConstantK(Objective):
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
         margin: As for AdOpt.
-
-    Raises:
-        InputError: If k is below 1, the temperature is not positive, the denominator is unknown, or
-            the margin is below 0.
     """
 
     def __init__(

@@ -27,9 +27,6 @@ class CRCL(Objective):
         temperature: τ. The released code has 0.05.
         weight: λ. The released code has 5.
         warmup_epochs: First epochs with y = 1. The released code has 2.
-
-    Raises:
-        InputError: For a temperature that is not positive, or a negative weight or number of epochs.
     """
 
     def __init__(self, temperature: float = 0.05, weight: float = 5.0, warmup_epochs: int = 2) -> None:

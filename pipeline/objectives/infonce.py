@@ -15,9 +15,6 @@ class InfoNCE(Objective):
 
     Args:
         temperature: τ. VSE+2AD uses 0.05.
-
-    Raises:
-        InputError: For a temperature that is not positive.
     """
 
     def __init__(self, temperature: float = 0.05) -> None:

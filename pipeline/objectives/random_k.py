@@ -20,9 +20,6 @@ class RandomK(Objective):
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
         margin: As for AdOpt.
-
-    Raises:
-        InputError: For a temperature that is not positive, an unknown denominator, or a margin below 0.
     """
 
     def __init__(

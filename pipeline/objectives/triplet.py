@@ -24,9 +24,6 @@ class Triplet(Objective):
         margin: α. The papers use 0.2.
         all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
         reduction: "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
-
-    Raises:
-        InputError: For a negative margin or number of epochs.
     """
 
     def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1,

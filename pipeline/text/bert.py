@@ -35,11 +35,6 @@ class Bert(nn.Module):
     """A pretrained encoder, and a linear layer from its tokens to the joint space.
 
     All tokens count, including the first and the last; the pooling chooses among them.
-
-    Args:
-        pretrained: The encoder.
-        width: The width of its tokens.
-        dimension: d of the joint space.
     """
 
     def __init__(self, pretrained: nn.Module, width: int, dimension: int) -> None:
@@ -55,15 +50,7 @@ class Bert(nn.Module):
 
 
 class BertText:
-    """Word pieces, and a BERT that reads them.
-
-    Args:
-        tokenizer: Of the checkpoint.
-        config: Of the checkpoint.
-        source: The checkpoint's folder; None for a head's BERT, whose weights are in the head's own checkpoint.
-        weights_digest: SHA-256 over the pretrained network's tensors.
-        found: Where the checkpoint was found, see `_found`; None if a head does not record it.
-    """
+    """Word pieces, and a BERT that reads them."""
 
     def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
                  found: Mapping[str, str] | None = None) -> None:

@@ -32,14 +32,6 @@ class BiGRU(nn.Module):
 
     Word embeddings are drawn from uniform(-0.1, 0.1); the hidden size is d; the two directions are averaged.
     The directions are two GRUs, the second over each caption in reverse.
-
-    Args:
-        words: Size of the vocabulary.
-        dimension: d of the joint space.
-        word_dimension: Width of the word embeddings.
-
-    Attributes:
-        dropout: Share of the components of word vectors that is left out in training, of each word anew.
     """
 
     pretrained = None
@@ -83,12 +75,7 @@ class BiGRU(nn.Module):
 
 
 class BiGRUText:
-    """Whole words, and a BiGRU that reads them.
-
-    Args:
-        vocabulary: The words and their numbers.
-        vectors: First vectors of words, for a head that is to be trained; None for drawn ones.
-    """
+    """Whole words, and a BiGRU that reads them."""
 
     def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:
         self.vocabulary, self.vectors = vocabulary, vectors

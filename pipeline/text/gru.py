@@ -74,14 +74,6 @@ class Direction:
 
     r = σ(a_r + b_r), z = σ(a_z + b_z), n = tanh(a_n + r b_n), h = (1 - z) n + z h', with the products a [M, 3 d] of the
     word and b [M, 3 d] of the previous state h' [M, d], which is zero at the first step.
-
-    Args:
-        packing: The positions of the packed rows.
-        short: The dtype of products.
-        of_words: The word's weight [3 d, W].
-        of_state: The state's weight [3 d, d].
-        bias_words: [3 d].
-        bias_state: [3 d].
     """
 
     def __init__(self, packing: Packing, short: torch.dtype, of_words: Tensor, of_state: Tensor, bias_words: Tensor,

@@ -7,12 +7,7 @@ from torch import nn
 
 
 class LinearProjection(nn.Module):
-    """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1).
-
-    Args:
-        width: D of the items.
-        dimension: d of the joint space.
-    """
+    """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1)."""
 
     def __init__(self, width: int, dimension: int) -> None:
         super().__init__()

@@ -11,17 +11,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Packing:
-    """M words of B captions padded to T positions, the longest caption first in each step.
+    """M words of B captions padded to T positions, the longest caption first in each step."""
 
-    Attributes:
-        steps: The packed rows of the captions' first words, of their second words, and so on.
-        places: Int64 [M], the position of each packed word in the flattened [B * T].
-        turned: Int64 [M], the packed row of the word as far from the caption's end as this one is from its start.
-    """
-
-    steps: list[slice]
-    places: Tensor
-    turned: Tensor
+    steps: list[slice]  # the packed rows of the captions' first words, of their second words, and so on
+    places: Tensor  # int64 [M], the position of each packed word in the flattened [B * T]
+    turned: Tensor  # int64 [M], the packed row of the word as far from the caption's end as this one is from its start
 
     @property
     def captions(self) -> int:

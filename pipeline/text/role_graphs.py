@@ -29,32 +29,22 @@ PHRASES = VERBS + NOUNS
 
 
 class Graph(NamedTuple):
-    """A caption's graph.
+    """A caption's graph."""
 
-    Attributes:
-        phrases: For each slot of `PHRASES`, verbs first, the places of its words among the caption's numbers; none for
-            an empty slot.
-        roles: The number of each slot's role; 0 for an empty slot.
-        edges: (verb, other) slots.
-    """
-
+    # for each slot of `PHRASES`, verbs first, the places of its words among the caption's numbers; none for an empty
+    # slot
     phrases: tuple[tuple[int, ...], ...]
-    roles: tuple[int, ...]
-    edges: tuple[tuple[int, int], ...]
+    roles: tuple[int, ...]  # the number of each slot's role; 0 for an empty slot
+    edges: tuple[tuple[int, int], ...]  # (verb, other) slots
 
 
 class GraphBatch(NamedTuple):
-    """The graphs of B captions.
+    """The graphs of B captions."""
 
-    Attributes:
-        spans: Bool [B, P, T], which of a caption's T numbers are of each of P phrases.
-        roles: Int64 [B, P].
-        edges: Bool [B, 1 + P, 1 + P], whether the row's node attends to the column's. Node 0 is the whole caption, to
-            which every verb attends; verbs and their phrases attend to each other.
-    """
-
-    spans: Tensor
-    roles: Tensor
+    spans: Tensor  # bool [B, P, T], which of a caption's T numbers are of each of P phrases
+    roles: Tensor  # int64 [B, P]
+    # bool [B, 1 + P, 1 + P], whether the row's node attends to the column's. Node 0 is the whole caption, to which
+    # every verb attends; verbs and their phrases attend to each other.
     edges: Tensor
 
 

@@ -20,17 +20,11 @@ SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>.
+    """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>."""
 
-    Attributes:
-        words: The words in the order of their numbers.
-        splitting: How captions are split, a key of `SPLITTINGS`.
-        vectors: SHA-256 of the file with the words' first vectors; None for drawn ones.
-    """
-
-    words: tuple[str, ...]
-    splitting: str = "words"
-    vectors: str | None = None
+    words: tuple[str, ...]  # the words in the order of their numbers
+    splitting: str = "words"  # how captions are split, a key of `SPLITTINGS`
+    vectors: str | None = None  # SHA-256 of the file with the words' first vectors; None for drawn ones
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:

@@ -17,17 +17,11 @@ LONGEST = 1 << 17
 
 
 class WordVectors(NamedTuple):
-    """The vectors of those words of a vocabulary that a file has.
+    """The vectors of those words of a vocabulary that a file has."""
 
-    Attributes:
-        numbers: Int64 [F], the numbers of the words.
-        values: Float32 [F, W].
-        digest: SHA-256 of the file.
-    """
-
-    numbers: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float32]
-    digest: str
+    numbers: npt.NDArray[np.int64]  # int64 [F], the numbers of the words
+    values: npt.NDArray[np.float32]  # float32 [F, W]
+    digest: str  # SHA-256 of the file
 
 
 def read(path: Path, words: Mapping[str, int], width: int) -> WordVectors:

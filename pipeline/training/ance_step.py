@@ -14,23 +14,14 @@ from pipeline.training.update import Step
 
 @dataclass(frozen=True)
 class AnceBatch:
-    """b right pairs, and n near wrong images and captions for each.
+    """b right pairs, and n near wrong images and captions for each."""
 
-    Attributes:
-        items: Float [M, N, D], the images, those of the right pairs first.
-        counts: Int64 [M].
-        tokens: Int64 [L, T], the captions, those of the right pairs first.
-        lengths: Int64 [L].
-        images: Int64 [b, n], rows of `items`: near each caption, and wrong.
-        captions: Int64 [b, n], rows of `tokens`: near each image, and wrong.
-    """
-
-    items: Tensor
-    counts: Tensor
-    tokens: Tensor
-    lengths: Tensor
-    images: Tensor
-    captions: Tensor
+    items: Tensor  # float [M, N, D], the images, those of the right pairs first
+    counts: Tensor  # int64 [M]
+    tokens: Tensor  # int64 [L, T], the captions, those of the right pairs first
+    lengths: Tensor  # int64 [L]
+    images: Tensor  # int64 [b, n], rows of `items`: near each caption, and wrong
+    captions: Tensor  # int64 [b, n], rows of `tokens`: near each image, and wrong
 
 
 @dataclass
@@ -41,14 +32,10 @@ class AnceStep(Step[AnceBatch]):
     batch, except for rounding and for what dropout draws.
 
     Its log: loss; "violations", the share of near ones whose loss is above 0.
-
-    Attributes:
-        model: The network.
-        ance: The settings.
     """
 
-    model: CrossEncoder
-    ance: Ance
+    model: CrossEncoder  # the network
+    ance: Ance  # the settings
 
     def _share(self, batch: AnceBatch) -> dict[str, float]:
         device = next(self.model.parameters()).device

@@ -29,24 +29,14 @@ AHEAD = 2  # batches read while one is trained on
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of B pairs, or the share b of it that a process or a piece has.
+    """A batch of B pairs, or the share b of it that a process or a piece has."""
 
-    Attributes:
-        items: Float16 [b, N, D]; with a backbone prepared pixels [b, S, S, 3].
-        counts: Int64 [b].
-        tokens: Int64 [b, T].
-        lengths: Int64 [b].
-        image_ids: Int64 [B], of the whole batch.
-        kept: With a backbone, int64 [b, N'], the indices of the items that are pooled.
-        spans, roles, edges: Of the captions' role graphs, for a head that reads them, see `role_graphs.GraphBatch`.
-    """
-
-    items: torch.Tensor
-    counts: torch.Tensor
-    tokens: torch.Tensor
-    lengths: torch.Tensor
-    image_ids: torch.Tensor
-    kept: torch.Tensor | None = None
+    items: torch.Tensor  # float16 [b, N, D]; with a backbone prepared pixels [b, S, S, 3]
+    counts: torch.Tensor  # int64 [b]
+    tokens: torch.Tensor  # int64 [b, T]
+    lengths: torch.Tensor  # int64 [b]
+    image_ids: torch.Tensor  # int64 [B], of the whole batch
+    kept: torch.Tensor | None = None  # with a backbone, int64 [b, N'], the indices of the items that are pooled
     spans: torch.Tensor | None = None
     roles: torch.Tensor | None = None
     edges: torch.Tensor | None = None
@@ -86,26 +76,7 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TrainingBatches:
-    """Captions with their images in random order, by default each once an epoch. The last incomplete batch is left out.
-
-    Args:
-        source: The images.
-        split: The pairs.
-        text: Converts captions to numbers.
-        batch_size: B.
-        seed: Of all draws.
-        drop_items: Share of items left out (size augmentation, VSE∞ section 3.4).
-        drop_tokens: Share of words changed (caption augmentation).
-        share: (Rank, count) of the processes that each hold an equal part of every batch; together they see what one
-            process would see.
-        keep_first: Whether an image's first item, the class token, is never left out.
-        order: A recipe's `sampling`, see `sampling.order`.
-        steps: Of an epoch; None for as many as take every caption once.
-        graphs: Whether captions come with their role graphs.
-
-    Raises:
-        InputError: If a batch cannot be divided equally, or a caption lacks its role graph.
-    """
+    """Captions with their images in random order, by default each once an epoch; without a last incomplete batch."""
 
     def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),

@@ -19,15 +19,10 @@ from pipeline.training.batches import pad
 
 @dataclass(frozen=True)
 class Captions:
-    """C captions as a head reads them.
+    """C captions as a head reads them."""
 
-    Attributes:
-        numbers: Of each caption, see `text.base.encode`.
-        graphs: Of each caption; None for a head that reads none.
-    """
-
-    numbers: Sequence[Sequence[int]]
-    graphs: Sequence[role_graphs.Graph] | None = None
+    numbers: Sequence[Sequence[int]]  # of each caption, see `text.base.encode`
+    graphs: Sequence[role_graphs.Graph] | None = None  # of each caption; None for a head that reads none
 
     def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
         """Put some captions together, on the device: tokens int64 [B, T], lengths [B], and role graphs."""

@@ -40,17 +40,11 @@ FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "he
 
 @dataclass
 class State:
-    """How far training has come.
+    """How far training has come."""
 
-    Attributes:
-        history: A row for each finished epoch.
-        stuck: As in `divergence.Watch`.
-        scaler: As in `optimizer.TrainingPrecision`.
-    """
-
-    history: list[dict[str, float]] = field(default_factory=list)
-    stuck: int = 0
-    scaler: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)  # A row for each finished epoch
+    stuck: int = 0  # as in `divergence.Watch`
+    scaler: dict[str, Any] = field(default_factory=dict)  # as in `optimizer.TrainingPrecision`
 
     @property
     def epochs(self) -> int:

@@ -32,15 +32,7 @@ class Diverged(InputError):
 
 
 class Watch:
-    """Checks the log of every step.
-
-    Args:
-        objective: Gives the loss of a collapsed model; None for a head whose embeddings are not trained.
-        batch: B.
-        steps: Steps of an epoch.
-        epochs: Epochs of the training.
-        stuck: How many windows in a row the loss has been at its collapsed value, when a run is resumed.
-    """
+    """Checks the log of every step."""
 
     def __init__(self, objective: Objective | None, batch: int, steps: int, epochs: int, stuck: int = 0) -> None:
         self.objective, self.batch, self.window, self.stuck = objective, batch, min(WINDOW, steps), stuck

@@ -16,15 +16,10 @@ AT_ONCE = 1 << 25
 
 @dataclass(frozen=True)
 class Nearest:
-    """What looks right and is wrong, of I images and C captions.
+    """What looks right and is wrong, of I images and C captions."""
 
-    Attributes:
-        captions: Int64 [I, k], each image's nearest captions of other images.
-        images: Int64 [C, k], each caption's nearest other images.
-    """
-
-    captions: Ids
-    images: Ids
+    captions: Ids  # int64 [I, k], each image's nearest captions of other images
+    images: Ids  # int64 [C, k], each caption's nearest other images
 
 
 def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:

@@ -17,15 +17,7 @@ from pipeline.training.photographs import Photographs
 
 
 class NewImages:
-    """Prepares images for a head: features made and rounded as its store's were, or pixels where it reads these.
-
-    Args:
-        source: What the head was trained on.
-        device: The torch device that features are computed on.
-
-    Raises:
-        InputError: If the store's engine or its weights are not on this machine.
-    """
+    """Prepares images for a head: features made and rounded as its store's were, or pixels where it reads these."""
 
     def __init__(self, source: ImageSource, device: str = "cpu") -> None:
         self.source = source

@@ -73,10 +73,6 @@ class TrainingPrecision:
     """Float32 throughout, or autocast to bf16 or fp16; with fp16 the loss is scaled, so that small gradients are kept.
 
     Weights, similarities and the objective are always float32.
-
-    Args:
-        name: fp32, bf16 or fp16.
-        device: A torch device.
     """
 
     def __init__(self, name: str, device: str) -> None:

@@ -22,25 +22,15 @@ from pipeline.training.hard_negatives import Nearest
 
 @dataclass(frozen=True)
 class PairBatch:
-    """b right pairs, and c wrong pairs for each.
+    """b right pairs, and c wrong pairs for each."""
 
-    Attributes:
-        right: The right pairs.
-        items: Float [M, N, D], the images of all pairs, `right`'s first.
-        counts: Int64 [M].
-        tokens: Int64 [L, T], the captions of all pairs, `right`'s first.
-        lengths: Int64 [L].
-        caption: Int64 [b, 1 + c], each pair's row of `tokens`; the first column is right.
-        image: Int64 [b, 1 + c], each pair's row of `items`.
-    """
-
-    right: Batch
-    items: Tensor
-    counts: Tensor
-    tokens: Tensor
-    lengths: Tensor
-    caption: Tensor
-    image: Tensor
+    right: Batch  # the right pairs
+    items: Tensor  # float [M, N, D], the images of all pairs, `right`'s first
+    counts: Tensor  # int64 [M]
+    tokens: Tensor  # int64 [L, T], the captions of all pairs, `right`'s first
+    lengths: Tensor  # int64 [L]
+    caption: Tensor  # int64 [b, 1 + c], each pair's row of `tokens`; the first column is right
+    image: Tensor  # int64 [b, 1 + c], each pair's row of `items`
 
 
 class PairBatches(TrainingBatches):
@@ -48,17 +38,6 @@ class PairBatches(TrainingBatches):
 
     Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et al.,
     section 3.1). Captions of the same image are never wrong.
-
-    Args:
-        pairs: How wrong pairs are drawn.
-        *given: As for `TrainingBatches`.
-        **named: As for `TrainingBatches`.
-
-    Attributes:
-        nearest: The nearest wrong captions and images, for hard negatives. Set before an epoch.
-
-    Raises:
-        InputError: If there is but one image.
     """
 
     nearest: Nearest | None = None

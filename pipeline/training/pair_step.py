@@ -22,14 +22,10 @@ class PairStep(Step[PairBatch]):
 
     Its log: loss; "first", the share of right pairs that score higher than their wrong ones; of the scores
     "similarity", "separation" and "spread" as `TrainingStep` has them.
-
-    Attributes:
-        model: The network.
-        objective: The loss.
     """
 
-    model: CrossEncoder
-    objective: PairObjective
+    model: CrossEncoder  # the network
+    objective: PairObjective  # the loss
 
     def _share(self, batch: PairBatch) -> dict[str, float]:
         processes, precision, pieces = self.update.processes, self.update.precision, self.update.pieces

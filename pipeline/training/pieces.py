@@ -33,17 +33,11 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Piece(NamedTuple):
-    """What one task embeds or scores.
+    """What one task embeds or scores."""
 
-    Attributes:
-        split: The split.
-        images: Int64, places of images in the split.
-        captions: Int64, places of captions in the split.
-    """
-
-    split: str
-    images: Ids
-    captions: Ids
+    split: str  # the split
+    images: Ids  # int64, places of images in the split
+    captions: Ids  # int64, places of captions in the split
 
 
 class _Task(NamedTuple):

@@ -78,11 +78,7 @@ class SingleProcess(Processes):
 
 
 class SeveralProcesses(Processes):
-    """The processes of a launched Lightning Fabric: NCCL on GPUs, gloo on a CPU.
-
-    Args:
-        fabric: The Fabric.
-    """
+    """The processes of a launched Lightning Fabric: NCCL on GPUs, gloo on a CPU."""
 
     def __init__(self, fabric: Any) -> None:
         self.fabric = fabric

@@ -39,23 +39,14 @@ UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbon
 
 @dataclass(frozen=True)
 class Released:
-    """A checkpoint of the released code.
+    """A checkpoint of the released code."""
 
-    Attributes:
-        path: Its file.
-        images: The state dict of the image encoder.
-        captions: The state dict of the caption encoder.
-        epoch: Finished epochs.
-        rsum: RSUM on val in percent, as that code computes it; None if the file has none.
-        options: The options it was trained with, as far as the file has them.
-    """
-
-    path: Path
-    images: Mapping[str, Tensor]
-    captions: Mapping[str, Tensor]
-    epoch: int
-    rsum: float | None
-    options: Mapping[str, Any]
+    path: Path  # its file
+    images: Mapping[str, Tensor]  # the state dict of the image encoder
+    captions: Mapping[str, Tensor]  # the state dict of the caption encoder
+    epoch: int  # finished epochs
+    rsum: float | None  # RSUM on val in percent, as that code computes it; None if the file has none
+    options: Mapping[str, Any]  # the options it was trained with, as far as the file has them
 
     @property
     def text(self) -> str:

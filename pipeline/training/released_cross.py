@@ -36,19 +36,12 @@ KNOWN = re.compile(
 
 @dataclass(frozen=True)
 class ReleasedCross:
-    """A checkpoint of one of the two.
+    """A checkpoint of one of the two."""
 
-    Attributes:
-        path: Its folder or file.
-        state: Name -> tensor, by the names of `CrossEncoder`.
-        embeds: Whether it was trained to embed each side alone, too.
-        sha256: Of the network's file.
-    """
-
-    path: Path
-    state: Mapping[str, Tensor]
-    embeds: bool
-    sha256: str
+    path: Path  # its folder or file
+    state: Mapping[str, Tensor]  # name -> tensor, by the names of `CrossEncoder`
+    embeds: bool  # whether it was trained to embed each side alone, too
+    sha256: str  # of the network's file
 
     @property
     def layers(self) -> int:

@@ -18,29 +18,15 @@ from pipeline.training.pair_batches import PairBatch, PairBatches, joined
 
 @dataclass(frozen=True)
 class Round:
-    """What the steps of a round read.
+    """What the steps of a round read."""
 
-    Attributes:
-        right: The right pairs.
-        pairs: Wrong pairs beside them, for each step of the task `ce`.
-        near: Some of the right pairs, with near wrong images and captions.
-    """
-
-    right: Batch
-    pairs: tuple[PairBatch, ...]
-    near: AnceBatch
+    right: Batch  # the right pairs
+    pairs: tuple[PairBatch, ...]  # wrong pairs beside them, for each step of the task `ce`
+    near: AnceBatch  # some of the right pairs, with near wrong images and captions
 
 
 class RoundBatches(PairBatches):
-    """Right pairs in random order, with what each step of a round needs beside them.
-
-    Args:
-        recipe: Its tasks.
-        *given: As for `TrainingBatches`.
-
-    Raises:
-        InputError: If there is but one image, or if a batch of near negatives does not divide among the processes.
-    """
+    """Right pairs in random order, with what each step of a round needs beside them."""
 
     def __init__(self, recipe: Recipe, *given: Any) -> None:
         super().__init__(recipe.pairs, *given)

@@ -34,14 +34,10 @@ class TrainingStep(Step[Batch]):
     that gradient. BatchNorm uses the whole batch's moments, and gradients flow through them.
 
     Its log: loss; the objective's log; and what `state_of` says of the similarities.
-
-    Attributes:
-        objective: The loss.
-        same_image_negatives: Whether other captions of a pair's image count as negatives.
     """
 
-    objective: Objective
-    same_image_negatives: bool
+    objective: Objective  # the loss
+    same_image_negatives: bool  # whether other captions of a pair's image count as negatives
 
     def _share(self, batch: Batch) -> dict[str, float]:
         processes = self.update.processes

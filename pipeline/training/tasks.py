@@ -32,23 +32,14 @@ Log: TypeAlias = dict[str, float]
 
 @dataclass
 class Tasks:
-    """A head's steps, one of each task in turn on every batch.
+    """A head's steps, one of each task in turn on every batch."""
 
-    Attributes:
-        model: The network.
-        update: The means of an update, of all tasks.
-        emb: The step that trains embeddings, if the recipe does.
-        ce: The step that trains scores of pairs, if the recipe does.
-        ance: The step that trains embeddings by near negatives, if the recipe does.
-        order: The tasks of a round.
-    """
-
-    model: HeadNetwork
-    update: Update
-    emb: TrainingStep | None
-    ce: PairStep | None
-    ance: AnceStep | None = None
-    order: Sequence[str] = ()
+    model: HeadNetwork  # the network
+    update: Update  # the means of an update, of all tasks
+    emb: TrainingStep | None  # the step that trains embeddings, if the recipe does
+    ce: PairStep | None  # the step that trains scores of pairs, if the recipe does
+    ance: AnceStep | None = None  # the step that trains embeddings by near negatives, if the recipe does
+    order: Sequence[str] = ()  # the tasks of a round
 
     def __call__(self, batch: Batch | PairBatch | Round) -> Log:
         """Move the weights, once for each task."""

@@ -19,21 +19,13 @@ AnyBatch = TypeVar("AnyBatch")
 
 @dataclass
 class Update:
-    """The means of an update: one for all steps of a head.
+    """The means of an update: one for all steps of a head."""
 
-    Attributes:
-        optimizer: Of all weights.
-        precision: The precision of forward and backward passes.
-        processes: The processes that share a batch.
-        pieces: Into how many pieces each process divides its share, to save memory.
-        gradient_clip: The largest norm of the gradients.
-    """
-
-    optimizer: torch.optim.Optimizer
-    precision: TrainingPrecision
-    processes: Processes
-    pieces: int
-    gradient_clip: float
+    optimizer: torch.optim.Optimizer  # of all weights
+    precision: TrainingPrecision  # the precision of forward and backward passes
+    processes: Processes  # the processes that share a batch
+    pieces: int  # into how many pieces each process divides its share, to save memory
+    gradient_clip: float  # the largest norm of the gradients
 
     @classmethod
     def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes,

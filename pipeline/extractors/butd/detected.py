@@ -48,12 +48,7 @@ class Options(detector.Options):
 
 
 class Detected:
-    """Regions that the network detects, best first, with boxes, classes and attributes.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """Regions that the network detects, best first, with boxes, classes and attributes."""
 
     version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS

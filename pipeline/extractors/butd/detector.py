@@ -51,17 +51,7 @@ class Options(Section):
 
 
 class Detector:
-    """The network on a device.
-
-    Attributes:
-        digest: SHA-256 over its tensors.
-        trained: Whether these were learned.
-        at_once: The most images whose maps are computed together.
-
-    Args:
-        options: Weights and image size.
-        runtime: Where and how it runs.
-    """
+    """The network on a device."""
 
     dimension = 2048
 

@@ -36,24 +36,14 @@ class Options(detector.Options):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared image.
+    """A prepared image."""
 
-    Attributes:
-        pixels: The network's input, float32 [3, H, W].
-        boxes: Float32 [n, 4] in pixels of the image.
-    """
-
-    pixels: torch.Tensor
-    boxes: np.ndarray
+    pixels: torch.Tensor  # the network's input, float32 [3, H, W]
+    boxes: np.ndarray  # float32 [n, 4] in pixels of the image
 
 
 class Given:
-    """One item for each given box, in their order.
-
-    Args:
-        options: Its settings.
-        runtime: Where and how the network runs.
-    """
+    """One item for each given box, in their order."""
 
     version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS

@@ -33,19 +33,12 @@ BRANCH_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Regions:
-    """The network's output for R boxes.
+    """The network's output for R boxes."""
 
-    Attributes:
-        features: [R, 2048].
-        objects: [R, 1600], probabilities; the background's is one minus their sum.
-        attributes: [R, 400], probabilities in the same way.
-        deltas: [R, 1600, 4], corrections of the box for each object class.
-    """
-
-    features: torch.Tensor
-    objects: torch.Tensor
-    attributes: torch.Tensor
-    deltas: torch.Tensor
+    features: torch.Tensor  # [R, 2048]
+    objects: torch.Tensor  # [R, 1600], probabilities; the background's is one minus their sum
+    attributes: torch.Tensor  # [R, 400], probabilities in the same way
+    deltas: torch.Tensor  # [R, 1600, 4], corrections of the box for each object class
 
 
 class FasterRCNN(nn.Module):

@@ -17,9 +17,6 @@ class AdaPool(Pooling):
     Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to the mean.
     The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
     half; the original clamps it to 0..1, where it stops learning once it reaches a bound.
-
-    Args:
-        dim: D.
     """
 
     title = "AdaPool"

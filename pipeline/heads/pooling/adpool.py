@@ -30,9 +30,6 @@ class AdPool(Pooling):
         balance: "learned" (equation 5); or the fixed weight of the token level, in 0..1 (Table C-2: 0.25,
             0.5, 0.75), with the rest for the embedding level; or "random": that weight is drawn once, when
             built (Table C-2 averages over five draws: vary the seed).
-
-    Raises:
-        InputError: If both levels are left out, the balance is none of these, or there is one level alone to balance.
     """
 
     title = "AdPool"

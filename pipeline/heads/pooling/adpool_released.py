@@ -18,9 +18,6 @@ class ReleasedAdPool(Pooling):
     padding is −1000 when sorted and in the embedding level, then 0 in the token level, where it keeps its
     share of the softmax. Its result therefore changes with the number of padded slots, unlike every other pooling
     here; it does not depend on the values in them.
-
-    Args:
-        dim: D.
     """
 
     title = "AdPool (released code)"

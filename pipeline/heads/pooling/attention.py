@@ -8,11 +8,7 @@ from pipeline.heads.pooling.base import Pooling, masked_softmax
 
 
 class AttentionPool(Pooling):
-    """The mean of the items, weighted by the softmax of a linear function of each: D + 1 parameters.
-
-    Args:
-        dim: D.
-    """
+    """The mean of the items, weighted by the softmax of a linear function of each: D + 1 parameters."""
 
     title = "Attention"
     paper = "HGR, sections 3.1 and 3.2"

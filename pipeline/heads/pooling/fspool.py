@@ -20,9 +20,6 @@ class FSPool(Pooling):
     Args:
         dim: D.
         pieces: Linear pieces of each f_j; Zhang et al. use 20.
-
-    Raises:
-        InputError: If there is no piece.
     """
 
     title = "FSPool"

@@ -22,9 +22,6 @@ class GCNPool(Pooling):
         layers: Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
             GCN+AvgPool; 4 with "seq2seq" has the 23.1 million of its GCN+Seq2Seq.
         readout: "mean", or "seq2seq" (which depends on the items' order).
-
-    Raises:
-        InputError: For no layers, or an unknown readout.
     """
 
     title = "GCN"
@@ -51,9 +48,6 @@ class RelationLayer(nn.Module):
     The rows of R are a softmax, which bounds R for features of any scale. W_r starts at zero, so that a new
     layer changes nothing. (In VSRN a BatchNorm does that, through which padding and other samples would have an
     influence.)
-
-    Args:
-        dim: D.
     """
 
     def __init__(self, dim: int) -> None:

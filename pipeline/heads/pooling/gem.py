@@ -23,9 +23,6 @@ class GeMPool(Pooling):
         dim: D.
         p: Where p starts; Radenović et al. use 3.
         floor: The least value that counts.
-
-    Raises:
-        InputError: If p or floor is not positive.
     """
 
     title = "GeM"

@@ -21,9 +21,6 @@ class CosSinPositions(nn.Module):
 
     Args:
         width: Width of the encoding, even.
-
-    Raises:
-        InputError: If the width is odd.
     """
 
     def __init__(self, width: int) -> None:
@@ -91,9 +88,6 @@ class TransformerGenerator(nn.Module):
         inputs: As for `BiGRUGenerator`.
         width: As for `BiGRUGenerator`, a multiple of 4.
         outputs: As for `BiGRUGenerator`.
-
-    Raises:
-        InputError: If the width is not a multiple of 4.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:

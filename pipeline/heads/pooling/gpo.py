@@ -24,10 +24,6 @@ class GPO(Pooling):
         width: Of the positions' encoding and of g's states; the paper uses 32.
         temperature: The scores are divided by it before the softmax; the released code, and so its
             checkpoints, use 0.1.
-
-    Raises:
-        InputError: For an unknown generator or positions, a temperature that is not positive, or an
-            interpolated generator that is to read positions or items (it reads nothing).
     """
 
     title = "GPO"

@@ -15,9 +15,6 @@ class KMaxPool(Pooling):
     Args:
         dim: D.
         k: K. VSE+2AD A.1 uses 5 on regions, VSE∞ 3.1 uses 20 on grids.
-
-    Raises:
-        InputError: If k is below 1.
     """
 
     title = "K-MaxPool"

@@ -14,9 +14,6 @@ class SelfAttnPool(Pooling):
 
     Query, key and value are projections D → D: 3 D² + 3 D parameters, 3.15 million at D = 1024; VSE∞ Table 1
     gives 3.2 million. The papers do not print the layer. Query times key overflows float32 for values beyond some 1e18.
-
-    Args:
-        dim: D.
     """
 
     title = "SelfAttn"

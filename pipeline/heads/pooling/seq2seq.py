@@ -12,9 +12,6 @@ class Seq2SeqPool(Pooling):
     """The last state of a GRU that reads the items. Depends on their order.
 
     One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1 gives.
-
-    Args:
-        dim: D.
     """
 
     title = "Seq2Seq"
