@@ -106,4 +106,5 @@ def _gallery(paths: Paths, settings: Settings, images: Path | None) -> Gallery |
     if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
         return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
     widest = max(there, key=lambda visual: len(of_ensemble(visual)))
-    return scored_systems.galleries(paths, settings, {widest: there[widest]}, images)[widest]
+    return scored_systems.galleries(paths, settings, {widest: there[widest]}, images,
+                                    scored_systems.truth(paths, settings, metrics))[widest]

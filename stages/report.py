@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
     from pipeline.report.page import charts, explorer, headline, hubs, members, stores
+    from pipeline.retrieval import Protocol
+    from pipeline.scores import by_language
+    from pipeline.scores.candidates import Pool
+    from pipeline.scores.judged import Truth, judge
     from pipeline.scores.similarity_store import SimilarityStore
     from pipeline.settings import Settings
     from stages import scored_systems
@@ -87,16 +91,18 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     features = {feature: path for feature in settings.run.features
                 if (path := paths.features(dataset, feature)).exists()}
     found = scored_systems.stores(paths, settings, metrics)
-    shown = _of_one_pool(found)
+    shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
         curves=charts.curves(sorted((head for head in trained if head.name in ours),
                                     key=lambda head: head.recipe not in settings.run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
-        effects=members.effects(_ensembles(settings, found), _protocol(settings, card), settings.evaluate, progress),
+        effects=members.effects(_ensembles(settings, found), _protocol(settings, card, truth), settings.evaluate,
+                                _judged(paths, settings, truth), progress),
         hubs=hubs.hubs(shown, settings.evaluate, progress),
-        explorer=_explorer(paths, settings, found, shown, images, progress), run=scored_systems.run_summary(settings),
+        explorer=_explorer(paths, settings, found, shown, images, truth, progress), relevance=truth.words,
+        run=scored_systems.run_summary(settings),
         failures=stores.failures(features), stores=list(features),
         provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
@@ -115,9 +121,17 @@ def _ensembles(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict
     return whole
 
 
-def _protocol(settings: Settings, card: manifest.Dataset) -> str:
-    """The first protocol of the data set's card; its rules are the test split's."""
-    return card.protocols[0] if settings.score.split == "test" else "all"
+def _protocol(settings: Settings, card: manifest.Dataset, truth: Truth) -> str | Protocol:
+    """The first protocol of the data set's card, whose rules are the test split's; or that of other right answers."""
+    return truth.protocols([card.protocols[0] if settings.score.split == "test" else "all"])[0]
+
+
+def _judged(paths: Paths, settings: Settings, truth: Truth) -> Callable[[Pool], Pool]:
+    """Gives a pool of the run its right answers."""
+    def right(pool: Pool) -> Pool:
+        known = Manifest.load(paths.manifest(settings.run.dataset)) if truth != Truth() else None
+        return judge(by_language.named(pool, known), truth, known)
+    return right
 
 
 def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
@@ -131,14 +145,14 @@ def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilaritySt
 
 
 def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore],
-              shown: Mapping[str, SimilarityStore], images: Path | None, progress: Callable[[str], object]
-              ) -> dict[str, Any]:
+              shown: Mapping[str, SimilarityStore], images: Path | None, truth: Truth,
+              progress: Callable[[str], object]) -> dict[str, Any]:
     """All systems of the run. Compared at first: the narrowest and the widest ensemble of the first recipe with any."""
     there = scored_systems.first(settings, found)
     if not there:
         return {}
     ensembles = [store for visual, store in there.items() if visual in settings.run.ensembles] or list(there.values())
-    return explorer.gather(scored_systems.galleries(paths, settings, shown, images),
+    return explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
                            (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
 
 

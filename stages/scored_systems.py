@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
-from pipeline.manifest import Manifest
+from pipeline.errors import InputError
+from pipeline.manifest import Manifest, dataset
 from pipeline.paths import Paths, system, systems
 from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
+from pipeline.scores.judged import Truth
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Settings
 from stages import by_hand
@@ -90,8 +92,28 @@ def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
     return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 
-def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None
-              ) -> dict[str, Gallery]:
+def truth(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> Truth:
+    """The right answers by which results/metrics.json was measured; without it, those by which it would be.
+
+    Raises:
+        InputError: If the file of judgements is another one now.
+    """
+    measured = next(iter(metrics.values()), None)
+    if measured is None:
+        of_test = settings.score.split == "test"
+        return Truth.of(settings.evaluate).or_of(
+            dataset(settings.run.dataset, paths.root).protocols if of_test else ["all"])
+    numbers, how = results.protocols(measured), measured.get("evaluated_with") or {}
+    found = Truth(Path(how["qrels"]) if how.get("qrels") else None, how.get("same_text") is not None).or_of(
+        list(numbers))
+    recorded = next(iter(numbers.values())).get("relevance", {}).get("digest")
+    if found.digest() != recorded:
+        raise InputError(f"{found.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
+    return found
+
+
+def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None,
+              right: Truth) -> dict[str, Gallery]:
     """Join systems with their captions and photographs.
 
     Args:
@@ -99,6 +121,7 @@ def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilaritySt
         settings: The run.
         shown: Ensemble or feature -> store.
         given: The folder of photographs; None for the manifest's.
+        right: The right answers.
 
     Returns:
         Ensemble or feature -> gallery.
@@ -106,4 +129,4 @@ def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilaritySt
     if not shown:
         return {}
     manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)
-    return {visual: Gallery.of(store.check(), manifest, folder) for visual, store in shown.items()}
+    return {visual: Gallery.of(store.check(), manifest, folder, right) for visual, store in shown.items()}

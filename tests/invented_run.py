@@ -5,6 +5,7 @@ Its texts are hostile: a caption that is a script, file names that would be mark
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,9 @@ FEATURES = tuple(ENGINES)
 EACH = 2  # captions an image
 
 
-def make(root: Path, images: int = 6) -> Manifest:
+def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest:
     """Everything that `pipeline evaluate` and what follows it read, below a root; data set `sample`, split test."""
-    manifest = _manifest(root, images)
+    manifest = _manifest(root, images, languages)
     generator = np.random.default_rng(0)
     owner = np.repeat(np.arange(images), EACH)
     stores = {}
@@ -57,7 +58,7 @@ def make(root: Path, images: int = 6) -> Manifest:
     return manifest
 
 
-def _manifest(root: Path, images: int) -> Manifest:
+def _manifest(root: Path, images: int, languages: Sequence[str]) -> Manifest:
     folder = root / "photographs"
     folder.mkdir(parents=True)
     files = [FILES[number] if number < len(FILES) else f"{number}.png" for number in range(images)]
@@ -66,7 +67,8 @@ def _manifest(root: Path, images: int) -> Manifest:
             Image.new("RGB", (60, 40), (40 * (number % 6), 90, 120)).save(folder / name)
     texts = CAPTIONS + [f"caption number {number}" for number in range(len(CAPTIONS), images * EACH)]
     rows = [{"image_id": 10 * image, "file": files[image], "bytes": 1, "split": "test", "caption_id": 100 + caption,
-             "caption": texts[caption]} for caption in range(images * EACH) for image in [caption // EACH]]
+             "caption": texts[caption]} | ({"language": languages[caption % len(languages)]} if languages else {})
+            for caption in range(images * EACH) for image in [caption // EACH]]
     manifest = Manifest(pd.DataFrame(rows), "sample", folder)
     manifest.save(root / "data" / "sample.parquet")
     return manifest
@@ -77,7 +79,7 @@ def _save(root: Path, manifest: Manifest, name: str, scores: object, members: li
     split = manifest.split("test")
     made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,
                  "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
-                 "manifest": manifest.digest, "members": members}
+                 "manifest": manifest.digest, "members": members, "languages": manifest.languages}
     path = root / "similarities" / "sample" / f"{name}.zarr"
     similarity_store.save(path, [similarity_store.as_similarity(scores)], split.image_ids, split.caption_ids,
                           split.caption_image, made_from)

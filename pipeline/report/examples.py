@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,12 @@ from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
-from pipeline.retrieval import PerDirection, QueryRanks, Similarity, rank
+from pipeline.retrieval import PerDirection, QueryRanks, Relevance, Similarity, rank
+from pipeline.retrieval.relevance import Positives
 from pipeline.retrieval.similarity import Direction
+from pipeline.scores import by_language
+from pipeline.scores.candidates import Pool
+from pipeline.scores.judged import Truth, judge
 from pipeline.scores.similarity_store import SimilarityStore
 
 WORDS: dict[Direction, dict[str, str]] = {
@@ -26,6 +31,7 @@ WORDS: dict[Direction, dict[str, str]] = {
             "none missed": "every one found one among the first", "texts": "the images' file names"},
 }
 CELLS = 16_000_000  # similarities in memory at once
+OWN = Truth()  # each caption's own image
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Gallery:
         made_from: The store's record: recipe, text encoder, seed and members.
         image_ids: Int64 [I], the manifest's; None for the rows themselves.
         caption_ids: Int64 [C], the manifest's; None for the columns themselves.
+        relevance: The right answers, where a caption has more than its own image; None otherwise.
+        languages: Each caption's language as text [C]; None where captions have none.
     """
 
     system: str
@@ -54,32 +62,38 @@ class Gallery:
     made_from: Mapping[str, Any] = field(default_factory=dict, repr=False)
     image_ids: np.ndarray | None = field(default=None, repr=False)
     caption_ids: np.ndarray | None = field(default=None, repr=False)
+    relevance: Relevance | None = field(default=None, repr=False)
+    languages: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path) -> Gallery:
+    def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
         """Join a system's scores with its captions and photographs.
 
         Args:
             store: The scores.
             manifest: The manifest that was scored.
             images_folder: Where the image files lie.
+            truth: The right answers.
 
         Returns:
             The gallery.
 
         Raises:
-            InputError: If the scores are of another manifest.
+            InputError: If the scores are of another manifest, or the judgements do not fit them.
         """
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
         files = [file_of[image] for image in store.image_ids.tolist()]
-        return cls(store.path.stem, store.scores, store.caption_image,
-                   [texts[caption] for caption in store.caption_ids.tolist()],
+        pool = judge(by_language.named(Pool.of_store(store), manifest), truth, manifest)
+        assert pool.caption_ids is not None
+        return cls(store.path.stem, pool.scores, pool.caption_image,
+                   [texts[caption] for caption in pool.caption_ids.tolist()],
                    [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
                     for file in files],
-                   lambda row: files[row].picture(), store.made_from, store.image_ids, store.caption_ids)
+                   lambda row: files[row].picture(), store.made_from, pool.image_ids, pool.caption_ids,
+                   pool.relevance, pool.languages)
 
     @property
     def title(self) -> str:
@@ -99,6 +113,15 @@ class Gallery:
             raise InputError(f"{self.system}: does not say which networks made it; run `pipeline score` again, and its "
                              "ensembles") from None
 
+    @cached_property
+    def truth(self) -> Relevance:
+        """The right answers."""
+        return self.relevance or Relevance.of_owner(self.caption_image, self.scores.shape[0])
+
+    def right(self, direction: Direction) -> Positives:
+        """The right answers of all queries of a direction."""
+        return self.truth.t2i if direction == "t2i" else self.truth.i2t
+
     def relevant(self, direction: Direction, query: int) -> np.ndarray:
         """The relevant candidates of a query.
 
@@ -109,9 +132,8 @@ class Gallery:
         Returns:
             Int64, rows of images (t2i) or columns of captions (i2t).
         """
-        if direction == "t2i":
-            return self.caption_image[query:query + 1]
-        return np.flatnonzero(self.caption_image == query)
+        right = self.right(direction)
+        return right.candidate[right.start[query]:right.start[query + 1]]
 
 
 @dataclass(frozen=True)
@@ -122,11 +144,13 @@ class Example:
         query: A column (t2i) or a row (i2t) of the scores.
         rank: The rank of its best relevant candidate, from 1, the expectation over ties.
         shown: The candidates in the first places, best first.
+        best: The best relevant candidate.
     """
 
     query: int
     rank: float
     shown: tuple[int, ...]
+    best: int
 
 
 def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
@@ -141,14 +165,15 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
     Returns:
         Successes, with a relevant candidate first, and failures, with none among the `shown` first.
     """
-    ranks = rank(gallery.scores, gallery.caption_image)
+    ranks = rank(gallery.scores, gallery.truth)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
     order = digest_order([gallery.captions, gallery.files][direction == "i2t"], queries.query)
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        places = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown).places.tolist()
-        return [Example(query, of[query], tuple(row)) for query, row in zip(chosen, places, strict=True)]
+        top = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
+        return [Example(query, of[query], tuple(row), best)
+                for query, row, best in zip(chosen, top.places.tolist(), top.best.tolist(), strict=True)]
 
     return (shown_for([query for query in order if of[query] == 1][:each]),
             shown_for([query for query in order if of[query] > shown][:each]))
@@ -207,24 +232,26 @@ class Top(NamedTuple):
     Attributes:
         places: Int64 [Q, count], rows of images (t2i) or columns of captions (i2t).
         similarity: Float [Q, count].
-        relevant: Float [Q], the largest similarity of a relevant candidate; NaN where nothing says which are.
+        best: Int64 [Q], the most similar relevant candidate.
+        relevant: Float [Q], its similarity.
     """
 
     places: np.ndarray
     similarity: np.ndarray
+    best: np.ndarray
     relevant: np.ndarray
 
 
 def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int,
-                   caption_image: np.ndarray | None = None) -> Top:
+                   right: Positives) -> Top:
     """The most similar candidates of each query.
 
     Args:
         scores: Similarities [I, C].
         direction: t2i or i2t.
-        queries: Int64 [Q], columns (t2i) or rows (i2t) of the scores.
+        queries: Int64 [Q], columns (t2i) or rows (i2t) of the scores; each has a relevant candidate.
         count: The number of candidates wanted; all if there are fewer.
-        caption_image: Int64 [C], the row of each caption's image, which says what is relevant.
+        right: The relevant candidates of every column (t2i) or row (i2t).
 
     Returns:
         The candidates, ties by position.
@@ -232,7 +259,7 @@ def top_candidates(scores: Similarity | PerDirection, direction: Direction, quer
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]
     places = np.empty((len(queries), min(count, candidates)), np.int64)
-    similarity, relevant = np.empty(places.shape), np.full(len(queries), np.nan)
+    similarity, relevant, best = np.empty(places.shape), np.empty(len(queries)), np.empty(len(queries), np.int64)
     at_once = max(1, CELLS // candidates)
     for start in range(0, len(queries), at_once):
         part = queries[start:start + at_once]
@@ -241,8 +268,9 @@ def top_candidates(scores: Similarity | PerDirection, direction: Direction, quer
         found = (-block).argsort(axis=1, kind="stable")[:, :count]
         places[start:start + at_once] = found
         similarity[start:start + at_once] = np.take_along_axis(block, found, axis=1)
-        if caption_image is not None:
-            right = (np.arange(candidates) == caption_image[part][:, None] if direction == "t2i"
-                     else caption_image == part[:, None])
-            relevant[start:start + at_once] = np.where(right, block, -np.inf).max(axis=1)
-    return Top(places, similarity, relevant)
+        own = right.restricted(part, np.arange(candidates), candidates)
+        wrong = np.ones(block.shape, bool)
+        wrong[own.query, own.candidate] = False
+        best[start:start + at_once] = first = np.where(wrong, -np.inf, block).argmax(axis=1)
+        relevant[start:start + at_once] = block[np.arange(len(part)), first]
+    return Top(places, similarity, best, relevant)

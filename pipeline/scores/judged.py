@@ -55,6 +55,13 @@ class Truth:
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
                                            "same_text": "positive" if self.same_text else None})
 
+    @property
+    def words(self) -> str:
+        """What is right, for readers; "" where it is each caption's own image."""
+        if self.qrels is not None:
+            return f"the judgements in {self.qrels.name}"
+        return "captions of one text are one caption, right for each of their images" if self.same_text else ""
+
     def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
         """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone."""
         if self in (Truth(), Truth.of_protocols(of_card)):

@@ -55,6 +55,20 @@ def small_report(report: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def judged_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose captions are in two languages, and right for their own image and the next."""
+    root = tmp_path_factory.mktemp("judged")
+    manifest = invented_run.make(root, languages=["de", "en"])
+    ids = manifest.images["image_id"].tolist()
+    rows = [f"{caption},{ids[(ids.index(image) + step) % len(ids)]}" for caption, image in zip(
+        manifest.table["caption_id"], manifest.table["image_id"], strict=True) for step in (0, 1)]
+    (root / "q.csv").write_text("\n".join(["caption,image", *rows, ""]), encoding="utf-8")
+    run(root, "evaluate", "--qrels", str(root / "q.csv"))
+    run(root, "report")
+    return root / "results" / "report.html"
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
@@ -139,6 +153,25 @@ def test_ground_truth_is_marked_where_it_was_retrieved(open_page: Callable[..., 
     page.select_option("#filter", "missed")
     page.locator("#found button").first.click()
     assert page.locator("#answer ol.images").last.locator("li.right").count() == 0
+
+
+def test_judged_queries_show_every_right_image_and_are_listed_by_language(open_page: Callable[..., Any],
+                                                                          judged_report: Path) -> None:
+    page = open_page(file=judged_report)
+    assert page.inner_text("#count") == "12 queries fit."
+    page.select_option("#language", "en")
+    assert page.inner_text("#count") == "6 queries fit."
+    assert set(page.locator("#found .title > [dir=auto]").evaluate_all("nodes => nodes.map(node => node.lang)")) == {
+        "en"}
+    assert page.locator(".summary figure .medium").count() == 2
+    assert page.locator(".summary bdi").count() == 2
+    assert page.inner_text(".summary caption") == "Rank and similarity of the best right image"
+    assert page.locator("#answer ol.images >> nth=0").locator(".mark.right").count() == 2  # six candidates are all
+    again = open_page(fragment=page.evaluate("location.hash"), file=judged_report)
+    assert (again.input_value("#language"), again.inner_text("#count")) == ("en", "6 queries fit.")
+    page.check("input[value=i2t]")
+    assert page.inner_text("#count") == "6 queries fit."
+    assert "right:" in page.locator("#answer .mark.right").first.inner_text()
 
 
 def test_images_find_captions(open_page: Callable[..., Any]) -> None:

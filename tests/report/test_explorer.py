@@ -8,12 +8,29 @@ from PIL import Image
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Gallery
 from pipeline.report.page.explorer import gather
-from pipeline.retrieval import as_similarity
+from pipeline.retrieval import Relevance, as_similarity
 from pipeline.settings import Report
 
 
 def gone(row: int) -> Image.Image:
     raise ImageError("gone")
+
+
+def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
+    """The first caption is right for two images, the second for another than its own, the third for none."""
+    scores = np.array([[1, 0, 9], [9, 2, 0], [8, 1, 0]], np.float32)
+    right = Relevance.of_pairs(np.array([0, 2, 2]), np.array([0, 0, 1]), (3, 3), owner=np.array([0, 1, 2]))
+    gallery = Gallery("a", as_similarity(scores), np.array([0, 1, 2]), list("xyz"), ["0", "1", "2"], gone,
+                      {"members": []}, relevance=right, languages=np.array(["en", "de", "en"]))
+    found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=1, thumbnail=16))
+    assert (found["judged"], found["languages"], found["queries"]["t2i"]["languages"]) == (True, ["de", "en"], [1, 0])
+    assert found["queries"]["t2i"]["right"] == [[0, 2], [2]]
+    assert found["queries"]["t2i"]["ranks"] == [[2, 2]]  # of the third image, behind the second
+    assert found["queries"]["i2t"] == {"ids": [0, 2], "ranks": [[2, 1]], "files": [0, 2]}
+    shown = [[found["images"][place]["file"] for place in query["right"]] for query in found["t2i"]]
+    assert shown == [["2", "0"], ["2"]]
+    assert [query["own"] for query in found["t2i"]] == [[8], [1]]
+    assert [caption["language"] for caption in found["captions"]] == [1, 0, 1]
 
 
 def test_places_are_counted_among_the_queries_that_ask() -> None:
@@ -24,12 +41,13 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=2, thumbnail=16))
     asked = found["queries"]
     assert (asked["t2i"]["ids"], asked["i2t"]["ids"]) == ([500, 501, 503, 504], [80, 90])
-    assert (asked["t2i"]["texts"], asked["i2t"]["texts"]) == (list("vwyz"), ["1", "2"])
-    assert asked["t2i"]["images"] == [0, 0, 1, 1]
+    called = {"t2i": asked["t2i"]["texts"], "i2t": [found["files"][row] for row in asked["i2t"]["files"]]}
+    assert called == {"t2i": list("vwyz"), "i2t": ["1", "2"]}
+    assert asked["t2i"]["right"] == [[1], [1], [2], [2]]
     for way, texts in (("t2i", [caption["text"] for caption in found["captions"]]),
                        ("i2t", [image["file"] for image in found["images"]])):
         for query in found[way]:
-            assert asked[way]["texts"][query["number"]] == texts[query["query"]]
+            assert called[way][query["number"]] == texts[query["query"]]
     assert [query["own"] for query in found["t2i"]] == [[9], [8], [7], [5]]
 
 

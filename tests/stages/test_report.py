@@ -134,12 +134,44 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
     ranks = retrieval.rank(store.similarity, store.caption_image).i2t.ranks()
     asked = {way: data["queries"][way] for way in ("t2i", "i2t")}
     assert asked["i2t"]["ids"] == store.image_ids.tolist()
-    assert asked["i2t"]["texts"] == files
+    assert [data["files"][row] for row in asked["i2t"]["files"]] == files
     assert asked["i2t"]["ranks"][4] == pytest.approx(ranks.tolist(), abs=0.01)
     assert asked["t2i"]["ids"] == store.caption_ids.tolist()
-    assert asked["t2i"]["images"] == store.caption_image.tolist()
+    assert asked["t2i"]["right"] == [[row] for row in store.caption_image.tolist()]
     assert [data["images"][query["query"]]["file"] for query in data["i2t"]] == [
         files[query["number"]] for query in data["i2t"]]
+
+
+def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Callable[..., Any], tmp_path: Path,
+                                                                 refused: Callable[..., str]) -> None:
+    """Judgements with several right images a caption, none for some, given to `evaluate` alone."""
+    manifest = invented_run.make(tmp_path)
+    images, captions = manifest.images["image_id"].tolist(), manifest.table["caption_id"].tolist()
+    right = {caption: sorted({images[place // 2], images[place % 6]}) for place, caption in enumerate(captions[:-2])}
+    Path("q.csv").write_text("caption,image\n" + "".join(
+        f"{caption},{image}\n" for caption, answers in right.items() for image in answers), encoding="utf-8")
+    assert pipeline("evaluate", "--qrels", "q.csv")[0] == pipeline("report")[0] == 0
+    tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results/report.html").read_text(encoding="utf-8"))
+    data = json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+    asked = data["queries"]["t2i"]
+    assert asked["ids"] == list(right)
+    assert [[images[row] for row in rows] for rows in asked["right"]] == list(right.values())
+    measured = json.loads((tmp_path / "results/metrics.json").read_text(encoding="utf-8"))
+    for place, system in enumerate(data["systems"]):
+        for way in ("t2i", "i2t"):
+            hits = [100 * (rank <= 1) for rank in data["queries"][way]["ranks"][place]]
+            assert sum(hits) / len(hits) == pytest.approx(measured[system["name"]]["qrels"][way]["r1"])
+    for query in data["t2i"]:
+        files = {data["images"][place]["file"] for place in query["right"]}
+        assert files == {data["files"][row] for row in asked["right"][query["number"]]}
+    page = "".join(tree.itertext())
+    assert "What is right here: the judgements in q.csv" in page
+    whole = measured["vse2ad-RGP-bigru-s0"]["qrels"]["rsum"]
+    assert f"RSUM {whole:.1f}, protocol qrels" in "".join(
+        tree.find(".//h:section[@id='members']", NAMESPACE).itertext())
+    Path("q.csv").write_text(Path("q.csv").read_text(encoding="utf-8") + f"{captions[-1]},{images[0]}\n",
+                             encoding="utf-8")
+    assert "q.csv: changed since" in refused("report")
 
 
 def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeline: Callable[..., Any], run: Any,

@@ -50,22 +50,24 @@ def draw(inputs: FigureInputs) -> Drawing:
     rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1])
     for (photograph, text), example in zip(rows, chosen, strict=True):
         _row(photograph, text, gallery, example)
+    right = "Right captions" if gallery.relevance else "The image's own captions"
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
-               f"captions, after Figure 4 of VSE+2AD. The image's own captions have a tick and are bold. "
+               f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
                f"{how_chosen('i2t', successes, failures, SHOWN)}{stand_in_sentence(gallery.members)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
-              "caption": gallery.captions[caption_], "right": gallery.caption_image[caption_] == example.query}
+              "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
     return Drawing(figure, caption, pd.DataFrame(table), wide=True)
 
 
 def _row(photograph: Axes, text: Axes, gallery: Gallery, example: Example) -> None:
     draw_photograph(photograph, partial(gallery.open, example.query), None)
-    missed = not set(example.shown) & set(gallery.relevant("i2t", example.query).tolist())
+    relevant = gallery.relevant("i2t", example.query)
+    missed = example.best not in example.shown
     text.set(xlim=(0, 1), ylim=(SHOWN + missed, 0))
     text.axis("off")
     for number, caption in enumerate(example.shown):
-        right = bool(gallery.caption_image[caption] == example.query)
+        right = caption in relevant
         weight = "bold" if right else "normal"
         write(text, 0, number + 0.5, tick_or_cross(right), color=GREEN if right else ORANGE, fontsize=9,
               fontweight=weight)

@@ -47,7 +47,7 @@ def draw(inputs: FigureInputs) -> Drawing:
                f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
                f"{stand_in_sentence(gallery.members)}")
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
-              "file": gallery.files[image], "right": image == gallery.caption_image[example.query]}
+              "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
     return Drawing(figure, caption, pd.DataFrame(table), wide=True)
 
@@ -58,12 +58,12 @@ def _row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
     caption = printable(gallery.captions[example.query])
     lines = textwrap.wrap(caption, LETTERS * len(caption) // text_width(caption), max_lines=6, placeholder=" …")
     write(text, 0, 0.5, "\n".join(lines))
-    right = int(gallery.caption_image[example.query])
+    right = gallery.relevant("t2i", example.query)
     for photograph, image in zip(photographs, example.shown, strict=False):
-        draw_photograph(photograph, partial(gallery.open, image), image == right)
+        draw_photograph(photograph, partial(gallery.open, image), image in right)
     for photograph in photographs[len(example.shown):]:
         photograph.axis("off")
-    if right not in example.shown:
+    if example.best not in example.shown:
         photographs[-1].axis("on")
-        draw_photograph(photographs[-1], partial(gallery.open, right), True)
+        draw_photograph(photographs[-1], partial(gallery.open, example.best), True)
         photographs[-1].set_title(rank_text(example.rank), fontsize=7, pad=2)

@@ -31,18 +31,16 @@
     worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],
   };
 
-  // The queries whose candidates are kept, with their ground truth among the page's images or captions.
-  const ownCaptions = new Map(data.i2t.map((query) => [query.query, new Set()]));
-  data.captions.forEach((caption, index) => ownCaptions.get(caption.image)?.add(index));
-  const answers = {
-    t2i: new Map(data.t2i.map((query) => [query.number, { ...query, right: new Set([data.captions[query.query].image]) }])),
-    i2t: new Map(data.i2t.map((query) => [query.number, { ...query, right: ownCaptions.get(query.query) }])),
-  };
+  // The queries whose candidates are kept.
+  const answersOf = (way) => new Map(data[way].map((query) => [query.number, { ...query, right: new Set(query.right) }]));
+  const answers = { t2i: answersOf("t2i"), i2t: answersOf("i2t") };
 
-  // Each query once: its number, what it is called in the list and above its answers, and the words that find it.
+  // Each query once: its number, what it is called in the list and above its answers, the words that find it, the
+  // languages of its captions, and the files that are right or that it is.
   const shownText = (text) => (text.trim() ? text : "(empty caption)");
-  const captionsOf = data.queries.i2t.texts.map(() => []);
-  data.queries.t2i.images.forEach((image, caption) => captionsOf[image].push(data.queries.t2i.texts[caption]));
+  const captionsOf = data.files.map(() => []);
+  data.queries.t2i.right.forEach((files, caption) => files.forEach((file) => captionsOf[file].push(caption)));
+  const languageOf = (caption) => data.queries.t2i.languages?.[caption] ?? null;
   const queries = {
     t2i: data.queries.t2i.texts.map((text, number) => ({
       number,
@@ -50,14 +48,21 @@
       title: shownText(text),
       label: shownText(text),
       words: text.toLowerCase(),
+      languages: [languageOf(number)],
+      files: data.queries.t2i.right[number].map((file) => data.files[file]),
     })),
-    i2t: data.queries.i2t.texts.map((file, number) => ({
-      number,
-      answers: answers.i2t.get(number) ?? null,
-      title: file,
-      label: captionsOf[number][0].trim() ? captionsOf[number][0] : file,
-      words: captionsOf[number].join(" ").toLowerCase(),
-    })),
+    i2t: data.queries.i2t.files.map((place, number) => {
+      const texts = captionsOf[place].map((caption) => data.queries.t2i.texts[caption]);
+      return {
+        number,
+        answers: answers.i2t.get(number) ?? null,
+        title: data.files[place],
+        label: texts[0]?.trim() ? texts[0] : data.files[place],
+        words: texts.join(" ").toLowerCase(),
+        languages: captionsOf[place].map(languageOf),
+        files: [data.files[place]],
+      };
+    }),
   };
 
   function make(tag, attributes, ...children) {
@@ -81,6 +86,8 @@
 
   const shownSimilarity = (value) => value.toFixed(3);
 
+  const tag = (language) => (language === null ? null : data.languages[language]);
+
   function photograph(index, size) {
     const image = data.images[index];
     if (image.thumb === null) {
@@ -98,7 +105,9 @@
   function search() {
     const words = at("words").value.toLowerCase().split(/\s+/).filter(Boolean);
     const keep = FILTERS[at("filter").value][1];
-    state.found = queries[state.way].filter((query) => keep(query) && words.every((word) => query.words.includes(word)));
+    const language = data.languages.indexOf(at("language").value);
+    state.found = queries[state.way].filter((query) => keep(query) && words.every((word) => query.words.includes(word))
+      && (language < 0 || query.languages.includes(language)));
     state.found.sort((one, other) => SORTS[at("sort").value][1](one, other) || one.number - other.number);
     state.listed = STEP;
     list();
@@ -116,6 +125,7 @@
   function keepAddress() {
     const parts = { way: state.way, a: data.systems[state.a].name, b: data.systems[state.b].name,
       filter: at("filter").value, sort: at("sort").value, words: at("words").value };
+    if (at("language").value) parts.language = at("language").value;
     if (state.chosen !== null) parts.query = state.chosen.number;
     try {
       history.replaceState(null, "", ADDRESS + new URLSearchParams(parts));
@@ -135,6 +145,7 @@
     at("filter").value = Object.hasOwn(FILTERS, parts.get("filter")) ? parts.get("filter") : "all";
     at("sort").value = Object.hasOwn(SORTS, parts.get("sort")) ? parts.get("sort") : "kept";
     at("words").value = parts.get("words") ?? "";
+    at("language").value = data.languages.includes(parts.get("language")) ? parts.get("language") : "";
     state.chosen = queries[state.way][Number(parts.get("query") ?? NaN)] ?? null;
     search();
     at("explorer").scrollIntoView();
@@ -146,7 +157,7 @@
       const button = make("button", { type: "button", "data-number": query.number },
         ...(state.way === "i2t" && query.answers ? [photograph(query.answers.query, "small")] : []),
         make("span", { class: "title" },
-          make("span", { dir: "auto" }, query.label),
+          make("span", { dir: "auto", lang: tag(query.languages[0] ?? null) }, query.label),
           make("span", { class: "rank" }, "rank " + ranks(query))));
       button.addEventListener("click", () => open(query));
       return make("li", {}, button);
@@ -181,6 +192,9 @@
     state.chosen = query;
     markChosen();
     at("detail-title").textContent = query.title;
+    const language = state.way === "t2i" ? tag(query.languages[0]) : null;
+    if (language) at("detail-title").lang = language;
+    else at("detail-title").removeAttribute("lang");
     const found = query.answers ? compared().map((system) => answer(query, system))
       : [make("p", { class: "note" }, "Its candidates are not kept on this page.")];
     at("answer").replaceChildren(summary(query), ...found);
@@ -194,12 +208,19 @@
       make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ${system.title}` : system.title),
       make("td", {}, shownRank(rank(query, index))), ...(kept ? [make("td", {}, shownSimilarity(kept.own[index]))] : [])));
     const what = kept ? "Rank and similarity" : "Rank";
+    const best = {
+      t2i: query.files.length > 1 ? "the best right image" : "its image",
+      i2t: data.judged ? "the best right caption" : "the best of its captions",
+    };
+    const photographs = !kept ? [] : state.way === "i2t" ? [photograph(kept.query, "large")]
+      : [...kept.right].map((image) => photograph(image, kept.right.size > 1 ? "medium" : "large"));
+    const names = query.files.slice(0, data.top).flatMap((file, index) => [index ? ", " : "", make("bdi", {}, file)]);
+    const further = query.files.length - data.top;
     return make("div", { class: "summary" },
-      make("figure", {}, ...(kept ? [photograph(state.way === "t2i" ? [...kept.right][0] : kept.query, "large")] : []),
-        make("figcaption", {}, state.way === "t2i" ? "The ground truth: " : "The query: ",
-          make("bdi", {}, data.queries.i2t.texts[state.way === "t2i" ? data.queries.t2i.images[query.number] : query.number]))),
+      make("figure", {}, ...photographs, make("figcaption", {}, state.way === "t2i" ? "The ground truth: " : "The query: ",
+        ...names, further > 0 ? ` and ${further} more` : "")),
       make("table", { class: "numbers" },
-        make("caption", {}, state.way === "t2i" ? `${what} of its image` : `${what} of the best of its captions`),
+        make("caption", {}, `${what} of ${best[state.way]}`),
         make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 
@@ -213,8 +234,9 @@
           mark(right, "ground truth", "not the ground truth"), similarity,
           make("span", { class: "under", dir: "auto" }, data.images[candidate].alt));
       }
-      return make("li", { class: right ? "right" : "" }, mark(right, "its own:", "another image's:"), similarity,
-        make("span", { dir: "auto" }, data.captions[candidate].text));
+      return make("li", { class: right ? "right" : "" }, mark(right, data.judged ? "right:" : "its own:",
+        data.judged ? "not right:" : "another image's:"), similarity,
+        make("span", { dir: "auto", lang: tag(data.captions[candidate].language) }, data.captions[candidate].text));
     });
     return make("section", {},
       make("h4", {}, `${letter(system)}: ${title(system)}. The first ${entries.length}, ground truth at rank `
@@ -256,6 +278,7 @@
     keepAddress();
   }
   at("words").addEventListener("input", changed);
+  at("language").addEventListener("change", changed);
   at("filter").addEventListener("change", changed);
   at("sort").addEventListener("change", () => {
     state.chosen = null; // the first in the new order is shown
@@ -292,6 +315,9 @@
   for (const [id, choices] of [["filter", FILTERS], ["sort", SORTS]]) {
     at(id).replaceChildren(...Object.entries(choices).map(([name, [text]]) => make("option", { value: name }, text)));
   }
+  at("language").replaceChildren(make("option", { value: "" }, "all languages"),
+    ...data.languages.map((language) => make("option", { value: language }, language)));
+  at("languages").hidden = data.languages.length < 2;
   for (const id of ["search", "count", "stage"]) at(id).hidden = false;
   addEventListener("hashchange", readAddress);
   if (!readAddress()) search();

@@ -33,38 +33,48 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     Returns:
         JSON values. `systems`: name, title and, of a reranked one, the position of its retriever (`before`, or null).
         `default`: positions of two of them. `stand_ins`: in words. `top`: the number of candidates that are kept.
-        `queries`: by direction all queries: ids, texts (captions, or file names), the position of a caption's image
-        among the images, and ranks by system. `images`: file, alt (its first caption, or the file name), thumb (a data
-        URI, or null). `captions`: text and image. `t2i` and `i2t`: the queries whose candidates are kept: number (a
-        position in `queries`), query, and by system the similarity of its best relevant candidate, its first candidates
-        and their similarities. Query and candidates are positions in `images` and `captions`.
+        `judged`: whether a caption may have other right images than its own.
+        `languages`: tags; empty where captions have none. `files`: all file names. `queries`: by direction all queries:
+        ids, captions' texts and languages (positions in `languages`) or images' positions in `files`, the right images
+        of each caption (positions in `files`), and ranks by system. `images`: file, alt (its first right caption, or
+        the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
+        candidates are kept: number (a position in `queries`), query, right candidates (the best, the first `top` and
+        all that were found), and by system the similarity of its best relevant candidate, its first candidates and
+        their similarities. Query and candidates are positions in `images` and `captions`.
 
     Raises:
         InputError: If the systems do not rank the same images and captions.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
-    ranks = [rank(each.scores, each.caption_image) for each in galleries.values()]
+    ranks = [rank(each.scores, each.truth) for each in galleries.values()]
     of_captions, of_images = ([expected_ranks(each) for each in way] for way in zip(
         *((each.t2i, each.i2t) for each in ranks), strict=True))
     asked = {"t2i": np.array(sorted(of_captions[0]), np.int64), "i2t": np.array(sorted(of_images[0]), np.int64)}
     compared = list(galleries).index(default[0]), list(galleries).index(default[1])
-    every = {"t2i": _queries(asked["t2i"], first.captions, first.caption_ids, of_captions),
-             "i2t": _queries(asked["i2t"], first.files, first.image_ids, of_images)}
-    every["t2i"]["images"] = np.searchsorted(asked["i2t"], first.caption_image[asked["t2i"]]).tolist()
-    rows = kept_images(first.files, (first.caption_image[asked["t2i"]], asked["i2t"]),
+    languages = [] if first.languages is None else sorted(set(first.languages.tolist()))
+    place = None if first.languages is None else np.searchsorted(languages, first.languages)
+    every = {"t2i": _queries(asked["t2i"], first.caption_ids, of_captions), "i2t": _queries(
+        asked["i2t"], first.image_ids, of_images)}
+    every["t2i"] |= {"texts": [first.captions[column] for column in asked["t2i"].tolist()],
+                     "right": [first.relevant("t2i", column).tolist() for column in asked["t2i"].tolist()],
+                     "languages": None if place is None else place[asked["t2i"]].tolist()}
+    every["i2t"]["files"] = asked["i2t"].tolist()
+    owner = first.truth.drawn_with
+    rows = kept_images(first.files, (owner[asked["t2i"]], asked["i2t"]),
                        [np.array(every[way]["ranks"]) for way in asked], compared, settings.queries, settings.top)
-    columns = np.flatnonzero(np.isin(first.caption_image, rows))
-    t2i = _answers(galleries, "t2i", asked["t2i"], columns, settings.top, captions, images)
-    i2t = _answers(galleries, "i2t", asked["i2t"], rows, settings.top, images, captions)
-    owners = [images(row) for row in first.caption_image[captions.kept]]
-    return {"systems": [{"name": name, "title": _title(gallery), "before": _before(gallery, list(galleries))}
+    of_kept = {"t2i": np.flatnonzero(np.isin(owner[asked["t2i"]], rows)),
+               "i2t": np.searchsorted(asked["i2t"], rows[np.isin(rows, asked["i2t"])])}
+    t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
+    i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
+    return {"judged": first.relevance is not None, "languages": languages, "files": list(first.files),
+            "systems": [{"name": name, "title": _title(gallery), "before": _before(gallery, list(galleries))}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins_of(member for gallery in galleries.values() for member in gallery.members),
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
-            "captions": [{"text": first.captions[column], "image": owner}
-                         for column, owner in zip(captions.kept, owners, strict=True)],
+            "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
+                         for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
 
 
@@ -78,11 +88,9 @@ def _before(gallery: Gallery, names: Sequence[str]) -> int | None:
     return names.index(retriever) if retriever in names else None
 
 
-def _queries(queries: np.ndarray, texts: Sequence[str], ids: np.ndarray | None,
-             ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
-    """Every query's id and text, and its rank by system."""
+def _queries(queries: np.ndarray, ids: np.ndarray | None, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
+    """Every query's id, and its rank by system."""
     return {"ids": (queries if ids is None else ids[queries]).tolist(),
-            "texts": [texts[query] for query in queries.tolist()],
             "ranks": [[round(of[query], 2) for query in queries.tolist()] for of in ranks]}
 
 
@@ -108,16 +116,22 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     return first
 
 
-def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray, queries: np.ndarray, count: int,
+def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray, numbers: np.ndarray, count: int,
              asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
-    """Each query, its place among all, and what each system answers."""
-    numbers = np.searchsorted(every, queries).tolist()
-    found = [top_candidates(each.scores, way, queries, count, each.caption_image) for each in galleries.values()]
-    return [{"number": numbers[number], "query": asked(query),
-             "own": [_short(top.relevant[number]) for top in found],
-             "top": [list(map(candidates, top.places[number])) for top in found],
-             "similarity": [list(map(_short, top.similarity[number])) for top in found]}
-            for number, query in enumerate(queries.tolist())]
+    """Each kept query, its place among all, what is right, and what each system answers."""
+    queries = every[numbers]
+    found = [top_candidates(each.scores, way, queries, count, each.right(way)) for each in galleries.values()]
+    answers = []
+    for place, (number, query) in enumerate(zip(numbers.tolist(), queries.tolist(), strict=True)):
+        right = next(iter(galleries.values())).relevant(way, query)
+        seen = np.concatenate([[top.best[place] for top in found], right[:count],
+                               *(np.intersect1d(top.places[place], right) for top in found)])
+        shown = list(dict.fromkeys(seen.tolist()))
+        answers.append({"number": number, "query": asked(query), "right": list(map(candidates, shown)),
+                        "own": [_short(top.relevant[place]) for top in found],
+                        "top": [list(map(candidates, top.places[place])) for top in found],
+                        "similarity": [list(map(_short, top.similarity[place])) for top in found]})
+    return answers
 
 
 def _short(similarity: float) -> float:

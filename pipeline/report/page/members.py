@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.fusion import Member, fuse
-from pipeline.retrieval import Metrics, evaluate
+from pipeline.retrieval import Metrics, Protocol, evaluate
+from pipeline.retrieval.protocols import protocol as protocol_named
+from pipeline.scores.candidates import Pool
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
 from pipeline.statistics import contrast, holm
@@ -60,7 +62,8 @@ class Effect:
         return max(max(abs(part.low), abs(part.high), abs(part.effect)) for part in self.parts) or 1.0
 
 
-def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings: Evaluate,
+def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protocol, settings: Evaluate,
+            judged: Callable[[Pool], Pool] = lambda pool: pool,
             progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
     """Measure what each member adds to ensembles of two or more members.
 
@@ -68,6 +71,7 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
         ensembles: Title -> member's name -> its similarity store.
         protocol: The evaluation protocol.
         settings: Number of resamples, seed and block size.
+        judged: Gives a pool its right answers.
         progress: Called with the name of each subset before it is measured; every subset is measured once.
 
     Returns:
@@ -85,8 +89,8 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
             progress(" + ".join(path.stem for path in paths))
             members = [Member(path.stem, stores[path].scores, stores[path].image_ids, stores[path].caption_ids)
                        for path in paths]
-            known[key] = evaluate(fuse(members), stores[paths[0]].caption_image, protocol,
-                                  block_megabytes=settings.block_megabytes)
+            pool = judged(replace(Pool.of_store(stores[paths[0]]), scores=fuse(members)))
+            known[key] = evaluate(pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes)
         return known[key]
 
     def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
@@ -96,7 +100,7 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str, settings
         low, high = found["interval"]
         return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
 
-    return _corrected([Effect(name, protocol, measured(list(parts.values())).rsum,
+    return _corrected([Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
                               [part(member, path, parts) for member, path in parts.items()])
                        for name, parts in ensembles.items() if len(parts) > 1])
 

@@ -38,6 +38,7 @@ class Contents:
         effects: Ensembles, with what each member adds.
         hubs: How unevenly each system finds candidates.
         explorer: What explorer.js reads, see `explorer.gather`; {} where nothing is scored.
+        relevance: What is right, in words, where it is more than each caption's own image.
         run: The run in words.
         failures: Images without features.
         stores: The feature stores that were looked at.
@@ -53,6 +54,7 @@ class Contents:
     effects: Sequence[Effect] = ()
     hubs: Sequence[SystemHubs] = ()
     explorer: Mapping[str, Any] = field(default_factory=dict)
+    relevance: str = ""
     run: str = ""
     failures: Sequence[Failure] = ()
     stores: Sequence[str] = ()
