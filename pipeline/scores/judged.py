@@ -13,7 +13,7 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.files.digest import of_folder, sha256
 from pipeline.judgements import qrels
-from pipeline.judgements.same_text import same_text
+from pipeline.judgements.rows import same_text
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Protocol
 from pipeline.retrieval.collection import Collection, rows_of

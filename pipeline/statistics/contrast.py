@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.retrieval.metrics import RECALLS, Metrics
-from pipeline.statistics.holm import holm
 from pipeline.statistics.per_image import STATISTICS
 from pipeline.statistics.seeds import over_seeds
-from pipeline.statistics.significance import compare
+from pipeline.statistics.significance import compare, holm
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.judgements import qrels, rows
-from pipeline.judgements.same_text import same_text
+from pipeline.judgements.rows import same_text
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Relevance, as_similarity
 from pipeline.retrieval.collection import Collection
