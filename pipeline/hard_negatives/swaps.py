@@ -18,8 +18,46 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
-from pipeline.hard_negatives import swapped_words as words
 from pipeline.hard_negatives.question import Question
+
+COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "white", "black", "brown", "gray")
+SAME_COLOUR = {"grey": "gray", "violet": "purple", "turquoise": "blue", "teal": "blue", "tan": "brown"}
+"""Words that stand for a colour of the list."""
+
+NUMBERS = ("two", "three", "four", "five", "six")
+"""Not one, which is a pronoun too, and whose noun would have to change."""
+
+NOUNS = {
+    "man": "men", "woman": "women", "boy": "boys", "girl": "girls", "child": "children", "kid": "kids",
+    "baby": "babies",
+    "person": "people", "player": "players", "dog": "dogs", "puppy": "puppies", "cat": "cats", "horse": "horses",
+    "bird": "birds", "cow": "cows", "ball": "balls", "frisbee": "frisbees", "bike": "bikes", "bicycle": "bicycles",
+    "motorcycle": "motorcycles", "car": "cars", "truck": "trucks", "boat": "boats", "skateboard": "skateboards",
+    "surfboard": "surfboards", "hat": "hats", "shirt": "shirts", "jacket": "jackets", "coat": "coats",
+    "helmet": "helmets", "bench": "benches", "chair": "chairs", "table": "tables", "fence": "fences", "wall": "walls",
+    "tree": "trees", "rock": "rocks", "hill": "hills", "mountain": "mountains", "street": "streets", "road": "roads",
+    "field": "fields", "beach": "beaches", "pool": "pools", "building": "buildings", "house": "houses",
+    "stick": "sticks", "toy": "toys", "rope": "ropes", "swing": "swings", "slide": "slides",
+    # of the built-in sample
+    "sphere": "spheres", "cube": "cubes", "box": "boxes", "block": "blocks", "cone": "cones", "cylinder": "cylinders",
+    "drum": "drums", "pyramid": "pyramids", "ring": "rings", "hoop": "hoops", "star": "stars", "heart": "hearts",
+    "mushroom": "mushrooms", "toadstool": "toadstools", "mug": "mugs", "cup": "cups", "balloon": "balloons",
+    "umbrella": "umbrellas", "parasol": "parasols",
+}
+"""Singular and plural."""
+
+BEFORE_A_NOUN = {"a", "an", "the", "his", "her", "its", "their", "some", "several", "one", *NUMBERS, *COLOURS,
+                 *SAME_COLOUR, "big", "large", "small", "little", "tiny", "huge", "young", "old", "wooden", "plain"}
+"""A noun behind another word may be the second half of a compound, as in "tennis ball"."""
+
+JOINING = {"and", "or", "with", "a", "an", "the", "one", *NUMBERS}
+"""Nouns that only these words join change places without a change of meaning."""
+
+NOT_A_SIDE = {"before": {"has", "have", "had", "is", "are", "was", "were", "being", "all", "just"},
+              "after": {"next", "behind", "in", "into", "at", "by", "before", "after", "above", "below", "over",
+                        "under", "on", "through", "outside", "up", "out", "off", "away", "now", "there"}}
+"""Words beside which left is a verb's form, or right an adverb ("right next to")."""
+
 
 WORD = re.compile(r"[A-Za-z]+")
 Swap = Callable[[str, Sequence[str]], str | None]
@@ -51,8 +89,8 @@ def colour(caption: str, every: Sequence[str]) -> str | None:
         The wrong caption; None if it names no colour.
     """
     def meant(word: str) -> str:
-        return words.SAME_COLOUR.get(word, word)
-    return _first_replaced(caption, {*words.COLOURS, *words.SAME_COLOUR}, words.COLOURS,
+        return SAME_COLOUR.get(word, word)
+    return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS,
                            {meant(word) for other in every for word in _lower(other)})
 
 
@@ -67,7 +105,7 @@ def number(caption: str, every: Sequence[str]) -> str | None:
         The wrong caption; None if it has no such number.
     """
     taken = {word for other in every for word in _lower(other)}
-    return _first_replaced(caption, set(words.NUMBERS), words.NUMBERS, taken)
+    return _first_replaced(caption, set(NUMBERS), NUMBERS, taken)
 
 
 def order(caption: str, every: Sequence[str]) -> str | None:
@@ -82,11 +120,11 @@ def order(caption: str, every: Sequence[str]) -> str | None:
     """
     found = list(WORD.finditer(caption))
     lower = [match[0].lower() for match in found]
-    for names in (set(words.NOUNS), set(words.NOUNS.values())):
+    for names in (set(NOUNS), set(NOUNS.values())):
         places = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
         for first, second in itertools.pairwise(places):
             between = lower[first + 1:second]
-            if lower[first] != lower[second] and not set(between) <= words.JOINING:
+            if lower[first] != lower[second] and not set(between) <= JOINING:
                 return _exchanged(caption, found[first], found[second])
     return None
 
@@ -104,7 +142,7 @@ def left_and_right(caption: str, every: Sequence[str]) -> str | None:
     found = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in found), ""]
     sides = [match for at, match in enumerate(found, 1) if lower[at] in ("left", "right")
-             and lower[at - 1] not in words.NOT_A_SIDE["before"] and lower[at + 1] not in words.NOT_A_SIDE["after"]]
+             and lower[at - 1] not in NOT_A_SIDE["before"] and lower[at + 1] not in NOT_A_SIDE["after"]]
     for match in reversed(sides):
         caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")
     return caption if sides else None
@@ -129,8 +167,8 @@ def _first_replaced(caption: str, known: set[str], choices: Sequence[str], taken
 def _stands_alone(lower: Sequence[str], at: int) -> bool:
     """Whether a noun is no part of a compound, as far as the words beside it tell."""
     after = lower[at + 1] if at + 1 < len(lower) else ""
-    nouns = words.NOUNS.keys() | set(words.NOUNS.values())
-    return (at == 0 or lower[at - 1] in words.BEFORE_A_NOUN) and after not in nouns
+    nouns = NOUNS.keys() | set(NOUNS.values())
+    return (at == 0 or lower[at - 1] in BEFORE_A_NOUN) and after not in nouns
 
 
 def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:

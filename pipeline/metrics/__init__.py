@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from pipeline.metrics.base import Metric
 
 METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
-    "R": "pipeline.metrics.hit:Hit",
+    "R": "pipeline.metrics.recall:Hit",
     "Recall": "pipeline.metrics.recall:Recall",
     "P": "pipeline.metrics.precision:Precision",
-    "MRR": "pipeline.metrics.reciprocal_rank:ReciprocalRank",
+    "MRR": "pipeline.metrics.rank:ReciprocalRank",
     "nDCG": "pipeline.metrics.ndcg:NDCG",
-    "AP": "pipeline.metrics.average_precision:AveragePrecision",
-    "mAP@R": "pipeline.metrics.average_precision:AveragePrecisionAtR",
-    "Rprec": "pipeline.metrics.r_precision:RPrecision",
+    "AP": "pipeline.metrics.precision:AveragePrecision",
+    "mAP@R": "pipeline.metrics.precision:AveragePrecisionAtR",
+    "Rprec": "pipeline.metrics.precision:RPrecision",
     "median_rank": "pipeline.metrics.rank:MedianRank",
     "mean_rank": "pipeline.metrics.rank:MeanRank",
-    "mean_recall": "pipeline.metrics.recall_sums:MeanRecall",
-    "RSUM": "pipeline.metrics.recall_sums:RSum",
-    "mR": "pipeline.metrics.recall_sums:MeanOfSix",
+    "mean_recall": "pipeline.metrics.recall:MeanRecall",
+    "RSUM": "pipeline.metrics.recall:RSum",
+    "mR": "pipeline.metrics.recall:MeanOfSix",
 }, "metrics")
 
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}

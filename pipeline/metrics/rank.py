@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipeline.errors import InputError
 from pipeline.metrics.base import Metric, Ranked
 from pipeline.retrieval.placements import NEVER
@@ -31,3 +33,37 @@ class MedianRank(MeanRank):
     name, is_median = "median_rank", True
     title = "median rank of the best right candidate"
     bounded = "the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic"
+
+
+class ReciprocalRank(Metric):
+    """`RR` of ir_measures; with a cutoff, 0 where the rank is beyond it.
+
+    Ties: of t tied candidates with r right ones below a others, the first right one is at place a + i with the chance
+    C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
+    """
+
+    name, cutoff = "MRR", "optional"
+    title = "mean reciprocal rank of the best right candidate"
+    paper = "Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        best = ranked.best
+        if ties != "expected":
+            rank = best.ranks(ties)
+            return np.where((rank <= (self.k or NEVER)) & (rank <= NEVER), 1 / rank, 0)
+        cases, place = np.unique(np.stack([best.greater, best.equal + best.right, best.right]), axis=1,
+                                 return_inverse=True)
+        return np.array([self._expected(*case) for case in cases.T.tolist()])[place.reshape(-1)]
+
+    def _expected(self, above: int, tied: int, right: int) -> float:
+        """The mean of 1 / rank over all orders of the tied candidates."""
+        if above >= NEVER:
+            return 0.0
+        places = np.arange(1, tied - right + 2)
+        # Chance that none of the first i - 1 tied ones is right, and that none of the first i is.
+        none = np.ones(len(places) + 1)
+        for step in range(right):
+            none[1:] *= np.maximum(tied - places - step, 0) / (tied - step)
+        chance = none[:-1] - none[1:] if right > 1 else np.full(tied, 1 / tied)
+        inside = above + places <= self.k if self.k is not None else slice(None)
+        return float((chance / (above + places))[inside].sum())
