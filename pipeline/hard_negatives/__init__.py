@@ -2,9 +2,8 @@
 
     question.py        an image with right and wrong captions
     reading.py         the readers by name, and the cards of published benchmarks
-    plain_csv.py, sugarcrepe.py, aro.py, winoground.py   a reader each
+    plain_csv.py, json_files.py   a reader for each format
     swaps.py           wrong captions made of a data set's own: colour, number, order, left and right
-    swapped_words.py   the words that are swapped
     system.py          what answers questions: anything that embeds images and captions
     of_head.py, of_encoder.py   the vectors of a trained head, and of a dual encoder as it comes
     accuracy.py        from similarities to accuracies with intervals over images

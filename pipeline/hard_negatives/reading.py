@@ -17,9 +17,9 @@ from pipeline.settings import first_fault
 
 READERS: lazy.LookupTable[Callable[[Path], list[Question]]] = lazy.LookupTable({
     "csv": "pipeline.hard_negatives.plain_csv:read",
-    "sugarcrepe": "pipeline.hard_negatives.sugarcrepe:read",
-    "aro": "pipeline.hard_negatives.aro:read",
-    "winoground": "pipeline.hard_negatives.winoground:read",
+    "sugarcrepe": "pipeline.hard_negatives.json_files:sugarcrepe",
+    "aro": "pipeline.hard_negatives.json_files:aro",
+    "winoground": "pipeline.hard_negatives.json_files:winoground",
 }, "readers of questions")
 
 

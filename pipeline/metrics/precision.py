@@ -1,4 +1,4 @@
-"""P@K: the share of the first K candidates that are right."""
+"""P@K, R-Precision and average precision: the share of the first candidates that are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Median and mean rank of the best right candidate, from 1."""
+"""Median, mean and reciprocal rank of the best right candidate, from 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall@K as information retrieval has it: the share of the right candidates that are among the first K."""
+"""R@K, Recall@K and their sums: whether a right candidate is among the first K, and what share of the right ones."""
 
 from __future__ import annotations
 
