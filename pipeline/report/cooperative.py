@@ -49,18 +49,17 @@ def part(system: MeasuredSystem) -> str:
 
 
 def label(system: MeasuredSystem) -> str:
-    """Name a system for a row.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        For example "SEP+CO (emb, Region, BERT)"; for other heads "VSE∞ (Region, BiGRU)".
-    """
-    origin = system.origin
+    """Name a system for a row: "SEP+CO (emb, Region, BERT)"; with other heads as `plain_label`."""
+    origin, kind = system.origin, part(system)
     read = f"{names.features(origin.visual)}, {names.encoder(origin.text)}"
-    kind, method = part(system), names.method(origin.recipe, origin.visual)
-    return f"{kind} ({method}, {read})" if kind else f"{method} ({read})"
+    return f"{kind} ({names.method(origin.recipe, origin.visual)}, {read})" if kind else plain_label(system)
+
+
+def plain_label(system: MeasuredSystem) -> str:
+    """Name a system without the part that its heads play: "VSE∞ (Region, BiGRU)"."""
+    origin = system.origin
+    return (f"{names.method(origin.recipe, origin.visual)} ({names.features(origin.visual)}, "
+            f"{names.encoder(origin.text)})")
 
 
 def published_label(row: PublishedRow) -> str:

@@ -9,8 +9,8 @@ from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.tables.vse2ad_table1 import TABLE as MAIN
-from pipeline.report.tables.vse_infty_tables_2_9_10 import TABLE9, TABLE10
+from pipeline.report.tables.vse2ad import TABLE1 as MAIN
+from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 """Tables of whole systems. The first that prints a system on a test set counts."""

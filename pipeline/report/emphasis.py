@@ -76,16 +76,15 @@ def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) ->
     return marked
 
 
-def sentence(rule: Rule, rows: Sequence[ResultRow], apart: bool) -> str:
-    """Say in a caption what is bold.
+def none(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+    """Mark nothing."""
+    return {}
 
-    Args:
-        rule: One of this module's rules; another one says nothing.
-        rows: The rows of the table.
-        apart: Whether published and measured rows are shown, which do not compete.
 
-    Returns:
-        One or two sentences, "" for a rule of another module.
+def sentence(rule: Rule, rows: Sequence[ResultRow], columns: Sequence[NumberColumn], apart: bool) -> str:
+    """Say in a caption what is bold; nothing of a rule of another module.
+
+    apart: whether published and measured rows are shown, which do not compete.
     """
     if rule is best_of_groups:
         groups = {row.header.group for row in rows}
@@ -93,7 +92,7 @@ def sentence(rule: Rule, rows: Sequence[ResultRow], apart: bool) -> str:
         coloured = f", in {', '.join(colours)}" if len(colours) > 1 else ""
         said = f"Bold: the best for the same features and text encoder{coloured}."
     elif rule is best_of_columns:
-        said = "Bold: the best of a column."
+        said = f"Bold: the {'least' if all(column.less_is_better for column in columns) else 'best'} of a column."
     else:
         two_best = "Bold: the best RSUM of a test set (red) and the second best (black)."
         said = two_best if rule is two_best_sums else ""

@@ -14,11 +14,13 @@ class Number:
         value: The number, rounded; None where a paper prints '-'.
         spread: The standard deviation over seeds that follows ±; None for a single seed.
         marks: Its footnote marks.
+        text: What is printed where that is not the value itself.
     """
 
     value: Decimal | None = None
     spread: Decimal | None = None
     marks: tuple[str, ...] = ()
+    text: str = ""
 
 
 def rounded(value: float, places: int = 1) -> Decimal:

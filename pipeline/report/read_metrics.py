@@ -15,7 +15,7 @@ from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report import names
 from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
-from pipeline.report.table_columns import METRICS
+from pipeline.report.table_columns import HEADINGS
 
 
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
@@ -170,7 +170,7 @@ def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
     """The recalls and RSUM, of the other metrics those that were written, and mR of each language."""
     if "cxc" in scores:
         return _of_cxc(where, scores["cxc"])
-    columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in METRICS]
+    columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in HEADINGS]
     try:
         values = {column: float(scores[column[:3]][column[4:]]) for column in columns
                   if column in RECALLS or column[4:] in scores[column[:3]]}

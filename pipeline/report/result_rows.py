@@ -25,6 +25,7 @@ class RowHeader:
         group: Rows of one section and group stand together and compete for bold.
         identity: What a measured and a published row must share to be compared; None compares with nothing.
         competes: Whether its numbers may be bold; a bound's may not.
+        marks: Footnote marks of its last label, each of a note of the table.
     """
 
     labels: tuple[str, ...]
@@ -32,6 +33,7 @@ class RowHeader:
     group: str = ""
     identity: Hashable = None
     competes: bool = True
+    marks: tuple[str, ...] = ()
 
 
 TRANSDUCTIVE = "‡"
@@ -83,7 +85,7 @@ def published_rows(
             marks |= dict.fromkeys(doubt.columns, (notes[-1].mark,))
         header = header_of(row)
         joined = found.setdefault(
-            header, ResultRow(header, ratio=f"{row['oips']}×" if row.cells.get("oips") else "")
+            header, ResultRow(header, marks=header.marks, ratio=f"{row['oips']}×" if row.cells.get("oips") else "")
         )
         for column in shown:
             joined.numbers[row["dataset"], column] = Number(row.value(column), marks=marks.get(column, ()))

@@ -1,4 +1,4 @@
-"""Retrieval tables: a definition, and from it and the measured systems a `Table`.
+"""Tables of results: a definition of rows, columns and sources, and from it and what was measured a `Table`.
 
 The first panel has the paper's columns: its own rows, and below them, apart, what was measured here on the same test
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
@@ -6,15 +6,14 @@ sets. Measurements on other data follow in panels of their own, never under the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import groupby
 
 from pipeline.report import names, published
 from pipeline.report.emphasis import Rule, best_of_columns, sentence
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
-from pipeline.report.numerals import signed
+from pipeline.report.numerals import rounded, signed
 from pipeline.report.published import PublishedRow
 from pipeline.report.remarks import made_from, remarks
 from pipeline.report.result_rows import ZERO_SHOT, ResultRow, RowHeader, measured_rows, published_rows
@@ -23,48 +22,143 @@ from pipeline.report.table_columns import MetricKey, TableColumns
 from pipeline.report.table_request import TableRequest
 from pipeline.report.throughput import Timing, read_timing
 
+Bases = Mapping[Hashable, ResultRow]
+"""Identity -> published row, which measured rows are compared with."""
 
-@dataclass(frozen=True)
-class RetrievalTable:
-    """The definition of a retrieval table: everything but the measured numbers.
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What every table of results has; a panel is laid out from rows.
 
     Attributes:
         name: Its key in `TABLES`; with published rows also the name of their file in `manifests/published`.
         caption: What it shows; `{data}` stands for the data.
         columns: Its columns.
-        measured_header: The header of a measured system, None for one that the table does not show.
-        published_header: The header of a published row; None for a table without published rows.
         data: The data of the paper's table, in words.
         legend: (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
         emphasis: The rule that says which numbers are bold.
-        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
-        note: A note on the published rows, "" for none.
-        zero_shot: Whether dual encoders, as they come, have rows of their own.
+        notes: Notes on the published rows.
     """
 
     name: str
     caption: str
     columns: TableColumns
-    measured_header: Callable[[MeasuredSystem], RowHeader | None]
-    published_header: Callable[[PublishedRow], RowHeader] | None = None
     data: str = ""
     legend: tuple[tuple[str, str], ...] = ()
     emphasis: Rule = best_of_columns
+    notes: tuple[Note, ...] = ()
+
+    def panel(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow], doubts: Sequence[Note] = (),
+              notes: Sequence[Note] = (), bases: Bases | None = None, made_from: tuple[str, ...] = ()) -> Panel:
+        """Lay out published rows and, apart, measured ones.
+
+        Args:
+            printed: The published rows that are shown.
+            measured: The measured rows.
+            doubts: Notes on cells of published rows.
+            notes: Notes on measured rows.
+            bases: What measured rows are compared with, in a column of differences; None for no such column.
+            made_from: What made the measured numbers, a line each.
+
+        Returns:
+            The panel; without groups where there are no rows.
+        """
+        above = self._groups(printed, {} if bases is not None else None)
+        below = self._groups(measured, bases, "Measured here" if printed else "")
+        bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
+        said = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
+                for note in doubts]
+        under = (*said, *(self.notes if printed else ()), *notes)
+        return Panel(self.columns.columns(bases is not None), (*above, *below), self._said(printed, measured), under,
+                     made_from=made_from)
+
+    def _said(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
+        """The caption, with sentences on those rows alone that are shown."""
+        rows = [*printed, *measured]
+        words = [*self.columns.labels, self.columns.ratio, *["RSUM"] * self.columns.rsum]
+        words += [text for row in rows for text in (row.header.section, *row.header.labels)]
+        sentences = [self.caption.format(data=self.data)]
+        sentences += [sentence for text, sentence in self.legend if any(text in word for word in words)]
+        bold = sentence(self.emphasis, rows, self.columns.numbers(), bool(printed) and bool(measured))
+        return " ".join(filter(None, (*sentences, bold)))
+
+    def _groups(self, rows: Sequence[ResultRow], bases: Bases | None, lead: str = "") -> list[RowGroup]:
+        """Rows in sections and groups."""
+        bold = self.emphasis(rows, self.columns.numbers())
+        groups, before = [], None
+        indices = groupby(range(len(rows)), key=lambda index: (rows[index].header.section, rows[index].header.group))
+        for (section, _), members in indices:
+            found = []
+            for index in members:
+                colours = {column.key: bold.get((index, column.key)) for column in self.columns.numbers()}
+                found.append(TableRow(tuple(self._cells(rows[index], colours, bases)), rows[index].sources))
+            title = ": ".join(filter(None, (lead, section))) if section != before else ""
+            groups.append(RowGroup(tuple(found), title))
+            before = section
+        return groups
+
+    def _cells(self, row: ResultRow, colours: Mapping[MetricKey, Colour | None], bases: Bases | None) -> Iterator[Cell]:
+        *labels, last = row.header.labels
+        yield from map(Cell, labels)
+        yield Cell(last, marks=row.marks)
+        base = None if row.marks or bases is None else bases.get(row.header.identity)  # a stand-in is another system
+        for test_set, _ in self.columns.blocks:
+            for name in self.columns.shown():
+                yield _cell(row, (test_set, name), colours[test_set, name])
+            if bases is not None:
+                yield Cell("" if base is None else self._difference(row, base, test_set))
+        if self.columns.ratio:
+            yield Cell(row.ratio or MISSING)
+
+    def _difference(self, row: ResultRow, base: ResultRow, test_set: str) -> str:
+        """Measured minus published, of the numbers as printed; "" where one is missing."""
+        pairs = [(row.numbers.get((test_set, name)), base.numbers.get((test_set, name)))
+                 for name in self.columns.compared()]
+        known = [(here.value, there.value) for here, there in pairs if here and there]
+        found = [here - there for here, there in known if here is not None and there is not None]
+        if not found or len(found) < len(pairs):
+            return ""
+        total = sum(found[1:], found[0])
+        return signed(rounded(float(total / len(found)), places=3) if self.columns.by_mean else total)
+
+
+def _cell(row: ResultRow, key: MetricKey, bold: Colour | None) -> Cell:
+    number = row.numbers.get(key)
+    if number is None or (number.value is None and not number.text):
+        return Cell(MISSING, marks=number.marks if number else ())
+    spread = "" if number.spread is None else str(number.spread)
+    return Cell(number.text or str(number.value), spread, bold, number.marks)
+
+
+def evaluated(results: Results) -> Sequence[MeasuredSystem]:
+    """The systems of results/metrics.json, which most tables show."""
+    return results.systems
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalTable(Layout):
+    """The definition of a retrieval table: everything but the measured numbers.
+
+    Attributes:
+        measured: The header of a measured system, None for one that the table does not show.
+        published: The header of a published row; None for a table without published rows.
+        source: The systems that the table is made from.
+        elsewhere: The columns on other data than the paper's, from the first system that was measured there.
+        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
+        zero_shot: Whether dual encoders, as they come, have rows of their own.
+    """
+
+    measured: Callable[[MeasuredSystem], RowHeader | None]
+    published: Callable[[PublishedRow], RowHeader] | None = None
+    source: Callable[[Results], Iterable[MeasuredSystem]] = evaluated
+    elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] = lambda columns, system: columns
     base: str = ""
-    note: str = ""
     zero_shot: bool = False
 
     def header(self, system: MeasuredSystem) -> RowHeader | None:
-        """The header of a measured system.
-
-        Args:
-            system: The system.
-
-        Returns:
-            Its header, of a dual encoder in a section of its own; None for one that the table does not show.
-        """
+        """The header of a measured system, of a dual encoder in a section of its own; None for one not shown."""
         if not system.origin.zero_shot:
-            return self.measured_header(system)
+            return self.measured(system)
         encoder = system.members[0].encoder
         if not self.zero_shot or encoder is None:
             return None
@@ -87,77 +181,38 @@ class RetrievalTable:
         asked = replace(self, columns=self.columns.choose(request.metrics))
         printed, doubts = asked.published_rows()
         timing = read_timing(results.throughput, self.base)
-        systems = [system for system in results.systems if request.measured and self.header(system)]
+        systems = [system for system in self.source(results) if request.measured and self.header(system)]
         here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
-        first = _main_panel(asked, here, printed, doubts if request.published else [], timing, request)
-        others = [_other_panel(asked, members, printed, timing) for members in outside_benchmarks(systems)]
+        delta = request.delta and bool(here) and bool(asked.columns.compared())
+        bases = {row.header.identity: row for row in printed if row.header.identity}
+        shown, doubted = (printed, doubts) if request.published else ([], [])
+        first = asked.panel(shown, _in_order(measured_rows(here, self.header, timing), printed), doubted,
+                            remarks(here, asked.columns, timing, delta), bases if delta else None,
+                            made_from(here, timing))
+        others = [asked._other_panel(members, printed, timing) for members in outside_benchmarks(systems)]
         return Table(self.name, (*[first] * bool(first.groups), *others))
 
     def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one group together, and the notes on those in doubt.
-
-        Returns:
-            Both, empty for a table without published rows.
-
-        Raises:
-            InputError: If the published rows cannot be read.
-        """
-        if self.published_header is None:
+        """The published rows, those of one group together, and the notes on those in doubt; both may be empty."""
+        if self.published is None:
             return [], []
-        rows, doubts = published_rows(published.load(self.name), self.published_header, self.columns.shown())
+        rows, doubts = published_rows(published.load(self.name), self.published, self.columns.shown())
         groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
         return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
 
-
-def _main_panel(table: RetrievalTable, here: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
-                doubts: Sequence[Note], timing: Timing, request: TableRequest) -> Panel:
-    columns, delta = table.columns, request.delta and bool(here)
-    bases = {row.header.identity: row for row in printed if row.header.identity}
-    measured = _in_order(measured_rows(here, table.header, timing), printed)
-    shown = printed if request.published else []
-    above = _groups(shown, table, columns, bases={} if delta else None)
-    below = _groups(measured, table, columns, bases=bases if delta else None, lead="Measured here" if shown else "")
-    noted = [Note(table.note)] if table.note and shown else []
-    notes = (*_about_bold(doubts, above), *noted, *remarks(here, columns, timing, delta))
-    return Panel(columns.columns(delta), (*above, *below), _caption(table, table.data, shown, measured), notes,
-                 made_from=made_from(here, timing))
-
-
-def _caption(table: RetrievalTable, data: str, printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
-    """The caption, with sentences on those rows alone that are shown."""
-    rows = [*printed, *measured]
-    words = [*table.columns.labels, table.columns.ratio, *["RSUM"] * table.columns.rsum]
-    words += [text for row in rows for text in (row.header.section, *row.header.labels)]
-    sentences = [table.caption.format(data=data)]
-    sentences += [sentence for text, sentence in table.legend if any(text in word for word in words)]
-    return " ".join(filter(None, (*sentences, sentence(table.emphasis, rows, bool(printed) and bool(measured)))))
-
-
-def _about_bold(doubts: Sequence[Note], groups: Sequence[RowGroup]) -> list[Note]:
-    """The notes on cells in doubt; where such a cell is bold, its note says why."""
-    cells = (cell for group in groups for row in group.rows for cell in row.cells)
-    bold = {mark for cell in cells if cell.bold for mark in cell.marks}
-    return [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
-            for note in doubts]
-
-
-def _other_panel(table: RetrievalTable, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow],
-                 timing: Timing) -> Panel:
-    origin = systems[0].origin
-    data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} images, "
-            f"{origin.captions:,} captions)")
-    columns = replace(table.columns, blocks=((data, ""),))
-    measured = _in_order(measured_rows(systems, table.header, timing, test_set=data), printed)
-    notes = remarks(systems, columns, timing, delta=False)
-    return Panel(columns.columns(delta=False), tuple(_groups(measured, table, columns, bases=None)),
-                 _caption(table, data, (), measured), notes, origin.dataset, made_from(systems, timing))
+    def _other_panel(self, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow], timing: Timing) -> Panel:
+        origin = systems[0].origin
+        data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} "
+                f"images, {origin.captions:,} captions)")
+        columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
+        rows = _in_order(measured_rows(systems, self.header, timing, test_set=data), printed)
+        panel = replace(self, columns=columns, data=data).panel(
+            (), rows, notes=remarks(systems, columns, timing, delta=False), made_from=made_from(systems, timing))
+        return replace(panel, key=origin.dataset)
 
 
 def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
-    """Sort measured rows by the paper's sections, groups and systems.
-
-    Rows that the paper lacks come last, in the order measured.
-    """
+    """Sort measured rows by the paper's sections, groups and systems; those that it lacks come last, as measured."""
     ranks: dict[Hashable, int] = {}
     for row in (*printed, *measured):
         for part in _parts(row.header):
@@ -167,53 +222,3 @@ def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> li
 
 def _parts(header: RowHeader) -> tuple[Hashable, ...]:
     return ("section", header.section), ("group", header.group), ("identity", header.identity)
-
-
-def _groups(rows: Sequence[ResultRow], table: RetrievalTable, columns: TableColumns,
-            bases: Mapping[Hashable, ResultRow] | None, lead: str = "") -> list[RowGroup]:
-    """Rows in sections and groups. bases: identity -> published row, for a column of differences; None for none."""
-    bold = table.emphasis(rows, columns.numbers())
-    groups, before = [], None
-    indices = groupby(range(len(rows)), key=lambda index: (rows[index].header.section, rows[index].header.group))
-    for (section, _), members in indices:
-        found = []
-        for index in members:
-            colours = {column.key: bold.get((index, column.key)) for column in columns.numbers()}
-            found.append(TableRow(_cells(rows[index], columns, colours, bases), rows[index].sources))
-        title = ": ".join(filter(None, (lead, section))) if section != before else ""
-        groups.append(RowGroup(tuple(found), title))
-        before = section
-    return groups
-
-
-def _cells(row: ResultRow, columns: TableColumns, colours: Mapping[MetricKey, Colour | None],
-           bases: Mapping[Hashable, ResultRow] | None) -> tuple[Cell, ...]:
-    *labels, last = row.header.labels
-    cells = [*map(Cell, labels), Cell(last, marks=row.marks)]
-    for test_set, _ in columns.blocks:
-        cells += [_cell(row, (test_set, name), colours[test_set, name]) for name in columns.shown()]
-        if bases is not None:
-            base = None if row.marks else bases.get(row.header.identity)  # on stand-ins it is not the same system
-            cells.append(Cell(_difference(row, base, test_set, columns)))
-    return (*cells, *[Cell(row.ratio or MISSING)] * bool(columns.ratio))
-
-
-def _cell(row: ResultRow, key: MetricKey, bold: Colour | None) -> Cell:
-    number = row.numbers.get(key)
-    if number is None or number.value is None:
-        return Cell(MISSING, marks=number.marks if number else ())
-    return Cell(str(number.value), "" if number.spread is None else str(number.spread), bold, number.marks)
-
-
-def _difference(row: ResultRow, base: ResultRow | None, test_set: str, columns: TableColumns) -> str:
-    if base is None:
-        return ""
-    here, there = _sum(row, test_set, columns), _sum(base, test_set, columns)
-    return "" if here is None or there is None else signed(here - there)
-
-
-def _sum(row: ResultRow, test_set: str, columns: TableColumns) -> Decimal | None:
-    summed = columns.summed()
-    values = [number.value for name in summed if (number := row.numbers.get((test_set, name)))]
-    known = [value for value in values if value is not None]
-    return sum(known, Decimal()) if len(known) == len(summed) else None

@@ -37,7 +37,7 @@ def measured(**mean_ranks: float) -> dict[str, Any]:
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that no paper prints."""
-    own = RetrievalTable("ranks", "Mean ranks.", COLUMNS, header)
+    own = RetrievalTable(name="ranks", caption="Mean ranks.", columns=COLUMNS, measured=header)
     monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "ranks": own.build})
 
 
@@ -73,5 +73,5 @@ def test_a_metric_that_was_not_written_is_left_open() -> None:
 
 
 def test_differences_are_of_recalls_alone() -> None:
-    assert COLUMNS.summed() == ("i2t_r1",)
-    assert TableColumns(("A",), (("f", ""),), (("i2t", "I"),)).summed() == ("rsum",)
+    assert COLUMNS.compared() == ("i2t_r1",)
+    assert TableColumns(("A",), (("f", ""),), (("i2t", "I"),)).compared() == ("rsum",)

@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
 from pipeline.report import published, tables
 from pipeline.report.table_request import TableRequest
-from pipeline.report.tables.vse_infty_tables_1_6_7_8_12_13 import ABLATIONS
+from pipeline.report.tables.vse_infty import ABLATIONS
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PRINTED = {

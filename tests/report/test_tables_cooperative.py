@@ -8,7 +8,7 @@ import pytest
 from invented import system, texts
 
 from pipeline.report import tables
-from pipeline.report.tables.rerank_tables_1_9_10 import loss
+from pipeline.report.tables.rerank import loss
 
 
 def cross(recipe: str, tasks: list[str], scorer: list[str] | None = None, k: Any = 20, **settings: Any

@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.table_request import TableRequest
-from pipeline.report.tables.rerank_tables_3_4 import printed, scored_pairs
+from pipeline.report.tables.rerank_times import printed, scored_pairs
 
 TIMED: dict[str, Any] = {
     "latency": {"images_per_second": 1000.0, "encode": 0.002, "search": {"50000": 0.003, "1000000": 0.038}, "pairs": 20,

@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.report import published
-from pipeline.report.tables import vse2ad_tables_3_4_A1_C2 as analyses
+from pipeline.report.tables import vse2ad as analyses
 from pipeline.settings import inheritance
 from pipeline.settings.variation import Variation, named
 

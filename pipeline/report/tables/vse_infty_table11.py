@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.report import emphasis, published
+from pipeline.report import published
 from pipeline.report.measured import Results
-from pipeline.report.numerals import rounded, signed
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.numerals import Number, rounded
+from pipeline.report.result_rows import ResultRow, RowHeader
+from pipeline.report.retrieval_table import Layout
+from pipeline.report.table import Note, Table
+from pipeline.report.table_columns import NumberColumn, TableColumns
 from pipeline.report.table_request import TableRequest
 
 PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
-SIZES = ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger")
-CELLS = [(pattern, "rmse_seen") for pattern in PATTERNS] + [(p, size) for p in PATTERNS for size in SIZES[1:]]
-CAPTION = (
-    "Error (RMSE) of generators of pooling coefficients on known patterns, after Table 11 of VSE∞: average (A), the "
-    "mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), linearly falling weights (L). Seen sizes "
-    "occur in training. Bold: the least of a column"
+SIZES = {"smaller": "rmse_unseen_smaller", "larger": "rmse_unseen_larger"}
+DATA = "synthetic"
+LAYOUT = Layout(
+    name="vse_infty_table11",
+    caption="Error (RMSE) of generators of pooling coefficients on known patterns, after Table 11 of VSE∞: average "
+    "(A), the mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), linearly falling weights (L). Seen "
+    "sizes occur in training.",
+    columns=TableColumns(("Input Repr.", "Decoder"), ((DATA, ""),), rsum=False, by_mean=True, single=(
+        *(NumberColumn((DATA, f"{pattern} rmse_seen"), pattern, ("Seen sizes",), less_is_better=True)
+          for pattern in PATTERNS),
+        *(NumberColumn((DATA, f"{pattern} {column}"), size, ("Unseen sizes", pattern), less_is_better=True)
+          for pattern in PATTERNS for size, column in SIZES.items()))),
 )
-
-Design = tuple[str, str]
-Errors = dict[tuple[str, str], Decimal]
 
 
 def build(results: Results, request: TableRequest) -> Table:
-    """Build the table.
+    """Fill the table from `results.synthetic`. A column of differences is of the mean of a row's 15 errors.
 
     Args:
-        results: What was measured; the table reads `results.synthetic`.
-        request: Which rows are shown, and whether a last column shows the difference, measured minus published, in the
-            mean of a row's 15 errors.
+        results: What was measured.
+        request: Which rows are shown, and whether differences are.
 
     Returns:
         The published rows, and below them the measured ones.
@@ -40,71 +44,35 @@ def build(results: Results, request: TableRequest) -> Table:
     Raises:
         InputError: If the errors are incomplete or no numbers.
     """
-    printed = _by_design(row.cells for row in published.load("vse_infty_table11"))
-    measured = _by_design(results.synthetic) if request.measured else {}
+    printed = _rows(row.cells for row in published.load(LAYOUT.name))
+    measured = _rows(results.synthetic) if request.measured else []
     delta = request.delta and bool(measured)
-    groups = [_group(printed, "", {} if delta else None)] if request.published else []
-    apart = ", of published and of measured rows apart" if request.published and measured else ""
-    if measured:
-        groups.append(_group(measured, "Measured here" if request.published else "", printed if delta else None))
     note = Note("Δ: measured minus published, in the mean of a row's errors; from the numbers as shown.")
-    panel = Panel(_columns(delta), tuple(groups), f"{CAPTION}{apart}.", notes=(note,) * delta)
-    return Table("vse_infty_table11", (panel,) * bool(groups))
+    panel = LAYOUT.panel(printed if request.published else [], measured, notes=(note,) * delta,
+                         bases={row.header.identity: row for row in printed} if delta else None)
+    return Table(LAYOUT.name, (panel,) * bool(panel.groups))
 
 
-def _columns(delta: bool) -> tuple[Column, ...]:
-    seen = [Column(pattern, ("Seen sizes",)) for pattern in PATTERNS]
-    unseen = [
-        Column(size, ("Unseen sizes", pattern)) for pattern in PATTERNS for size in ("smaller", "larger")
-    ]
-    return (
-        Column("Input Repr.", kind="text"),
-        Column("Decoder", kind="text"),
-        *seen,
-        *unseen,
-        *[Column("Δ")] * delta,
-    )
-
-
-def _by_design(rows: Iterable[Mapping[str, Any]]) -> dict[Design, Errors]:
-    designs: dict[Design, Errors] = {}
-    for row in rows:
+def _rows(lines: Iterable[Mapping[str, Any]]) -> list[ResultRow]:
+    """A row for each design, from a line for each design and pattern."""
+    rows: dict[RowHeader, ResultRow] = {}
+    for line in lines:
         try:
-            design, pattern = (str(row["input_repr"]), str(row["decoder"])), str(row["pattern"])
-            errors = {(pattern, size): rounded(float(row[size]), places=3) for size in SIZES}
+            design, pattern = (str(line["input_repr"]), str(line["decoder"])), str(line["pattern"])
+            numbers = {(DATA, f"{pattern} {size}"): _number(float(line[size]))
+                       for size in ("rmse_seen", *SIZES.values())}
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"synthetic results cannot be read at {error}; run `pipeline synthetic` again"
-            ) from None
-        designs.setdefault(design, {}).update(errors)
-    for design, found in designs.items():
-        if missing := set(CELLS) - set(found):
-            raise InputError(
-                f"synthetic results of {design} lack {sorted(missing)[0]}; run `pipeline synthetic` again"
-            )
-    return designs
+            raise InputError(f"synthetic results cannot be read at {error}; run `pipeline synthetic` again") from None
+        header = RowHeader(design, identity=design)
+        rows.setdefault(header, ResultRow(header)).numbers.update(numbers)
+    for header, row in rows.items():
+        if missing := {column.key for column in LAYOUT.columns.numbers()} - row.numbers.keys():
+            first = tuple(sorted(missing)[0][1].rsplit(" ", 1))
+            raise InputError(f"synthetic results of {header.labels} lack {first}; run `pipeline synthetic` again")
+    return list(rows.values())
 
 
-def _group(designs: Mapping[Design, Errors], title: str, bases: Mapping[Design, Errors] | None) -> RowGroup:
-    best = {cell: emphasis.best({index: errors[cell] for index, errors in enumerate(designs.values())},
-                                less_is_better=True) for cell in CELLS}
-    rows = []
-    for index, (design, errors) in enumerate(designs.items()):
-        cells = [*map(Cell, design)]
-        cells += [Cell(_shown(errors[c]), bold="black" if index in best[c] else None) for c in CELLS]
-        if bases is not None:
-            cells.append(Cell(_difference(errors, bases.get(design))))
-        rows.append(TableRow(tuple(cells)))
-    return RowGroup(tuple(rows), title)
-
-
-def _shown(error: Decimal) -> str:
+def _number(error: float) -> Number:
     """As the paper prints it: .065 for 0.065, and 0 for 0.000."""
-    return str(error).removeprefix("0") if error else "0"
-
-
-def _difference(errors: Errors, base: Errors | None) -> str:
-    if base is None:
-        return ""
-    mean: Sequence[Decimal] = [errors[cell] - base[cell] for cell in CELLS]
-    return signed(rounded(float(sum(mean, Decimal()) / len(mean)), places=3))
+    value = rounded(error, places=3)
+    return Number(value, text=str(value).removeprefix("0") if value else "0")

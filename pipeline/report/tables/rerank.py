@@ -1,0 +1,202 @@
+"""Tables 1, 5, 6 and 8 to 11 of Geigle et al.: reranking, larger pools, zero-shot retrieval, how pairs are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pipeline.report import cooperative, names
+from pipeline.report.measured import MeasuredSystem, Results
+from pipeline.report.published import PublishedRow
+from pipeline.report.result_rows import RowHeader
+from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.table import Note
+from pipeline.report.table_columns import TableColumns
+
+DIRECTIONS = (("t2i", "TEXT → IMG"), ("i2t", "IMG → TEXT"))
+BLOCKS = (("coco_1k", "MS-COCO 1K"), ("coco_5k", "MS-COCO 5K"), ("f30k_1k", "Flickr30K 1K"))
+BOTH = "MS-COCO and Flickr30K"
+ONE_SET = Note("MS-COCO 1K is one set of 1,000 images, not five folds.")
+
+
+def _columns(labels: tuple[str, ...], blocks: tuple[tuple[str, str], ...]) -> TableColumns:
+    return TableColumns(labels, blocks, DIRECTIONS, rsum=False)
+
+
+# Table 1: the main results.
+
+GROUPS = {"G1": "G1: before Transformers", "G2": "G2: cross-encoders", "G3": "G3: embeddings, and cooperative"}
+MARKS = {"†": ", from the literature", "‡": ", their own run"}
+
+
+def _published_main(row: PublishedRow) -> RowHeader:
+    return RowHeader((f"{cooperative.published_label(row)}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]])
+
+
+def _measured_main(system: MeasuredSystem) -> RowHeader | None:
+    """Every system that is no variant of a paper's recipe."""
+    if names.is_variant(system.origin.recipe):
+        return None
+    if cooperative.part(system) == "CE":
+        group = "G2"
+    else:
+        group = "G1" if system.origin.text == "bigru" and not system.origin.rerank else "G3"
+    return RowHeader((cooperative.label(system),), GROUPS[group])
+
+
+# Tables 5 and 6: systems of results/recorded.json.
+
+IN_DOMAIN = "In-Domain"
+SAME = "on the same"
+"""What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold."""
+
+
+def _larger(results: Results) -> Iterator[MeasuredSystem]:
+    """Recorded systems whose pool was enlarged."""
+    return (system for system in results.recorded if system.origin.distractors)
+
+
+def _shifted(results: Results) -> Iterator[MeasuredSystem]:
+    """Recorded systems whose heads were trained on another data set.
+
+    Beside them stand the same systems of the run, which were trained on this one, and dual encoders as they come.
+    """
+    pools = [system for system in results.recorded if not system.origin.distractors]
+    shifted = [system for system in pools if system.origin.trained_on and not system.origin.zero_shot]
+    kinds = {_kind(system) for system in shifted}
+    yield from (system for system in results.systems if _kind(system) in kinds)
+    yield from shifted
+    yield from {system.origin: system for system in (*results.systems, *pools) if system.origin.zero_shot}.values()
+
+
+def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
+    origin = system.origin
+    return origin.dataset, origin.split, origin.recipe, origin.visual, origin.text
+
+
+def _published_zero_shot(row: PublishedRow) -> RowHeader:
+    trained = SAME if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
+    method = cooperative.published_label(row).replace(f", {IN_DOMAIN}", "")
+    return RowHeader((trained, method), competes=trained != SAME)
+
+
+def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
+    other = system.origin.trained_on
+    trained = f"on {names.DATASETS.get(other, other)}" if other else SAME
+    return RowHeader((trained, cooperative.label(system)), competes=bool(other))
+
+
+# Tables 8 and 11: how many candidates are reranked, and how both scores become one.
+
+SUMS = {"add": "ADD", "norm_add": "NORM_ADD"}
+MODELS = {"SEP+CO^OSCAR": "SEP+CO (OSCAR)", "JOIN+CO^OSCAR": "JOIN+CO (OSCAR)"}
+
+
+def _measured_k(system: MeasuredSystem) -> RowHeader | None:
+    """Systems that are reranked by the scorer alone."""
+    step = dict(system.origin.rerank)
+    if not step or set(SUMS) & step.keys():
+        return None
+    name = cooperative.plain_label(system)
+    return RowHeader((str(step["k"]), name), group=name)
+
+
+def _published_sum(row: PublishedRow) -> RowHeader:
+    how = "scorer alone" if row["sum"] == "none" else row["sum"]
+    return RowHeader((how, row["lambda"], MODELS[row["method"]]), group=row["method"])
+
+
+def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
+    """Systems that are reranked, whatever the combination."""
+    step = dict(system.origin.rerank)
+    if not step:
+        return None
+    how, name = next((name for name in SUMS if name in step), ""), cooperative.plain_label(system)
+    return RowHeader((SUMS.get(how, "scorer alone"), f"{step[how]:g}" if how else "0.0", name), group=name)
+
+
+# Tables 9 and 10: how wrong pairs are drawn in training.
+
+LOSSES = (("T^BHE", "T^BHE: triplet loss with the hardest wrong pair of a batch."),
+          ("T^ANCE", "T^ANCE: triplet loss, the mean over wrong pairs drawn from the 50 nearest."),
+          ("E", "E: cross-entropy of pairs, wrong ones drawn from all."),
+          ("E^ANCE", "E^ANCE: some of the wrong ones from the 50 nearest (5 % in the paper)."))
+
+
+def _published_loss(row: PublishedRow) -> RowHeader:
+    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], cooperative.published_label(row)))
+
+
+def _measured_loss(part: str) -> Callable[[MeasuredSystem], RowHeader | None]:
+    """Cross-encoders in this part."""
+    return lambda system: RowHeader((loss(system.members[0].settings), cooperative.label(system))) \
+        if cooperative.part(system) == part else None
+
+
+def loss(settings: Mapping[str, Any]) -> str:
+    """What a cross-encoder learnt by, e.g. "T^BHE + E^ANCE"; other objectives go by their own names."""
+    tasks, pairs = cooperative.tasks(settings), settings.get("pairs") or {}
+    objective = settings.get("objective", {}).get("name", "triplet")
+    parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in tasks)
+    parts += ["T^ANCE"] * ("ance" in settings.get("tasks", ()))
+    if "ce" in tasks:
+        name = "E" if pairs.get("objective", "cross_entropy") == "cross_entropy" else str(pairs["objective"])
+        parts.append(f"{name}^ANCE" if pairs.get("hard") else name)
+    return " + ".join(parts)
+
+
+TABLE1 = RetrievalTable(
+    name="rerank_table1", caption="Retrieval on {data} in percent, after Table 1 of Geigle et al.",
+    columns=_columns(("Method",), BLOCKS[1:]), measured=_measured_main, published=_published_main, data=BOTH,
+    legend=(("SEP+CO", "SEP+CO: EMB retrieves, CE orders the best candidates anew (20 in the paper)."),
+            ("JOIN+CO", "JOIN+CO: one network does both.")),
+)
+TABLE5 = RetrievalTable(
+    name="rerank_table5",
+    caption="Retrieval among distractors, images and captions of other data that no query asks for, on {data} in "
+    "percent, after Table 5 of Geigle et al.",
+    columns=_columns(("Method", "Distractors"), (
+        ("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
+        ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K"))),
+    measured=lambda system: RowHeader((cooperative.label(system), ", ".join(system.origin.distractors))),
+    published=lambda row: RowHeader((cooperative.published_label(row), "as headed")), data="Flickr30K and MS-COCO",
+    source=_larger, notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
+)
+TABLE6 = RetrievalTable(
+    name="rerank_table6",
+    caption="Zero-shot retrieval, by heads that were trained on other data, on {data} in percent, after Table 6 of "
+    "Geigle et al.",
+    columns=_columns(("Trained", "Method"), (*BLOCKS[1:2], BLOCKS[2], ("cc_14k", "CC 14K"))),
+    measured=_measured_zero_shot, published=_published_zero_shot, data="MS-COCO, Flickr30K and CC", source=_shifted,
+    notes=(Note(
+        "On another: Flickr30K for MS-COCO and for CC, MS-COCO for Flickr30K. Models such as OSCAR and UNITER are "
+        "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own. Those "
+        "trained on the same are a bound, and not bold."),),
+    zero_shot=True,
+)
+TABLE8 = RetrievalTable(
+    name="rerank_table8",
+    caption="The retriever's best k candidates reranked, on {data} in percent, after Table 8 of Geigle et al.",
+    columns=_columns(("k", "Method"), BLOCKS), measured=_measured_k, data=BOTH, notes=(ONE_SET,),
+    published=lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]),
+)
+TABLE9 = RetrievalTable(
+    name="rerank_table9",
+    caption="Embeddings by how wrong pairs are drawn in training, on {data} in percent, after Table 9 of Geigle et al.",
+    columns=_columns(("Loss", "Method"), BLOCKS), measured=_measured_loss("EMB"), published=_published_loss, data=BOTH,
+    legend=LOSSES[:2], notes=(ONE_SET,),
+)
+TABLE10 = RetrievalTable(
+    name="rerank_table10",
+    caption="One network that retrieves and reranks (JOIN+CO) by how wrong pairs are drawn in training, on {data} in "
+    "percent, after Table 10 of Geigle et al.",
+    columns=_columns(("Loss", "Method"), BLOCKS), measured=_measured_loss("JOIN+CO"), published=_published_loss,
+    data=BOTH, legend=LOSSES, notes=(ONE_SET,),
+)
+TABLE11 = RetrievalTable(
+    name="rerank_table11",
+    caption="The retriever's and the scorer's scores of the candidates combined, on {data} in percent, after Table 11 "
+    "of Geigle et al. λ: the retriever's share.",
+    columns=_columns(("Sum", "λ", "Method"), BLOCKS[2:]), measured=_measured_sum, published=_published_sum,
+    data="Flickr30K",
+)
