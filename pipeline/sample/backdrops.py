@@ -22,13 +22,7 @@ _THIRDS = (0.20, 0.50, 0.80)
 
 
 def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    """Cover the whole canvas with a scene's background.
-
-    Args:
-        canvas: Where to paint.
-        scene: Its setting, mood and detail are painted; its things leave room for the detail.
-        rng: Draws what varies from scene to scene.
-    """
+    """Cover the whole canvas with a scene's background."""
     BACKDROPS[scene.setting](canvas, scene, rng)
 
 

@@ -222,13 +222,5 @@ class Canvas:
 
 
 def tinted(colour: Colour, shade: Array) -> list[Array]:
-    """Light a colour.
-
-    Args:
-        colour: Three numbers.
-        shade: Brightness [h, w]; 1 keeps the colour.
-
-    Returns:
-        Three planes [h, w].
-    """
+    """Light a colour."""
     return [value * shade for value in colour]

@@ -74,16 +74,7 @@ def render(
 
 
 def in_order(make: Callable[[int], Made], images: int, processes: int) -> Iterator[Made]:
-    """Make something for each number, in several processes.
-
-    Args:
-        make: From a number to what is made of it; it can be pickled.
-        images: How many.
-        processes: Processes of this machine.
-
-    Yields:
-        make(0), make(1), ... in order.
-    """
+    """Make something for each number, in several processes."""
     if processes == 1:
         yield from map(make, range(images))
         return

@@ -17,14 +17,7 @@ LEAST = -16.0  # e to this power is less than any pixel shows
 
 
 def sin(x: Number) -> Array:
-    """Compute the sine: Taylor's series after a reduction to −π/2..π/2.
-
-    Args:
-        x: Angles in radians, any shape.
-
-    Returns:
-        The sines, same shape.
-    """
+    """Compute the sine: Taylor's series after a reduction to −π/2..π/2."""
     half_turns = np.rint(np.asarray(x) / np.pi)
     rest = x - half_turns * np.pi
     square = rest * rest
@@ -35,26 +28,12 @@ def sin(x: Number) -> Array:
 
 
 def cos(x: Number) -> Array:
-    """Compute the cosine.
-
-    Args:
-        x: Angles in radians, any shape.
-
-    Returns:
-        The cosines, same shape.
-    """
+    """Compute the cosine."""
     return sin(x + np.pi / 2)
 
 
 def decay(x: Number) -> Array:
-    """Compute e to the power of x: a power series for x / 32, squared five times.
-
-    Args:
-        x: Values of at most 0, any shape.
-
-    Returns:
-        Values from 0 to 1, same shape.
-    """
+    """Compute e to the power of x: a power series for x / 32, squared five times."""
     small = np.maximum(x, LEAST) / 2**HALVINGS
     power = 1 + small * (1 + small * (1 + small * (1 + small / 4) / 3) / 2)
     for _ in range(HALVINGS):
@@ -63,27 +42,12 @@ def decay(x: Number) -> Array:
 
 
 def arcsin(x: Array) -> Array:
-    """Compute the arc sine.
-
-    Args:
-        x: Values from −1 to 1, any shape.
-
-    Returns:
-        Angles in radians, same shape.
-    """
+    """Compute the arc sine."""
     return 2 * _arctan(x / (1 + np.sqrt(1 - x * x)))
 
 
 def arctan2(y: Array, x: Array) -> Array:
-    """Compute the angles of points.
-
-    Args:
-        y: Vertical coordinates, any shape.
-        x: Horizontal coordinates, the same shape.
-
-    Returns:
-        Angles in radians from −π to π, same shape; 0 for the origin.
-    """
+    """Compute the angles of points."""
     wide, high = np.abs(x), np.abs(y)
     angle = _arctan(np.minimum(wide, high) / np.maximum(np.maximum(wide, high), 1e-30))
     angle = np.where(high > wide, np.pi / 2 - angle, angle)
@@ -99,27 +63,12 @@ def _arctan(x: Array) -> Array:
 
 
 def hypot(x: Number, y: Number) -> Array:
-    """Compute the lengths of vectors.
-
-    Args:
-        x: Horizontal components.
-        y: Vertical components, a shape that broadcasts with the other.
-
-    Returns:
-        The lengths.
-    """
+    """Compute the lengths of vectors."""
     return np.sqrt(x * x + y * y)
 
 
 def cbrt(x: Array) -> Array:
-    """Compute the cube root: a third of the exponent, then Newton's steps.
-
-    Args:
-        x: Values of either sign, any shape.
-
-    Returns:
-        Float32, same shape.
-    """
+    """Compute the cube root: a third of the exponent, then Newton's steps."""
     size = np.abs(x).astype(np.float32)
     root = (size.view(np.int32) // 3 + 0x2A51_2CE3).view(np.float32)  # within 4 %; one third of the exponent's bias
     for _ in range(3):

@@ -13,15 +13,7 @@ BLACK: Colour = (0.0, 0.0, 0.0)
 
 
 def planks(canvas: Canvas, rng: Rng, top: float, colour: Colour, count: int) -> None:
-    """A wooden floor whose boards run towards the viewer.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        top: Height of its far edge.
-        colour: Its colour.
-        count: How many boards there are, about.
-    """
+    """A wooden floor whose boards run towards the viewer."""
     where = canvas.band(top, 1)
     depth = canvas.y[where[0]] - top
     across = (canvas.x - 0.5) / (depth + 0.22) * (count * 0.6)
@@ -34,28 +26,14 @@ def planks(canvas: Canvas, rng: Rng, top: float, colour: Colour, count: int) -> 
 
 
 def wall(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
-    """Plaster, lit from the left.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        bottom: Height of its lower edge.
-        colour: Its colour.
-    """
+    """Plaster, lit from the left."""
     canvas.gradient(0, bottom, [colour, colour])
     where = canvas.band(0, bottom)
     canvas.shade(where, 0.06 - 0.16 * canvas.x + 0.025 * canvas.noise(rng, 60, 38, where))
 
 
 def tiles(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
-    """Square glazed tiles with white joints.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        bottom: Height of its lower edge.
-        colour: Its colour.
-    """
+    """Square glazed tiles with white joints."""
     wall(canvas, rng, bottom, colour)
     where = canvas.band(0, bottom)
     pitch = 0.104
@@ -66,14 +44,7 @@ def tiles(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
 
 
 def curtain(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
-    """Heavy folds, with a golden hem.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        bottom: Height of its lower edge.
-        colour: Its colour.
-    """
+    """Heavy folds, with a golden hem."""
     where = canvas.band(0, bottom)
     folds = sin(canvas.x * 62 + 1.2 * sin(canvas.x * 17 + rng.uniform(0, 6)))
     shade = 0.72 + 0.42 * folds + 0.12 * np.clip(folds, 0.7, 1)
@@ -83,12 +54,7 @@ def curtain(canvas: Canvas, rng: Rng, bottom: float, colour: Colour) -> None:
 
 
 def window(canvas: Canvas, x: float) -> None:
-    """A window with a white frame and daylight behind it.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """A window with a white frame and daylight behind it."""
     canvas.box(x - 0.15, 0.06, x + 0.15, 0.42, (0.97, 0.97, 0.96))
     for left in (x - 0.135, x + 0.008):
         for top in (0.075, 0.248):
@@ -100,12 +66,7 @@ def window(canvas: Canvas, x: float) -> None:
 
 
 def painting(canvas: Canvas, x: float) -> None:
-    """A framed landscape on the wall.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """A framed landscape on the wall."""
     canvas.box(x - 0.12, 0.105, x + 0.145, 0.335, BLACK, 0.25)
     canvas.box(x - 0.13, 0.09, x + 0.13, 0.32, (0.42, 0.27, 0.12))
     canvas.box(x - 0.11, 0.11, x + 0.11, 0.30, (0.70, 0.84, 0.95))
@@ -115,13 +76,7 @@ def painting(canvas: Canvas, x: float) -> None:
 
 
 def shelf(canvas: Canvas, rng: Rng, x: float) -> None:
-    """A wall shelf with jars.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """A wall shelf with jars."""
     canvas.box(x - 0.2, 0.245, x + 0.2, 0.285, BLACK, 0.15)
     glass = ((0.80, 0.45, 0.30), (0.92, 0.86, 0.66), (0.55, 0.40, 0.28), (0.75, 0.78, 0.55))
     for middle, colour in zip((x - 0.15, x - 0.06, x + 0.04, x + 0.13), glass, strict=True):
@@ -133,13 +88,7 @@ def shelf(canvas: Canvas, rng: Rng, x: float) -> None:
 
 
 def floor_lamp(canvas: Canvas, x: float, ground: float) -> None:
-    """A lit shade on a thin pole.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """A lit shade on a thin pole."""
     canvas.glow(x, 0.22, 0.16, 0.16, (1.0, 0.95, 0.70), 0.45)
     canvas.box(x - 0.006, 0.26, x + 0.006, ground, (0.25, 0.22, 0.20))
     canvas.ellipse(x, ground, 0.05, 0.014, (0.25, 0.22, 0.20))
@@ -147,12 +96,7 @@ def floor_lamp(canvas: Canvas, x: float, ground: float) -> None:
 
 
 def spotlight(canvas: Canvas, x: float) -> None:
-    """A cone of light from above and its pool on the floor.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """A cone of light from above and its pool on the floor."""
     where = canvas.band(0, 0.86)
     y = canvas.y[where[0]]
     beam = np.clip((0.03 + 0.36 * y - np.abs(canvas.x - x)) * (9 - 6 * y), 0, 1)

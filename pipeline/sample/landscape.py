@@ -12,15 +12,7 @@ Rng = np.random.Generator
 
 
 def hill(canvas: Canvas, rng: Rng, top: float, height: float, colour: Colour) -> None:
-    """A rolling silhouette over the whole width, down to the ground.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        top: Height of its mean outline.
-        height: Height of the waves of its outline.
-        colour: Its colour.
-    """
+    """A rolling silhouette over the whole width, down to the ground."""
     waves, one, two = rng.uniform(4, 8), rng.uniform(0, 6), rng.uniform(0, 6)
     edge = top + height * (0.6 * sin(canvas.x * waves + one) + 0.4 * sin(canvas.x * waves * 2.1 + two))
     where = canvas.band(top - height, 0.66)
@@ -28,13 +20,7 @@ def hill(canvas: Canvas, rng: Rng, top: float, height: float, colour: Colour) ->
 
 
 def mountains(canvas: Canvas, rng: Rng, ground: float) -> None:
-    """Grey peaks, their sunny side lighter, with snow on top.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """Grey peaks, their sunny side lighter, with snow on top."""
     for left in (-0.12, 0.20, 0.48, 0.72):
         x, height, half = left + rng.uniform(0.14, 0.2), rng.uniform(0.16, 0.30), rng.uniform(0.2, 0.28)
         top = ground - height
@@ -45,15 +31,7 @@ def mountains(canvas: Canvas, rng: Rng, ground: float) -> None:
 
 
 def water(canvas: Canvas, rng: Rng, top: float, bottom: float, mood: str) -> None:
-    """Choppy water up to the horizon.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        top: Height of its upper edge.
-        bottom: Height of its lower edge.
-        mood: The scene's mood, which sets the colours.
-    """
+    """Choppy water up to the horizon."""
     canvas.gradient(top, bottom, WATER[mood])
     where = canvas.band(top, bottom)
     waves = canvas.noise(rng, 14, 26, where)
@@ -61,13 +39,7 @@ def water(canvas: Canvas, rng: Rng, top: float, bottom: float, mood: str) -> Non
 
 
 def sailboat(canvas: Canvas, x: float, line: float) -> None:
-    """Two white sails over a brown hull.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        line: Height of its waterline.
-    """
+    """Two white sails over a brown hull."""
     main = ((0.004, -0.012), (0.004, -0.125), (0.062, -0.02))
     jib = ((-0.006, -0.012), (-0.006, -0.10), (-0.042, -0.02))
     hull = ((-0.055, -0.01), (0.065, -0.01), (0.042, 0.016), (-0.04, 0.016))
@@ -77,14 +49,7 @@ def sailboat(canvas: Canvas, x: float, line: float) -> None:
 
 
 def skyline(canvas: Canvas, rng: Rng, ground: float, mood: str) -> None:
-    """Two rows of towers, the nearer one with windows.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-        mood: The scene's mood, which sets the colours.
-    """
+    """Two rows of towers, the nearer one with windows."""
     tone, glass = TOWERS[mood], (1.0, 0.85, 0.45) if mood == "sunset" else (0.78, 0.88, 0.95)
     for left in np.arange(-0.02, 1, 0.09):
         canvas.box(left, ground - rng.uniform(0.22, 0.46), left + 0.085, ground, tone)
@@ -98,13 +63,7 @@ def skyline(canvas: Canvas, rng: Rng, ground: float, mood: str) -> None:
 
 
 def street_lamp(canvas: Canvas, x: float, ground: float) -> None:
-    """A lantern on an iron post.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """A lantern on an iron post."""
     iron = (0.13, 0.14, 0.15)
     canvas.trapezoid(x, ground - 0.40, 0.006, ground, 0.008, iron)
     canvas.trapezoid(x, ground - 0.47, 0.030, ground - 0.40, 0.018, (1.0, 0.92, 0.62))
@@ -113,13 +72,7 @@ def street_lamp(canvas: Canvas, x: float, ground: float) -> None:
 
 
 def campfire(canvas: Canvas, x: float, ground: float) -> None:
-    """Flames over two crossed logs.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """Flames over two crossed logs."""
     canvas.glow(x, ground - 0.03, 0.11, 0.08, (1.0, 0.55, 0.15), 0.65)
     for turn in (-0.012, 0.012):
         log = ((-0.05, turn), (0.05, -turn), (0.05, 0.014 - turn), (-0.05, 0.014 + turn))
@@ -131,13 +84,7 @@ def campfire(canvas: Canvas, x: float, ground: float) -> None:
 
 
 def craters(canvas: Canvas, rng: Rng, top: float) -> None:
-    """Round holes with a bright rim, wider towards the viewer.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        top: Height of the far edge of the ground.
-    """
+    """Round holes with a bright rim, wider towards the viewer."""
     for _ in range(9):
         x, y = rng.uniform(0, 1), rng.uniform(top + 0.02, 0.99)
         r = rng.uniform(0.02, 0.05) * (0.5 + 1.2 * (y - top) / (1 - top))
@@ -147,13 +94,7 @@ def craters(canvas: Canvas, rng: Rng, top: float) -> None:
 
 
 def rocket(canvas: Canvas, x: float, ground: float) -> None:
-    """A white rocket with red fins and tip, standing.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """A white rocket with red fins and tip, standing."""
     top = ground - 0.34
     canvas.trapezoid(x, ground - 0.13, 0.03, ground, 0.07, (0.70, 0.13, 0.13))
     canvas.trapezoid(x, top + 0.1, 0.04, ground, 0.035, (0.90, 0.91, 0.93))

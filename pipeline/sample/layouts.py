@@ -27,63 +27,34 @@ FITS = {  # a slot's place: the shapes that may fill it
 
 @dataclass(frozen=True)
 class Slot:
-    """The position of a thing, or of a row of equal ones.
+    """The position of a thing, or of a row of equal ones."""
 
-    Attributes:
-        place: A key of `FITS`.
-        x: The middle, horizontally.
-        y: The height of its foot.
-        size: A key of `RADIUS`.
-        count: How many equal things there are.
-    """
-
-    place: str
-    x: float
-    y: float
-    size: str
-    count: int = 1
+    place: str  # a key of `FITS`
+    x: float  # the middle, horizontally
+    y: float  # the height of its foot
+    size: str  # a key of `RADIUS`
+    count: int = 1  # how many equal things there are
 
 
 @dataclass(frozen=True)
 class Relation:
-    """How two things stand to each other.
+    """How two things stand to each other."""
 
-    Attributes:
-        kind: "left" (the subject is left of the object), "on", "above" or "front".
-        subject: Index of a thing.
-        object: Index of another thing.
-    """
-
-    kind: str
-    subject: int
-    object: int
+    kind: str  # "left" (the subject is left of the object), "on", "above" or "front"
+    subject: int  # index of a thing
+    object: int  # index of another thing
 
 
 Arrangement = tuple[list[Slot], list[Relation]]
 
 
 def pick(rng: Rng, options: Sequence[T]) -> T:
-    """Draw one of several options uniformly. `Generator.choice` would convert them to an array first.
-
-    Args:
-        rng: A random generator.
-        options: At least one.
-
-    Returns:
-        One of them.
-    """
+    """Draw one of several options uniformly. `Generator.choice` would convert them to an array first."""
     return options[int(rng.integers(len(options)))]
 
 
 def layouts_for(shape: str) -> list[Callable[[Rng], Arrangement]]:
-    """Find the layouts with a slot that fits a shape.
-
-    Args:
-        shape: A name in `FITS`.
-
-    Returns:
-        Functions from a random generator to an arrangement.
-    """
+    """Find the layouts with a slot that fits a shape."""
     return [make for make, places in LAYOUTS if any(shape in FITS[place] for place in places)]
 
 

@@ -16,29 +16,15 @@ Window = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Movement:
-    """A movement from one window to another.
+    """A movement from one window to another."""
 
-    Attributes:
-        opposite: The movement backwards, a key of `MOVEMENTS`.
-        first: What is seen first.
-        last: What is seen last.
-        phrases: How it is told.
-    """
-
-    opposite: str
-    first: Window
-    last: Window
-    phrases: tuple[str, ...]
+    opposite: str  # the movement backwards, a key of `MOVEMENTS`
+    first: Window  # what is seen first
+    last: Window  # what is seen last
+    phrases: tuple[str, ...]  # how it is told
 
     def at(self, time: float) -> Window:
-        """Find what is seen at a time.
-
-        Args:
-            time: From 0, the first frame, to 1, the last.
-
-        Returns:
-            The window.
-        """
+        """Find what is seen at a time."""
         left, top, right, bottom = ((1 - time) * a + time * b for a, b in zip(self.first, self.last, strict=True))
         return left, top, right, bottom
 
@@ -58,30 +44,12 @@ SIDEWAYS = {"right": 1, "left": -1}
 
 
 def choose(seed: int, index: int) -> str:
-    """Draw a shot's movement.
-
-    Args:
-        seed: The corpus' seed.
-        index: The shot's number.
-
-    Returns:
-        A key of `MOVEMENTS`.
-    """
+    """Draw a shot's movement."""
     return pick(np.random.default_rng([seed, index, 3]), tuple(MOVEMENTS))
 
 
 def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
-    """Tell of a shot's movement in several ways.
-
-    Args:
-        scene: What is seen.
-        name: A key of `MOVEMENTS`.
-        count: How many captions, at most as many as there are openings.
-        rng: Draws the words.
-
-    Returns:
-        Different captions.
-    """
+    """Tell of a shot's movement in several ways."""
     openings = rng.permutation(len(OPENINGS))[:count]
     return [_caption(scene, name, OPENINGS[each], rng) for each in openings]
 

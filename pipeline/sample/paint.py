@@ -32,16 +32,7 @@ _HALFWAY = _halfway(_LIGHT, _VIEWER)
 
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
-    """Draw a scene.
-
-    Args:
-        scene: What to draw.
-        size: Pixels a side.
-        rng: Draws the grain of the background and nothing else.
-
-    Returns:
-        RGB, `size` pixels square.
-    """
+    """Draw a scene."""
     canvas = Canvas(size)
     backdrops.paint(canvas, scene, rng)
     light = LIGHTS.get(scene.mood, DAYLIGHT)

@@ -9,17 +9,11 @@ from pipeline.sample.canvas import Colour
 
 @dataclass(frozen=True)
 class Light:
-    """The light of a mood.
+    """The light of a mood."""
 
-    Attributes:
-        tint: Its colour.
-        ambient: The share that comes from all directions, 0 to 1.
-        shadow: How dark shadows are, 0 to 1.
-    """
-
-    tint: Colour
-    ambient: float
-    shadow: float
+    tint: Colour  # its colour
+    ambient: float  # the share that comes from all directions, 0 to 1
+    shadow: float  # how dark shadows are, 0 to 1
 
 
 DAYLIGHT = Light((1.0, 1.0, 1.0), 0.46, 1.0)

@@ -11,13 +11,7 @@ Rng = np.random.Generator
 
 
 def trees(canvas: Canvas, rng: Rng, ground: float) -> None:
-    """Leafy trees, their crowns of a few round tufts.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """Leafy trees, their crowns of a few round tufts."""
     for x in rng.permutation(np.linspace(0.05, 0.95, 7))[:5] + rng.uniform(-0.03, 0.03, 5):
         size = rng.uniform(0.05, 0.075)
         canvas.trapezoid(x, ground - size, 0.005, ground + 0.01, 0.008, (0.30, 0.20, 0.12))
@@ -27,13 +21,7 @@ def trees(canvas: Canvas, rng: Rng, ground: float) -> None:
 
 
 def pines(canvas: Canvas, rng: Rng, ground: float) -> None:
-    """Fir trees of four tiers, each with snow on top.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """Fir trees of four tiers, each with snow on top."""
     for x in rng.permutation(np.linspace(0.04, 0.96, 9))[:6] + rng.uniform(-0.02, 0.02, 6):
         size = rng.uniform(0.16, 0.25)
         for k in range(4):
@@ -43,13 +31,7 @@ def pines(canvas: Canvas, rng: Rng, ground: float) -> None:
 
 
 def trunks(canvas: Canvas, rng: Rng, ground: float) -> None:
-    """Tall trunks, the far ones pale and thin, the near ones dark and thick.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """Tall trunks, the far ones pale and thin, the near ones dark and thick."""
     for depth in np.linspace(0, 1, 13).tolist():
         x, half = rng.uniform(-0.02, 1.02), 0.008 + 0.02 * depth * rng.uniform(0.7, 1.2)
         where = canvas.window(x - half, 0, x + half, ground - 0.03 + 0.05 * depth)
@@ -59,13 +41,7 @@ def trunks(canvas: Canvas, rng: Rng, ground: float) -> None:
 
 
 def palm(canvas: Canvas, x: float, ground: float) -> None:
-    """A palm that leans towards the middle of the picture.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """A palm that leans towards the middle of the picture."""
     lean, top = (0.5 - x) * 0.12, ground - 0.36
     for k in range(12):
         shade = 0.85 + 0.3 * (k % 2)
@@ -81,13 +57,7 @@ def palm(canvas: Canvas, x: float, ground: float) -> None:
 
 
 def cactus(canvas: Canvas, x: float, ground: float) -> None:
-    """A stem with two arms.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        ground: Height of the ground; 0 is the top edge, 1 the bottom edge.
-    """
+    """A stem with two arms."""
     green, dark = (0.20, 0.50, 0.24), (0.13, 0.36, 0.17)
     for dx, top, foot, r in (
         (0.0, 0.30, 0.0, 0.024),
@@ -103,13 +73,7 @@ def cactus(canvas: Canvas, x: float, ground: float) -> None:
 
 
 def flowers(canvas: Canvas, rng: Rng, top: float) -> None:
-    """Dots of blossom all over the ground, larger towards the viewer.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        top: Height of the far edge of the ground.
-    """
+    """Dots of blossom all over the ground, larger towards the viewer."""
     hues = ((0.98, 0.95, 0.96), (0.99, 0.85, 0.25), (0.95, 0.45, 0.65))
     for x, y in rng.uniform((0, top), (1, 1), (90, 2)).tolist():
         r = 0.003 + 0.007 * (y - top) / (1 - top)

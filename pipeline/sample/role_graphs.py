@@ -29,26 +29,14 @@ DETERMINERS = {"a", "an", "the", "another", *vocabulary.NUMBERS.values(), "six",
 
 @dataclass
 class Phrase:
-    """Some words of a caption.
+    """Some words of a caption."""
 
-    Attributes:
-        places: Their places.
-        verb: Whether it is a verb.
-    """
-
-    places: list[int]
-    verb: bool = False
+    places: list[int]  # their places
+    verb: bool = False  # whether it is a verb
 
 
 def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
-    """Make a caption's role graph.
-
-    Args:
-        caption: A caption of the sample.
-
-    Returns:
-        Nodes by name, and edges, as HGR's annotation file has them.
-    """
+    """Make a caption's role graph."""
     words = caption.split()
     plain = [word.strip(".,;").lower() for word in words]
     nodes = {"ROOT": _node("ROOT", list(range(len(words))), words)}

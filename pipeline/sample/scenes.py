@@ -28,17 +28,11 @@ SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a scene takes place.
+    """Where a scene takes place."""
 
-    Attributes:
-        moods: Its skies, seasons or wall colours.
-        details: What may be in the background.
-        hides: Colours that would not stand out against it.
-    """
-
-    moods: tuple[str, ...]
-    details: tuple[str, ...]
-    hides: tuple[str, ...]
+    moods: tuple[str, ...]  # its skies, seasons or wall colours
+    details: tuple[str, ...]  # what may be in the background
+    hides: tuple[str, ...]  # colours that would not stand out against it
 
 
 _SKIES = ("clear", "overcast", "sunset")
@@ -61,21 +55,13 @@ WEATHER = {"rainbow": ("clear", "overcast"), "snowfall": ("overcast",)}  # detai
 
 @dataclass(frozen=True)
 class Thing:
-    """What fills a slot.
+    """What fills a slot."""
 
-    Attributes:
-        shape: A name in `SHAPES`.
-        colour: A key of `COLOURS`.
-        texture: One of `TEXTURES`.
-        accent: The second colour of its pattern, "" without one.
-        slot: Where it stands.
-    """
-
-    shape: str
-    colour: str
-    texture: str
-    accent: str
-    slot: Slot
+    shape: str  # a name in `SHAPES`
+    colour: str  # a key of `COLOURS`
+    texture: str  # one of `TEXTURES`
+    accent: str  # the second colour of its pattern, "" without one
+    slot: Slot  # where it stands
 
     @property
     def radius(self) -> float:
@@ -118,13 +104,6 @@ def compose(seed: int, index: int) -> Scene:
 
     The themes run through a permutation of all combinations, so no two scenes of a corpus of up to `len(themes(seed))`
     share theirs.
-
-    Args:
-        seed: The corpus' seed.
-        index: The scene's number, from 0.
-
-    Returns:
-        The scene.
     """
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
@@ -143,14 +122,7 @@ def compose(seed: int, index: int) -> Scene:
 
 @lru_cache(maxsize=4)
 def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
-    """List all themes whose colour stands out against the setting.
-
-    Args:
-        seed: The corpus' seed, which sets the order.
-
-    Returns:
-        (Setting, shape, colour) of each.
-    """
+    """List all themes whose colour stands out against the setting."""
     every = [(a, b, c) for a in SETTINGS for b in SHAPES for c in COLOURS if c not in SETTINGS[a].hides]
     return tuple(every[k] for k in np.random.default_rng([seed]).permutation(len(every)))
 

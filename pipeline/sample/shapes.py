@@ -207,14 +207,7 @@ SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
 
 
 def reach(shape: str) -> tuple[float, float, float, float]:
-    """Find a box that holds a shape.
-
-    Args:
-        shape: A key of `SHAPES`.
-
-    Returns:
-        Left, top, right and bottom, in radii.
-    """
+    """Find a box that holds a shape."""
     return -1.1, -1.1, 1.2, (1.75 if shape == "balloon" else 1.1)
 
 

@@ -88,16 +88,7 @@ def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str
 
 
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
-    """Move over a scene.
-
-    Args:
-        whole: The scene, square.
-        movement: A key of `MOVEMENTS`.
-        size: Pixels a side of a frame.
-
-    Returns:
-        The frames of two seconds.
-    """
+    """Move over a scene."""
     count = SECONDS * RATE
     windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
     boxes = (tuple(edge * whole.width for edge in window) for window in windows)
@@ -105,12 +96,7 @@ def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
 
 
 def encode(path: Path, frames: list[Image.Image]) -> None:
-    """Write frames as H.264 in an MP4, 15 a second.
-
-    Args:
-        path: The file.
-        frames: RGB of one size.
-    """
+    """Write frames as H.264 in an MP4, 15 a second."""
     with av.open(str(path), "w", format="mp4") as film:
         stream = film.add_stream("libx264", rate=RATE, options=ENCODING)
         stream.width, stream.height = frames[0].size

@@ -12,27 +12,14 @@ WHITE: Colour = (1.0, 1.0, 1.0)
 
 
 def sun(canvas: Canvas, x: float, mood: str, horizon: float) -> None:
-    """High and white on a clear day, low and orange at sunset.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        mood: The scene's mood, which sets the colours.
-        horizon: Height of the horizon.
-    """
+    """High and white on a clear day, low and orange at sunset."""
     y, core = (0.11, (1.0, 0.97, 0.80)) if mood == "clear" else (horizon - 0.1, (1.0, 0.90, 0.55))
     canvas.glow(x, y, 0.09, 0.09, core, 0.75)
     canvas.ellipse(x, y, 0.042, 0.042, core)
 
 
 def moon(canvas: Canvas, x: float, crescent: bool) -> None:
-    """A full moon, or a crescent.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-        crescent: True for a crescent, False for a full moon.
-    """
+    """A full moon, or a crescent."""
     y, r = 0.13, 0.065
     canvas.glow(x, y, 0.11, 0.11, (0.65, 0.72, 0.90), 0.35)
     if crescent:
@@ -47,24 +34,13 @@ def moon(canvas: Canvas, x: float, crescent: bool) -> None:
 
 
 def stars(canvas: Canvas, rng: Rng, horizon: float) -> None:
-    """Small stars above the horizon.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-        horizon: Height of the horizon.
-    """
+    """Small stars above the horizon."""
     for x, y, size in rng.uniform((0, 0, 0.0012), (1, horizon, 0.0035), (70, 3)):
         canvas.glow(x, y, size, size, WHITE, 0.9)
 
 
 def planet(canvas: Canvas, x: float) -> None:
-    """A banded planet with a flat ring around it.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """A banded planet with a flat ring around it."""
     y, r = 0.14, 0.085
     where = canvas.window(x - 2 * r, y - r, x + 2 * r, y + r)
     px, py = (canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - y) / r
@@ -79,11 +55,7 @@ def planet(canvas: Canvas, x: float) -> None:
 
 
 def rainbow(canvas: Canvas) -> None:
-    """A rainbow over the whole width.
-
-    Args:
-        canvas: Where to paint.
-    """
+    """A rainbow over the whole width."""
     where = canvas.band(0, 0.56)
     r = hypot(canvas.x - 0.5, canvas.y[where[0]] - 0.62)
     hues: list[Colour] = [(0.55, 0.25, 0.75), (0.25, 0.40, 0.90), (0.25, 0.75, 0.35)]
@@ -93,12 +65,7 @@ def rainbow(canvas: Canvas) -> None:
 
 
 def birds(canvas: Canvas, x: float) -> None:
-    """Four dark birds high in the sky.
-
-    Args:
-        canvas: Where to paint.
-        x: Horizontal position of its middle, 0 (left) to 1 (right).
-    """
+    """Four dark birds high in the sky."""
     x, y = x - 0.07, 0.11
     for dx, dy in ((0, 0), (0.08, 0.035), (0.15, -0.01), (0.05, -0.04)):
         for side in (-1, 1):
@@ -107,11 +74,6 @@ def birds(canvas: Canvas, x: float) -> None:
 
 
 def snowfall(canvas: Canvas, rng: Rng) -> None:
-    """Flakes of different size over the whole picture, things excepted.
-
-    Args:
-        canvas: Where to paint.
-        rng: Draws what varies from scene to scene.
-    """
+    """Flakes of different size over the whole picture, things excepted."""
     for x, y, r in rng.uniform((0, 0, 0.006), (1, 1, 0.011), (130, 3)).tolist():
         canvas.ellipse(x, y, r, r, WHITE)

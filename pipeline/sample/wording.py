@@ -16,30 +16,14 @@ from pipeline.sample.scenes import Scene, Thing
 
 
 def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[str]:
-    """Describe a scene in several ways.
-
-    Args:
-        scene: What is described.
-        count: How many captions, at most `len(FORMS)`.
-        rng: Draws forms and words.
-
-    Returns:
-        Captions of different form.
-    """
+    """Describe a scene in several ways."""
     chosen = rng.permutation(len(FORMS))[:count]
     captions = (re.sub(" +", " ", FORMS[k](_Teller(scene, rng))) for k in chosen)
     return [_upper(caption) for caption in captions]
 
 
 def tokens(caption: str) -> list[str]:
-    """Split a caption into lower-case words without punctuation, as in the splits of Karpathy and Fei-Fei (CVPR 2015).
-
-    Args:
-        caption: Any text.
-
-    Returns:
-        The words.
-    """
+    """Split a caption into lower-case words without punctuation, as in Karpathy and Fei-Fei (CVPR 2015)."""
     return re.findall(r"[a-z0-9]+", caption.lower())
 
 
