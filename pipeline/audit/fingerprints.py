@@ -72,12 +72,6 @@ def differences(image: Image.Image) -> np.ndarray:
     """Compare each cell of a small grey copy with its right neighbour (dHash).
 
     Copies of a photograph in other sizes or qualities differ in few of the 256 bits, other photographs in about half.
-
-    Args:
-        image: The image.
-
-    Returns:
-        Bool [256].
     """
     grey = image.convert("L").resize((SIDE + 1, SIDE), Image.Resampling.BOX)
     cells = np.asarray(grey, np.int16)
@@ -90,15 +84,6 @@ def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -
     The bits are cut into most_bits + k bands. In a pair that differs in at most most_bits bits at least k bands are
     equal, so only images with k equal bands are compared, for each choice of k bands: of a million photographs and 16
     bits, 153 times those that have the same 28 bits.
-
-    Args:
-        one: The first images.
-        other: The second images, or the same.
-        most_bits: In how many of 256 bits a pair may differ.
-        alone: Whether both are the same; each pair is then found once, the smaller row first.
-
-    Yields:
-        Row, column and number of different bits of each pair, in their order.
     """
     rows, columns = np.flatnonzero(one.is_seen), np.flatnonzero(other.is_seen)
     looks = one.look[rows], other.look[columns]

@@ -31,14 +31,7 @@ td, th { padding: .25rem .75rem .25rem 0; text-align: start; }
 
 
 def page(findings: Findings) -> str:
-    """Write the page.
-
-    Args:
-        findings: What was found.
-
-    Returns:
-        HTML.
-    """
+    """Write the page."""
     names = findings.one.name if findings.alone else f"{findings.one.name} and {findings.other.name}"
     lines = "".join(f"<li>{escape(line)}</li>" for line in findings.lines())
     content = [f"<ul>{lines}</ul>",

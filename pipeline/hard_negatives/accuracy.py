@@ -53,19 +53,12 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Compared:
-    """Similarities of P right captions and of the most similar wrong one of their question.
+    """Similarities of P right captions and of the most similar wrong one of their question."""
 
-    Attributes:
-        question: Int64 [P], the question's number.
-        right: Float32 [P].
-        wrong: Float32 [P].
-        tied: Int64 [P], how many of its wrong captions are that similar.
-    """
-
-    question: np.ndarray
-    right: np.ndarray
-    wrong: np.ndarray
-    tied: np.ndarray
+    question: np.ndarray  # int64 [P], the question's number
+    right: np.ndarray  # float32 [P]
+    wrong: np.ndarray  # float32 [P]
+    tied: np.ndarray  # int64 [P], how many of its wrong captions are that similar
 
     @property
     def points(self) -> Floats:

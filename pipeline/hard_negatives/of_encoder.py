@@ -17,21 +17,13 @@ from pipeline.manifest import Manifest
 
 @dataclass
 class OfEncoder:
-    """A dual encoder, and a data set's image files.
+    """A dual encoder, and a data set's image files."""
 
-    Attributes:
-        model: KIND:FOLDER or KIND:NAME.
-        name: What it is called in results.
-        encoder: The open encoder.
-        manifest: The images.
-        batch_size: Images or captions at once.
-    """
-
-    model: str
-    name: str
-    encoder: DualEncoder
-    manifest: Manifest
-    batch_size: int
+    model: str  # KIND:FOLDER or KIND:NAME
+    name: str  # what it is called in results
+    encoder: DualEncoder  # the open encoder
+    manifest: Manifest  # the images
+    batch_size: int  # images or captions at once
     rows: np.ndarray = field(init=False, repr=False)
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:

@@ -20,42 +20,19 @@ from pipeline.text.base import encode
 
 @dataclass
 class OfHead:
-    """A head, and a data set's images as it reads them.
+    """A head, and a data set's images as it reads them."""
 
-    Attributes:
-        folder: The head's folder.
-        head: The open head.
-        manifest: The images.
-        source: Their features.
-        batch_size: Images or captions at once.
-    """
-
-    folder: Path
-    head: training.Head
-    manifest: Manifest
-    source: training.ImageSource
-    batch_size: int
+    folder: Path  # the head's folder
+    head: training.Head  # the open head
+    manifest: Manifest  # the images
+    source: training.ImageSource  # their features
+    batch_size: int  # images or captions at once
     rows: np.ndarray = field(init=False, repr=False)
 
     @classmethod
     def open(cls, folder: Path, trained_on: tuple[Manifest, Path], images: tuple[Manifest, Path], batch_size: int,
              device: str) -> OfHead:
-        """Open a head for the images of a data set.
-
-        Args:
-            folder: The head's folder.
-            trained_on: What the head was trained on: its manifest, and the folder of its stores.
-            images: The data set with the images, likewise.
-            batch_size: Images or captions at once.
-            device: A torch device.
-
-        Returns:
-            The head.
-
-        Raises:
-            InputError: If the head or the features are not there, these are not made as the head's, or the head scores
-                pairs alone.
-        """
+        """Open a head for the images of a data set."""
         described = training.read_description(folder)
         own, source = (training.source_of(described, manifest, stores / f"{described['feature']}.zarr")
                        for manifest, stores in (trained_on, images))

@@ -79,15 +79,7 @@ def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
 
 
 def colour(caption: str, every: Sequence[str]) -> str | None:
-    """Swap the first colour.
-
-    Args:
-        caption: The caption.
-        every: All captions of its image.
-
-    Returns:
-        The wrong caption; None if it names no colour.
-    """
+    """Swap the first colour."""
     def meant(word: str) -> str:
         return SAME_COLOUR.get(word, word)
     return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS,
@@ -95,29 +87,13 @@ def colour(caption: str, every: Sequence[str]) -> str | None:
 
 
 def number(caption: str, every: Sequence[str]) -> str | None:
-    """Swap the first number from two to six.
-
-    Args:
-        caption: The caption.
-        every: All captions of its image.
-
-    Returns:
-        The wrong caption; None if it has no such number.
-    """
+    """Swap the first number from two to six."""
     taken = {word for other in every for word in _lower(other)}
     return _first_replaced(caption, set(NUMBERS), NUMBERS, taken)
 
 
 def order(caption: str, every: Sequence[str]) -> str | None:
-    """Let two nouns change places.
-
-    Args:
-        caption: The caption.
-        every: Not used.
-
-    Returns:
-        The wrong caption; None if it has no two such nouns.
-    """
+    """Let two nouns change places."""
     found = list(WORD.finditer(caption))
     lower = [match[0].lower() for match in found]
     for names in (set(NOUNS), set(NOUNS.values())):
@@ -130,15 +106,7 @@ def order(caption: str, every: Sequence[str]) -> str | None:
 
 
 def left_and_right(caption: str, every: Sequence[str]) -> str | None:
-    """Swap left and right.
-
-    Args:
-        caption: The caption.
-        every: Not used.
-
-    Returns:
-        The wrong caption; None if it names no side.
-    """
+    """Swap left and right."""
     found = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in found), ""]
     sides = [match for at, match in enumerate(found, 1) if lower[at] in ("left", "right")

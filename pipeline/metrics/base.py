@@ -17,17 +17,11 @@ Cutoff = Literal["none", "optional", "needed"]
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """One direction's queries after ranking.
+    """One direction's queries after ranking."""
 
-    Attributes:
-        best: Each query's best right candidate.
-        drawn_with: int64 [Q], the image with which intervals draw each query.
-        every: All right candidates of the same queries; None where no metric asks for them.
-    """
-
-    best: QueryRanks
-    drawn_with: np.ndarray
-    every: Placements | None = None
+    best: QueryRanks  # each query's best right candidate
+    drawn_with: np.ndarray  # int64 [Q], the image with which intervals draw each query
+    every: Placements | None = None  # all right candidates of the same queries; None where no metric asks for them
 
     @property
     def placements(self) -> Placements:
@@ -48,17 +42,7 @@ class Fold:
     @classmethod
     def of(cls, relevance: Relevance, best: tuple[QueryRanks, QueryRanks], ties: Ties,
            every: tuple[Placements, Placements] | None = None) -> Fold:
-        """Bring together what was counted of one pool.
-
-        Args:
-            relevance: What is right in it.
-            best: The best right candidates of image queries, then of caption queries.
-            ties: How they count; placements are broken accordingly.
-            every: All right candidates, likewise; None where no metric asks for them.
-
-        Returns:
-            The pool.
-        """
+        """Bring together what was counted of one pool."""
         i2t, t2i = every or (None, None)
         return cls(Ranked(best[0], best[0].query, i2t and i2t.broken(ties)),
                    Ranked(best[1], relevance.drawn_with[best[1].query], t2i and t2i.broken(ties)),
@@ -150,29 +134,11 @@ class Metric(ABC):
 
 
 def mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
-    """Sum pairs' values by query, and divide.
-
-    Args:
-        values: [P], of each pair.
-        owner: Int64 [P], the place of each pair's query.
-        count: Int64 [Q], what each query's sum is divided by.
-
-    Returns:
-        Float64 [Q]; 0 where the count is 0.
-    """
+    """Sum pairs' values by query, and divide."""
     total = np.bincount(owner, values, minlength=len(count))
     return np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
 
 
 def within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndarray:
-    """Count the places of tied candidates that are among the first K.
-
-    Args:
-        above: Int64 [P], the candidates above them.
-        tied: Int64 [P], how many are tied: they stand at places above + 1 to above + tied.
-        k: The cutoff, one or int64 [P].
-
-    Returns:
-        Int64 [P].
-    """
+    """Count the places of tied candidates that are among the first K."""
     return np.clip(k - above, 0, tied)

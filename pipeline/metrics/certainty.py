@@ -15,28 +15,12 @@ DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets
 
 
 def contributions(values: Sequence[Floats], owners: Sequence[Ids]) -> Floats:
-    """By how much each image of all folds lies above or below a mean over queries.
-
-    Args:
-        values: For each fold the queries' values [Q].
-        owners: For each fold the image with which each query is drawn [Q].
-
-    Returns:
-        float64 [N], of mean zero: the linear part of the ratio of an image's sum to its queries (Cochran, Sampling
-        Techniques, 1977, section 6.4).
-    """
+    """By how much each image of all folds lies above or below a mean over queries."""
     return joint([(values, owners)])
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
-    """Compute the same for the sum of several means over queries of the same images.
-
-    Args:
-        parts: For each mean its values and owners, as `contributions` takes them.
-
-    Returns:
-        Float64 [N].
-    """
+    """Compute the same for the sum of several means over queries of the same images."""
     folds = []
     for fold in range(len(parts[0][0])):
         images = 1 + max(int(owners[fold].max()) for _, owners in parts)
@@ -55,30 +39,13 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
 
 
 def of_share(value: float, each: Floats) -> tuple[float, float]:
-    """Compute Wilson's interval of a mean of values from 0 to 1.
-
-    Args:
-        value: The mean.
-        each: Float64 [N], the images' contributions.
-
-    Returns:
-        Its ends, from 0 to 1.
-    """
+    """Compute Wilson's interval of a mean of values from 0 to 1."""
     low, high = wilson(np.array([value]), np.array([(each**2).sum()]), len(each), CONFIDENCE)
     return float(low[0]), float(high[0])
 
 
 def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
-    """Compute Student's interval of a mean of any values.
-
-    Args:
-        value: The mean.
-        each: Float64 [N], the images' contributions.
-        least: The least value that it can have.
-
-    Returns:
-        Its ends, not below `least`.
-    """
+    """Compute Student's interval of a mean of any values."""
     from scipy.special import stdtrit  # a fifth of a second to import
 
     freedom = max(len(each) - 1, 1)
@@ -88,15 +55,6 @@ def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
 
 def of_median(values: Sequence[Floats], owners: Sequence[Ids], resamples: int, seed: int) -> tuple[float, float]:
     """Compute the percentile bootstrap's interval of a median over queries, with images drawn within each fold.
-
-    Args:
-        values: For each fold the queries' values [Q].
-        owners: For each fold the image with which each query is drawn [Q].
-        resamples: How many test sets are drawn.
-        seed: Of the drawing.
-
-    Returns:
-        Its ends.
 
     Source:
         Efron and Tibshirani, 1993, chapter 13.

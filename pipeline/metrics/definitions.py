@@ -71,29 +71,13 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
 
 
 def orders(scores: np.ndarray) -> list[list[int]]:
-    """All orders of the candidates in which no candidate stands above one of a higher score.
-
-    Args:
-        scores: [N], of one query's candidates; N is small.
-
-    Returns:
-        One order, or several where candidates are tied. A metric's value is the mean over them.
-    """
+    """All orders of the candidates in which no candidate stands above one of a higher score."""
     return [list(order) for order in permutations(range(len(scores)))
             if all(scores[first] >= scores[second] for first, second in pairwise(order))]
 
 
 def summary(scores: np.ndarray, right: np.ndarray) -> dict[str, float]:
-    """The numbers of a paper's table, in percent, for scores without ties.
-
-    Args:
-        scores: [I, C], similarities of images (rows) and captions (columns).
-        right: Bool [I, C], whether the caption is right for the image.
-
-    Returns:
-        `i2t` and `t2i` with `R@1`, `R@5`, `R@10`, `median_rank` and `mean_rank`, written `i2t R@1`; `RSUM`, the sum of
-        the six recalls; `mR`, their mean.
-    """
+    """The numbers of a paper's table, in percent, for scores without ties."""
     numbers = {}
     for way, asked, truth in (("i2t", scores, right), ("t2i", scores.T, right.T)):
         ranked = [grades[np.argsort(-row)] for row, grades in zip(asked, truth, strict=True) if grades.any()]

@@ -52,19 +52,7 @@ class Number:
 
 def fold_of(source: Similarity | PerDirection, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
             block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
-    """One pool, with all right candidates placed where a metric asks for them.
-
-    Args:
-        source: The pool's scores [I, C].
-        ranks: What was counted of it.
-        metrics: What will be measured.
-        ties: How they count.
-        block_megabytes: Size of all blocks in memory at once (10^6 bytes).
-        progress: Told the number of queries placed so far, images first, then captions.
-
-    Returns:
-        The pool, ready to be measured.
-    """
+    """One pool, with all right candidates placed where a metric asks for them."""
     best, relevance = (ranks.i2t, ranks.t2i), ranks.relevance
     if not any(metric.asks_for_every for metric in metrics):
         return Fold.of(relevance, best, ties)
@@ -76,20 +64,7 @@ def fold_of(source: Similarity | PerDirection, ranks: Ranks, metrics: Sequence[M
 
 def of_pool(metrics: Sequence[Metric], source: Similarity | PerDirection, truth: object, found: Metrics,
             protocol: str | Protocol, settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
-    """Measures several metrics of a pool whose best right candidates are ranked already.
-
-    Args:
-        metrics: Which.
-        source: What was ranked, [I, C].
-        truth: What is right, as `retrieval.evaluate` takes it.
-        protocol: By which rules it was ranked.
-        found: What it gave.
-        settings: How intervals are drawn, and how large blocks are.
-        progress: Told the number of images done so far.
-
-    Returns:
-        Plain JSON values, see `as_dict`.
-    """
+    """Measures several metrics of a pool whose best right candidates are ranked already."""
     relevance = as_relevance(truth, source.shape)
     folds, done = [], 0
     for ranks, part in zip(found.ranks, find(protocol).parts(relevance.owner, source.shape[0]), strict=True):
@@ -106,31 +81,13 @@ def _told(progress: Callable[[int], object], before: int, images: int, queries: 
 
 def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
             directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Number]]:
-    """Measures several metrics.
-
-    Args:
-        metrics: Which.
-        folds: The pool, or its folds; the mean over folds is taken.
-        resamples: How many test sets are drawn for intervals of medians.
-        seed: Of the drawing.
-        directions: Which; metrics that sum both take both in any case.
-
-    Returns:
-        Metric -> "i2t" and "t2i", or "both" for one that sums them -> its number.
-    """
+    """Measures several metrics."""
     return {str(metric): _summed(metric, folds) if metric.summed is not None else
             {way: _one(metric, folds, way, resamples, seed) for way in directions} for metric in metrics}
 
 
 def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
-    """Turn numbers into plain JSON values.
-
-    Args:
-        numbers: What `measure` gave.
-
-    Returns:
-        Metric -> direction -> value, and `interval` -> direction -> [low, high].
-    """
+    """Turn numbers into plain JSON values."""
     return {name: {way: each.value for way, each in ways.items()} | {
         "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
 

@@ -77,13 +77,6 @@ def average_precision(every: Placements, k: np.ndarray) -> Floats:
     Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i stands a right one
     with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. Hence the precision
     there, and its sum over i, which harmonic numbers give.
-
-    Args:
-        every: The right candidates of Q queries.
-        k: int64 [Q], how many first places count.
-
-    Returns:
-        float64 [Q].
     """
     query, above, tied, right, before = every.groups()
     inside = within(above, tied, k[query])

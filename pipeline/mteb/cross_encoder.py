@@ -42,14 +42,7 @@ class Images:
     kept: list[tuple[np.ndarray, int]] = field(default_factory=list)
 
     def row(self, image: Image.Image) -> int:
-        """Look up an image, or prepare it.
-
-        Args:
-            image: RGB.
-
-        Returns:
-            Its row.
-        """
+        """Look up an image, or prepare it."""
         key = hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()
         if key not in self.places:
             items, counts = self.new.items([image])

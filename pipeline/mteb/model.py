@@ -11,20 +11,7 @@ if TYPE_CHECKING:
 
 
 def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
-    """Describe a model to mteb.
-
-    Args:
-        name: The model's name.
-        revision: Digest of its weights.
-        kind: "dense" or "cross-encoder".
-        known: Further fields of mteb's `ModelMeta`.
-
-    Returns:
-        The description. mteb files results under the name and the revision.
-
-    Raises:
-        InputError: If mteb is not installed.
-    """
+    """Describe a model to mteb."""
     try:
         from mteb.models.model_meta import ModelMeta
     except ModuleNotFoundError:

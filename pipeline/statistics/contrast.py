@@ -23,22 +23,7 @@ HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, reca
 
 
 def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> dict[str, Any]:
-    """Compare two systems.
-
-    Args:
-        a: The first system's runs, one for each seed.
-        b: The second system's runs, one for each seed.
-        samples: How many swaps to draw, see `compare`.
-        seed: Of the random draws, see `compare`.
-
-    Returns:
-        A statistic's name -> a, b (means over seeds, in percent), difference b - a, its interval [low, high], p, and
-        spread: {a, b}, the standard deviation over seeds, None for a single one. Also images, captions, protocol, ties,
-        seeds: {a, b}, and over: ["images"] or ["images", "seeds"], the variation that interval and p cover.
-
-    Raises:
-        InputError: Unless all runs were measured by one protocol on the same images and captions.
-    """
+    """Compare two systems."""
     found = compare(a, b, samples, seed=seed)
     spread = [over_seeds(runs) if len(runs) > 1 else None for runs in (a, b)]
     means = [_means(runs) for runs in (a, b)]
@@ -56,13 +41,6 @@ def enough_samples(samples: int, contrasts: int) -> int:
     """Find how many swaps it takes for Holm's correction to leave a p below 0.05 in reach.
 
     The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
-
-    Args:
-        samples: How many are drawn at least.
-        contrasts: How many comparisons are printed together, with six recalls each.
-
-    Returns:
-        So many that the least corrected p of a recall is at most 0.025.
     """
     return max(samples, 40 * len(STATISTICS[:-1]) * contrasts)
 
@@ -71,9 +49,6 @@ def correct(contrasts: Sequence[dict[str, Any]]) -> None:
     """Add `holm`, the corrected p, to comparisons that are printed together.
 
     The RSUMs are one family of tests, the recalls another.
-
-    Args:
-        contrasts: Comparisons from `of`; changed in place.
     """
     for family in (STATISTICS[:-1], STATISTICS[-1:]):
         rows = [contrast[name] for contrast in contrasts for name in family]
@@ -87,16 +62,7 @@ def _means(runs: Sequence[Metrics]) -> dict[str, float]:
 
 
 def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """Write one small text table for each comparison.
-
-    Args:
-        a: The first system's name.
-        b: The second system's name.
-        contrasts: Comparisons with their corrected p, see `of` and `correct`.
-
-    Returns:
-        The tables and notes on how to read them.
-    """
+    """Write one small text table for each comparison."""
     parts = [f"A  {a}", f"B  {b}", ""]
     for each in contrasts:
         parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each)]), ""]
@@ -104,16 +70,7 @@ def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """Write all comparisons as one Markdown table.
-
-    Args:
-        a: The first system's name.
-        b: The second system's name.
-        contrasts: Comparisons with their corrected p, see `of` and `correct`.
-
-    Returns:
-        The table and notes on how to read it.
-    """
+    """Write all comparisons as one Markdown table."""
     lines = ["| | A | B | B - A | p | Holm |", "|:--|--:|--:|--:|--:|--:|"]
     for each in contrasts:
         lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
@@ -121,28 +78,14 @@ def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table's rows as indented lines with aligned columns.
-
-    Args:
-        cells: The rows, all of one length.
-
-    Returns:
-        One line for each row.
-    """
+    """Write a table's rows as indented lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return [f"  {row}".rstrip() for row in rows]
 
 
 def title(contrast: Mapping[str, Any]) -> str:
-    """Describe the pool and protocol of a comparison.
-
-    Args:
-        contrast: From `of`, with `split` where it is known, and `language` where it is of one language's captions.
-
-    Returns:
-        A phrase such as "test split, 1000 images x 5000 captions, protocol all".
-    """
+    """Describe the pool and protocol of a comparison."""
     split = f"{contrast['split']} split, " if "split" in contrast else ""
     language = f" in {contrast['language']}" if "language" in contrast else ""
     return (f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
@@ -150,27 +93,13 @@ def title(contrast: Mapping[str, Any]) -> str:
 
 
 def tested(row: Mapping[str, Any]) -> list[str]:
-    """Write the cells of one statistic's difference.
-
-    Args:
-        row: One statistic of a comparison, with its corrected p.
-
-    Returns:
-        The difference with its interval, p, and corrected p.
-    """
+    """Write the cells of one statistic's difference."""
     return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]), f"{row['p']:.3g}",
             f"{row['holm']:.3g}"]
 
 
 def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Explain how to read comparisons that are printed together.
-
-    Args:
-        contrasts: From `of`.
-
-    Returns:
-        Sentences on intervals, p and its correction.
-    """
+    """Explain how to read comparisons that are printed together."""
     seeds_are_in = {"seeds" in each["over"] for each in contrasts}
     if len(seeds_are_in) == 1:
         return [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES, HOLM]
@@ -178,15 +107,7 @@ def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def mean(value: float, deviation: float | None) -> str:
-    """Write a mean over seeds with its standard deviation.
-
-    Args:
-        value: The mean, in percent.
-        deviation: The standard deviation over seeds, in percent; None for a single seed.
-
-    Returns:
-        Such as "52.1 ± 0.3", or "52.1" without a deviation.
-    """
+    """Write a mean over seeds with its standard deviation."""
     return f"{value:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
 
 

@@ -16,51 +16,25 @@ from pipeline.retrieval.top import top
 
 
 class Hubness(NamedTuple):
-    """How often candidates are among the k nearest of a query.
+    """How often candidates are among the k nearest of a query."""
 
-    Attributes:
-        skewness: The third standardised moment of N_k; 0 if all candidates are found equally often.
-        most: The largest N_k.
-        mean: The mean N_k, k times queries by candidates.
-        never: How many candidates are among the k nearest of no query.
-        candidates: How many there are.
-    """
-
-    skewness: float
-    most: int
-    mean: float
-    never: int
-    candidates: int
+    skewness: float  # the third standardised moment of N_k; 0 if all candidates are found equally often
+    most: int  # the largest N_k
+    mean: float  # the mean N_k, k times queries by candidates
+    never: int  # how many candidates are among the k nearest of no query
+    candidates: int  # how many there are
 
 
 def occurrences(source: Similarity | PerDirection, direction: Direction, k: int, seed: int, block_megabytes: float = 32
                 ) -> Ids:
-    """Count how often each candidate is among the k nearest of a query.
-
-    Args:
-        source: Scores [I, C].
-        direction: "i2t" if captions are the candidates, "t2i" if images are.
-        k: How many of each query; all where there are fewer.
-        seed: Of the generator that orders equally similar candidates.
-        block_megabytes: About the size of one block (10^6 bytes).
-
-    Returns:
-        Int64 [candidates], N_k.
-    """
+    """Count how often each candidate is among the k nearest of a query."""
     candidates = source.shape[1 if direction == "i2t" else 0]
     found = top(source, direction, min(k, candidates), np.random.default_rng(seed), block_megabytes)
     return np.bincount(found.places.ravel(), minlength=candidates)
 
 
 def hubness(counts: Ids) -> Hubness:
-    """Summarise N_k.
-
-    Args:
-        counts: Int64 [candidates], from `occurrences`.
-
-    Returns:
-        The summary.
-    """
+    """Summarise N_k."""
     apart = counts - counts.mean()
     spread = float(np.sqrt((apart ** 2).mean()))
     skewness = float((apart ** 3).mean()) / spread ** 3 if spread > 0 else 0.0

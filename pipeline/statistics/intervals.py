@@ -80,30 +80,13 @@ def interval(metrics: Metrics) -> dict[str, Any]:
 
 
 def check_confidence(confidence: float) -> None:
-    """Check a confidence.
-
-    Args:
-        confidence: Expected between 0 and 1, both excluded.
-
-    Raises:
-        InputError: For a confidence outside these bounds.
-    """
+    """Check a confidence."""
     if not 0 < confidence < 1:
         raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
 
 
 def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
-    """Compute Wilson's interval for means of values from 0 to 1, one value for each image.
-
-    Args:
-        share: Float64 [K], the means.
-        squares: Float64 [K], the sums over images of squared deviations from the means.
-        images: How many images there are.
-        confidence: Between 0 and 1.
-
-    Returns:
-        The lower and the upper ends: float64 [K] each, from 0 to 1.
-    """
+    """Compute Wilson's interval for means of values from 0 to 1, one value for each image."""
     from scipy.special import stdtrit  # takes 0.2 s to import
 
     share, freedom = np.clip(share, 0, 1), max(images - 1, 1)

@@ -13,27 +13,12 @@ RECALLS = "Every pair's recalls: --json."
 
 
 def of(systems: int) -> list[tuple[int, int]]:
-    """List all pairs of systems.
-
-    Args:
-        systems: How many there are.
-
-    Returns:
-        Pairs of positions, from 0, in the order in which they are printed.
-    """
+    """List all pairs of systems."""
     return list(combinations(range(systems), 2))
 
 
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Write one text table of all pairs for each protocol.
-
-    Args:
-        names: The systems' names.
-        contrasts: For each protocol, the pairs' comparisons in the order of `of`.
-
-    Returns:
-        The tables and notes on how to read them.
-    """
+    """Write one text table of all pairs for each protocol."""
     parts = [*(f"{number}  {name}" for number, name in enumerate(names, 1)), ""]
     for each in contrasts:
         parts += [contrast.title(each[0]), *contrast.aligned([COLUMNS, *_rows(len(names), each)]), ""]
@@ -41,15 +26,7 @@ def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]
 
 
 def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Write all pairs and protocols as one Markdown table.
-
-    Args:
-        names: The systems' names.
-        contrasts: For each protocol, the pairs' comparisons in the order of `of`.
-
-    Returns:
-        The table and notes on how to read it.
-    """
+    """Write all pairs and protocols as one Markdown table."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|:--|--:|--:|--:|--:|:--|"]
     for each in contrasts:
         lines += [f"| *{contrast.title(each[0])}* |" + " |" * 5,

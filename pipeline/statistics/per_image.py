@@ -21,27 +21,14 @@ STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in REC
 
 @dataclass(frozen=True)
 class FoldHits:
-    """The hits and queries of each image of one fold; images without captions are left out.
+    """The hits and queries of each image of one fold; images without captions are left out."""
 
-    Attributes:
-        hits: Float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`.
-        queries: Int64 [I, 2], the image's number of queries, i2t and t2i.
-    """
-
-    hits: Floats
-    queries: Ids
+    hits: Floats  # float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`
+    queries: Ids  # int64 [I, 2], the image's number of queries, i2t and t2i
 
     @classmethod
     def of(cls, ranks: Ranks, ties: Ties) -> FoldHits:
-        """Sum the chances of a hit over each image's queries.
-
-        Args:
-            ranks: The ranks of the fold's queries.
-            ties: How ties count.
-
-        Returns:
-            The sums.
-        """
+        """Sum the chances of a hit over each image's queries."""
         images = ranks.shape[0]
         both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
         hits = [_by_image(queries, owner, k, ties, images) for queries, owner in both for k in RECALLS]
@@ -50,25 +37,11 @@ class FoldHits:
         return cls(np.stack(hits, 1)[asking], queries[asking])
 
     def minus(self, other: FoldHits) -> FoldHits:
-        """Subtract another system's hits on the same queries.
-
-        Args:
-            other: The other system's hits.
-
-        Returns:
-            The differences of the hits, with the same queries.
-        """
+        """Subtract another system's hits on the same queries."""
         return FoldHits(self.hits - other.hits, self.queries)
 
     def recalls(self, weights: Floats) -> Floats:
-        """Compute recalls with weighted images.
-
-        Args:
-            weights: Float64 [S, I]; image i counts weights[s, i] times in sample s.
-
-        Returns:
-            Float64 [S, 6], in percent.
-        """
+        """Compute recalls with weighted images."""
         queries = np.repeat(weights @ self.queries, len(RECALLS), axis=1)
         recalls: Floats = 100 * (weights @ self.hits) / np.maximum(queries, 1)
         return recalls
@@ -79,9 +52,6 @@ class FoldHits:
         If all images have equally many queries, this is the image's own recall minus the overall recall. Otherwise it
         is the linear approximation of the ratio hits / queries.
 
-        Returns:
-            Float64 [I, 6], in percent; each column has mean 0.
-
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
         queries = np.repeat(self.queries, len(RECALLS), axis=1)
@@ -91,14 +61,7 @@ class FoldHits:
 
 
 def drawn(ranks: Ranks) -> npt.NDArray[np.bool_]:
-    """Find the images that test sets draw: those with queries. Other images are candidates only.
-
-    Args:
-        ranks: The ranks of a fold's queries.
-
-    Returns:
-        Bool [I].
-    """
+    """Find the images that test sets draw: those with queries. Other images are candidates only."""
     asking = np.zeros(ranks.shape[0], bool)
     asking[ranks.i2t.query] = True
     asking[ranks.relevance.drawn_with[ranks.t2i.query]] = True
@@ -110,14 +73,7 @@ def _by_image(queries: QueryRanks, owner: Ids, k: int, ties: Ties, images: int) 
 
 
 def gather(metrics: Metrics) -> list[FoldHits]:
-    """Sum the hits of each fold by image.
-
-    Args:
-        metrics: From `evaluate`.
-
-    Returns:
-        One entry for each fold, or a single one for a pool without folds.
-    """
+    """Sum the hits of each fold by image."""
     return [FoldHits.of(ranks, metrics.ties) for ranks in metrics.ranks]
 
 
@@ -125,12 +81,6 @@ def contributions(folds: Sequence[FoldHits]) -> Floats:
     """Compute how far each image of all folds lies above or below the statistics.
 
     The variance of a statistic over test sets of other images is the variance of its column, divided by N.
-
-    Args:
-        folds: The hits of each fold.
-
-    Returns:
-        Float64 [N, 7] for the N images of all folds, in percent; each column has mean 0.
     """
     images = sum(len(fold.hits) for fold in folds)
     # A statistic is the mean over folds, so an image of a smaller fold has more weight.
@@ -139,25 +89,11 @@ def contributions(folds: Sequence[FoldHits]) -> Floats:
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:
-    """Compute the statistics with each image counted once.
-
-    Args:
-        folds: The hits of each fold.
-
-    Returns:
-        Float64 [7], in percent, in the order of `STATISTICS`.
-    """
+    """Compute the statistics with each image counted once."""
     return mean([fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds])[0]
 
 
 def mean(recalls: Sequence[Floats]) -> Floats:
-    """Average recalls over folds and append their sum.
-
-    Args:
-        recalls: Float64 [S, 6] for each fold, in percent.
-
-    Returns:
-        Float64 [S, 7], in percent.
-    """
+    """Average recalls over folds and append their sum."""
     six = np.mean(recalls, axis=0)
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)

@@ -26,19 +26,6 @@ def difference(folds: Sequence[FoldHits], samples: int, most: Floats, confidence
     image: it leaves out 0 where p is below 1 - confidence, and nowhere else. With few images it reaches to `most`. The
     pool of candidates is fixed.
 
-    Args:
-        folds: The second run's hits minus the first's.
-        samples: How many swaps to draw.
-        most: Float64 [7], the largest difference of each statistic.
-        confidence: Of the interval, between 0 and 1.
-        seed: Of the random draws.
-
-    Returns:
-        The lower and upper ends of the difference's interval, in percent, and the two-sided p: float64 [7] each.
-
-    Raises:
-        InputError: For fewer than one sample.
-
     Source: Smucker, Allan and Carterette, CIKM 2007; intervals: Edgington and Onghena, Randomization Tests, 2007.
     """
     if samples < 1:

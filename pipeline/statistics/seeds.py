@@ -39,31 +39,19 @@ class Spread:
 
 @dataclass(frozen=True)
 class Runs:
-    """One recipe's runs on one test set.
+    """One recipe's runs on one test set."""
 
-    Attributes:
-        values: Float64 [S, K], each run's statistics.
-        contributions: Float64 [S, N, K], how far each image lies above or below them.
-    """
-
-    values: Floats
-    contributions: Floats
+    values: Floats  # float64 [S, K], each run's statistics
+    contributions: Floats  # float64 [S, N, K], how far each image lies above or below them
 
     def variance(self) -> Floats:
-        """Compute the variance of the mean over seeds, for other seeds on the same images.
-
-        Returns:
-            Float64 [K].
-        """
+        """Compute the variance of the mean over seeds, for other seeds on the same images."""
         return np.asarray(self.values.var(0, ddof=1) / len(self.values))
 
     def by_image_alone(self) -> Floats:
         """Compute the part of the mean's variance over images that is specific to each seed.
 
         `variance` already includes this part: runs that fail on different images also differ in their values.
-
-        Returns:
-            Float64 [K].
         """
         seeds, images, _ = self.contributions.shape
         own = self.contributions - self.contributions.mean(0)
@@ -77,15 +65,6 @@ def difference(first: Runs, second: Runs, most: Floats, confidence: float) -> tu
     that all seeds share. Its degrees of freedom follow from those of the parts (Satterthwaite). Without the third part
     this is Welch's t test. Two-way bootstraps reject too often with as few seeds as are usual.
     `docs/measured/intervals.md` shows how often two equal recipes are reported as different: in 4 to 7 of 100 cases.
-
-    Args:
-        first: Two or more runs.
-        second: Two or more runs on the same images.
-        most: Float64 [K], the largest value of each statistic.
-        confidence: Of the interval, between 0 and 1.
-
-    Returns:
-        The lower and upper ends of the interval of second - first, and the two-sided p: float64 [K] each.
 
     Source: Satterthwaite, Biometrics Bulletin 1946.
     """
