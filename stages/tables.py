@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import recorded, results
     from pipeline.report import latex, markdown, tables
     from pipeline.report.paper import Paper
-    from pipeline.report.table_request import Rows, TableRequest
+    from pipeline.report.table import Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.report.measured import MeasuredSystem, Origin
 from pipeline.report.networks import STAND_IN, stand_ins
-from pipeline.report.numerals import Number, rounded
 from pipeline.report.published import Inconsistency, PublishedRow
-from pipeline.report.table import Note
+from pipeline.report.table import Note, Number, rounded
 from pipeline.report.table_columns import MetricKey
 from pipeline.report.throughput import Timing
 

@@ -13,13 +13,23 @@ from itertools import groupby
 from pipeline.report import names, published
 from pipeline.report.emphasis import Rule, best_of_columns, sentence
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
-from pipeline.report.numerals import rounded, signed
 from pipeline.report.published import PublishedRow
 from pipeline.report.remarks import made_from, remarks
 from pipeline.report.result_rows import ZERO_SHOT, ResultRow, RowHeader, measured_rows, published_rows
-from pipeline.report.table import MISSING, Cell, Colour, Note, Panel, RowGroup, Table, TableRow
+from pipeline.report.table import (
+    MISSING,
+    Cell,
+    Colour,
+    Note,
+    Panel,
+    RowGroup,
+    Table,
+    TableRequest,
+    TableRow,
+    rounded,
+    signed,
+)
 from pipeline.report.table_columns import MetricKey, TableColumns
-from pipeline.report.table_request import TableRequest
 from pipeline.report.throughput import Timing, read_timing
 
 Bases = Mapping[Hashable, ResultRow]

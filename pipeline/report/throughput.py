@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.report.numerals import significant
-from pipeline.report.table import Note
+from pipeline.report.table import Note, significant
 
 
 @dataclass(frozen=True)

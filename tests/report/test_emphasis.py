@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from pipeline.report import emphasis
-from pipeline.report.numerals import Number
 from pipeline.report.result_rows import ResultRow, RowHeader
+from pipeline.report.table import Number
 from pipeline.report.table_columns import NumberColumn, TableColumns
 
 RSUM, RANK = NumberColumn(("f", "rsum")), NumberColumn(("f", "i2t_mean_rank"), less_is_better=True)

@@ -14,8 +14,7 @@ from pylatexenc.latexwalker import LatexWalker
 from pipeline.report import tables
 from pipeline.report.latex import preview, to_latex
 from pipeline.report.latex_text import escape
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 AWKWARD = [
     "100% & more_of #1 $x$ {a} ~b ^c \\input{/etc/passwd}",

@@ -9,8 +9,7 @@ from invented import everything
 
 from pipeline.report import tables
 from pipeline.report.markdown import escape, to_markdown
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 NOTES = (Note("In doubt.", "a"), Note("Stand-in.", "†"), Note("A remark."))
 

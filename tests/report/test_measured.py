@@ -15,7 +15,7 @@ from pipeline.report.measured import outside_benchmarks
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
 from pipeline.report.read_metrics import read_metrics
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import TableRequest
 from pipeline.training.source import RELEASED
 
 

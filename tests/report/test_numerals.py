@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.numerals import rounded, signed, significant
+from pipeline.report.table import rounded, signed, significant
 
 
 @pytest.mark.parametrize(

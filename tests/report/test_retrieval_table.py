@@ -11,9 +11,8 @@ from pipeline.report import latex, markdown, tables
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import Panel
+from pipeline.report.table import Panel, TableRequest
 from pipeline.report.table_columns import TableColumns
-from pipeline.report.table_request import TableRequest
 
 COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("r1", "mean_rank"),
                        rsum=False)

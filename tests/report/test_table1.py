@@ -7,8 +7,7 @@ from typing import Any
 from invented import system
 
 from pipeline.report import tables
-from pipeline.report.table import Cell, Panel, TableRow
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Cell, Panel, TableRequest, TableRow
 
 
 def rows(panel: Panel) -> list[TableRow]:

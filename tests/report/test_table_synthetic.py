@@ -9,8 +9,7 @@ from invented import texts
 
 from pipeline.errors import InputError
 from pipeline.report import published, tables
-from pipeline.report.table import Cell
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Cell, TableRequest
 
 
 def synthetic(shift: float = 0.0) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from pipeline import settings
 from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
 from pipeline.report import published, tables
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import TableRequest
 from pipeline.report.tables.vse_infty import ABLATIONS
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")

@@ -11,8 +11,7 @@ from invented import system
 
 from pipeline.errors import InputError
 from pipeline.report import latex, markdown, published, tables
-from pipeline.report.table import Panel
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Panel, TableRequest
 
 ENGLISH = {"languages": ["en"]}
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.report import latex, tables
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import TableRequest
 from pipeline.report.tables.rerank_times import printed, scored_pairs
 
 TIMED: dict[str, Any] = {

@@ -10,9 +10,9 @@ from pipeline.report import emphasis, names
 from pipeline.report.counterparts import Counterpart, counterparts
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import stand_ins
-from pipeline.report.numerals import rounded
 from pipeline.report.published import COLUMNS
 from pipeline.report.read_metrics import read_metrics
+from pipeline.report.table import rounded
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pipeline import lazy
 from pipeline.errors import unknown
 from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
-from pipeline.report.table import Table
-from pipeline.report.table_request import TableRequest
+from pipeline.report.table import Table, TableRequest
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
     "rerank_table1": "pipeline.report.tables.rerank:TABLE1.build",

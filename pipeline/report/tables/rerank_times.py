@@ -10,12 +10,10 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.report import emphasis, published
 from pipeline.report.measured import Results
-from pipeline.report.numerals import Number
 from pipeline.report.result_rows import ResultRow, RowHeader
 from pipeline.report.retrieval_table import Layout
-from pipeline.report.table import Note, Table
+from pipeline.report.table import Note, Number, Table, TableRequest
 from pipeline.report.table_columns import NumberColumn, TableColumns
-from pipeline.report.table_request import TableRequest
 
 METHODS = ("EMB", "SEP/JOIN+CO", "CE")
 SIZES = {"1k": 1_000, "5k": 5_000, "50k": 50_000, "100k": 100_000, "1M": 1_000_000}

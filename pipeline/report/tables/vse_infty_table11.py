@@ -8,12 +8,10 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.report import published
 from pipeline.report.measured import Results
-from pipeline.report.numerals import Number, rounded
 from pipeline.report.result_rows import ResultRow, RowHeader
 from pipeline.report.retrieval_table import Layout
-from pipeline.report.table import Note, Table
+from pipeline.report.table import Note, Number, Table, TableRequest, rounded
 from pipeline.report.table_columns import NumberColumn, TableColumns
-from pipeline.report.table_request import TableRequest
 
 PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
 SIZES = {"smaller": "rmse_unseen_smaller", "larger": "rmse_unseen_larger"}
