@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.column_widths import LEAST, NUMBER, FittedColumn
+from pipeline.report.fitting import LEAST, NUMBER, FittedColumn
 from pipeline.report.fitting import Part, fit
 from pipeline.report.latex_text import comment, escape
-from pipeline.report.letter_widths import width
+from pipeline.report.paper import width
 from pipeline.report.paper import ACL, Paper, TextFont
 from pipeline.report.table import MISSING, Cell, Column, Note, RowGroup, Table, TableRow
 

@@ -7,7 +7,7 @@ from invented import everything, system
 
 from pipeline.report import tables
 from pipeline.report.fitting import FILLED, SIZES, Part, fit
-from pipeline.report.letter_widths import width
+from pipeline.report.paper import width
 from pipeline.report.paper import ACL, Paper
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
