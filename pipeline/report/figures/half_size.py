@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from pipeline.report import cooperative
+from pipeline.report import names
 from pipeline.report.figures.drawing import BLUE, COLUMN_WIDTH, GREY, Drawing, MissingInputs, empty_figure, legend_above
 from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 from pipeline.report.measured import MeasuredSystem
@@ -46,10 +46,10 @@ def draw(inputs: FigureInputs) -> Drawing:
             axes.bar(at, system.mean("rsum"), 0.36, color=colour, label=label if place == 0 else None)
             axes.annotate(f"{size / 1e6:.1f} M" if size else "?", (at, system.mean("rsum")), ha="center", va="bottom",
                           fontsize=7)
-            rows.append({"system": system.systems[0], "part": cooperative.part(system), "layers": label,
+            rows.append({"system": system.systems[0], "part": names.part(system), "layers": label,
                          "parameters": size or None, "rsum": system.mean("rsum")})
     origin, shown = pairs[0][False].origin, [system for pair in pairs for system in pair.values()]
-    axes.set_xticks(range(len(pairs)), [cooperative.part(pair[False]) for pair in pairs])
+    axes.set_xticks(range(len(pairs)), [names.part(pair[False]) for pair in pairs])
     axes.set(ylabel=f"RSUM on {origin.split}")
     legend_above(axes)
     caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
@@ -64,7 +64,7 @@ def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSyst
     found: dict[str, dict[bool, MeasuredSystem]] = defaultdict(dict)
     for system in systems:
         fewer = {bool((member.settings.get("architecture") or {}).get("layers")) for member in system.members}
-        if cooperative.part(system) and len(fewer) == 1:
+        if names.part(system) and len(fewer) == 1:
             found[_but_for_layers(system)].setdefault(fewer.pop(), system)
     return [{fewer: pair[fewer] for fewer in SIZES} for pair in found.values() if len(pair) == len(SIZES)]
 
@@ -76,5 +76,5 @@ def _but_for_layers(system: MeasuredSystem) -> str:
         architecture = {key: value for key, value in member.settings["architecture"].items() if key != "layers"}
         heads.append([member.feature, {**member.settings, "architecture": architecture}])
     rerank = {key: value for key, value in origin.rerank if key != "with"}  # the scorer's name says its size
-    return json.dumps([origin.dataset, origin.split, origin.protocol, cooperative.part(system), origin.visual,
+    return json.dumps([origin.dataset, origin.split, origin.protocol, names.part(system), origin.visual,
                        origin.text, rerank, heads], sort_keys=True)

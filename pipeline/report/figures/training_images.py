@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from pipeline.report import cooperative
+from pipeline.report import names
 from pipeline.report.figures.drawing import COLUMN_WIDTH, LINES, Drawing, MissingInputs, empty_figure
 from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 from pipeline.report.measured import MeasuredSystem
@@ -40,7 +40,7 @@ def draw(inputs: FigureInputs) -> Drawing:
     rows: list[dict[str, object]] = []
     for number, points in enumerate(lines):
         line, sizes = LINES[number % len(LINES)], sorted(points)
-        label = cooperative.label(points[sizes[-1]])
+        label = names.label(points[sizes[-1]])
         values = [points[size].values["rsum"] for size in sizes]
         axes.plot(sizes, [sum(each) / len(each) for each in values], label=label, **line)
         axes.fill_between(sizes, [min(each) for each in values], [max(each) for each in values], color=line["color"],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pipeline.report import cooperative, names
+from pipeline.report import names
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
@@ -30,18 +31,18 @@ MARKS = {"†": ", from the literature", "‡": ", their own run"}
 
 
 def _published_main(row: PublishedRow) -> RowHeader:
-    return RowHeader((f"{cooperative.published_label(row)}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]])
+    return RowHeader((f"{names.published_label(row)}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]])
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
     """Every system that is no variant of a paper's recipe."""
     if names.is_variant(system.origin.recipe):
         return None
-    if cooperative.part(system) == "CE":
+    if names.part(system) == "CE":
         group = "G2"
     else:
         group = "G1" if system.origin.text == "bigru" and not system.origin.rerank else "G3"
-    return RowHeader((cooperative.label(system),), GROUPS[group])
+    return RowHeader((names.label(system),), GROUPS[group])
 
 
 # Tables 5 and 6: systems of results/recorded.json.
@@ -76,14 +77,14 @@ def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
 
 def _published_zero_shot(row: PublishedRow) -> RowHeader:
     trained = SAME if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
-    method = cooperative.published_label(row).replace(f", {IN_DOMAIN}", "")
+    method = names.published_label(row).replace(f", {IN_DOMAIN}", "")
     return RowHeader((trained, method), competes=trained != SAME)
 
 
 def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
     other = system.origin.trained_on
     trained = f"on {names.DATASETS.get(other, other)}" if other else SAME
-    return RowHeader((trained, cooperative.label(system)), competes=bool(other))
+    return RowHeader((trained, names.label(system)), competes=bool(other))
 
 
 # Tables 8 and 11: how many candidates are reranked, and how both scores become one.
@@ -97,7 +98,7 @@ def _measured_k(system: MeasuredSystem) -> RowHeader | None:
     step = dict(system.origin.rerank)
     if not step or set(SUMS) & step.keys():
         return None
-    name = cooperative.plain_label(system)
+    name = names.plain_label(system)
     return RowHeader((str(step["k"]), name), group=name)
 
 
@@ -111,7 +112,7 @@ def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
     step = dict(system.origin.rerank)
     if not step:
         return None
-    how, name = next((name for name in SUMS if name in step), ""), cooperative.plain_label(system)
+    how, name = next((name for name in SUMS if name in step), ""), names.plain_label(system)
     return RowHeader((SUMS.get(how, "scorer alone"), f"{step[how]:g}" if how else "0.0", name), group=name)
 
 
@@ -124,18 +125,18 @@ LOSSES = (("T^BHE", "T^BHE: triplet loss with the hardest wrong pair of a batch.
 
 
 def _published_loss(row: PublishedRow) -> RowHeader:
-    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], cooperative.published_label(row)))
+    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], names.published_label(row)))
 
 
 def _measured_loss(part: str) -> Callable[[MeasuredSystem], RowHeader | None]:
     """Cross-encoders in this part."""
-    return lambda system: RowHeader((loss(system.members[0].settings), cooperative.label(system))) \
-        if cooperative.part(system) == part else None
+    return lambda system: RowHeader((loss(system.members[0].settings), names.label(system))) \
+        if names.part(system) == part else None
 
 
 def loss(settings: Mapping[str, Any]) -> str:
     """What a cross-encoder learnt by, e.g. "T^BHE + E^ANCE"; other objectives go by their own names."""
-    tasks, pairs = cooperative.tasks(settings), settings.get("pairs") or {}
+    tasks, pairs = names.tasks(settings), settings.get("pairs") or {}
     objective = settings.get("objective", {}).get("name", "triplet")
     parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in tasks)
     parts += ["T^ANCE"] * ("ance" in settings.get("tasks", ()))
@@ -158,8 +159,8 @@ TABLE5 = RetrievalTable(
     columns=_columns(("Method", "Distractors"), (
         ("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
         ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K"))),
-    measured=lambda system: RowHeader((cooperative.label(system), ", ".join(system.origin.distractors))),
-    published=lambda row: RowHeader((cooperative.published_label(row), "as headed")), data="Flickr30K and MS-COCO",
+    measured=lambda system: RowHeader((names.label(system), ", ".join(system.origin.distractors))),
+    published=lambda row: RowHeader((names.published_label(row), "as headed")), data="Flickr30K and MS-COCO",
     source=_larger, notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
 )
 TABLE6 = RetrievalTable(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import fmean
 
-from pipeline.report import cooperative
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
@@ -49,7 +49,7 @@ def _systems(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str], b
 
 def _published(marks: Mapping[tuple[str, str], str], row: PublishedRow) -> RowHeader:
     marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
-    return RowHeader((cooperative.published_label(row),), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
+    return RowHeader((names.published_label(row),), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
 
 
 def _table(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str, str],
@@ -58,7 +58,7 @@ def _table(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str,
     return RetrievalTable(
         name=f"rerank_table{number}", data="Multi30K", columns=_columns(LANGUAGES, mean), notes=notes,
         caption=f"Mean recall (mR) on {{data}} by language in percent, after Table {number} of Geigle et al.; {said}.",
-        measured=lambda system: RowHeader((cooperative.plain_label(system),)), published=partial(_published, marks),
+        measured=lambda system: RowHeader((names.plain_label(system),)), published=partial(_published, marks),
         source=partial(_systems, trained_on, mean[1], has_part), elsewhere=partial(_elsewhere, mean), zero_shot=True)
 
 
