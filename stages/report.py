@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
-    from pipeline.report.page import charts, explorer, headline, hubs, members, stores
+    from pipeline.report.page import charts, explorer, headline, members
+    from pipeline.report.page import render
+    from pipeline.report.page import members
     from pipeline.retrieval import Protocol
     from pipeline.scores import by_language
     from pipeline.scores.candidates import Pool
@@ -100,10 +102,10 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
         effects=members.effects(_ensembles(settings, found), _protocol(settings, card, truth), settings.evaluate,
                                 _judged(paths, settings, truth), progress),
-        hubs=hubs.hubs(shown, settings.evaluate, progress),
+        hubs=members.hubs(shown, settings.evaluate, progress),
         explorer=_explorer(paths, settings, found, shown, images, truth, progress), relevance=truth.words,
         run=scored_systems.run_summary(settings),
-        failures=stores.failures(features), stores=list(features),
+        failures=render.failures(features), stores=list(features),
         provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
 
@@ -180,6 +182,6 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
                     if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}
     return {"Data": data, "Settings of the run": used,
-            **{f"Features: {name}": stores.made_from(path) for name, path in features.items()},
+            **{f"Features: {name}": render.made_from(path) for name, path in features.items()},
             **{f"Head: {name}": description for name, description in described.items()},
             **{f"System: {name}": entry["made_from"] for name, entry in metrics.items()}}

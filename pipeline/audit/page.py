@@ -9,7 +9,7 @@ from pipeline.audit.findings import Findings
 from pipeline.audit.shared import LOOK, Pair
 from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.report import thumbnail
+from pipeline.report import examples
 
 SIDE = 240  # pixels
 SHOWN = 100  # pairs of each kind, about 8 kB each
@@ -69,7 +69,7 @@ def _picture(collection: Collection, row: int) -> str:
         image = GalleryFile.named(collection.folder / name).picture()
     except images.ImageError as error:
         return f'<div class="missing" role="img" aria-label="{escape(name)}">{escape(f"{name}: {error}")}</div>'
-    return f'<img src="{thumbnail.data_uri(image, SIDE)}" alt="{escape(name)}">'
+    return f'<img src="{examples.data_uri(image, SIDE)}" alt="{escape(name)}">'
 
 
 def _texts(findings: Findings) -> str:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-
 import numpy as np
 from PIL import Image
-
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord
@@ -23,6 +21,8 @@ from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge
 from pipeline.scores.similarity_store import SimilarityStore
+import base64
+import io
 
 WORDS: dict[Direction, dict[str, str]] = {
     "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",
@@ -274,3 +274,24 @@ def top_candidates(scores: Similarity | PerDirection, direction: Direction, quer
         best[start:start + at_once] = first = np.where(wrong, -np.inf, block).argmax(axis=1)
         relevant[start:start + at_once] = block[np.arange(len(part)), first]
     return Top(places, similarity, best, relevant)
+
+
+QUALITY = 70  # of WebP: about 4 kB at 128 pixels
+
+
+def data_uri(image: Image.Image, side: int) -> str:
+    """Scale a photograph down and encode it for an HTML page.
+
+    Args:
+        image: The photograph; it is not changed.
+        side: The longer side of the thumbnail, in pixels; of a strip of frames, of one frame. Smaller photographs are
+            not enlarged.
+
+    Returns:
+        A `data:` address of a WebP image.
+    """
+    small, file = image.copy(), io.BytesIO()
+    columns = image.info.get("columns", 1)
+    small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
+    small.save(file, "WEBP", quality=QUALITY)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")

@@ -8,7 +8,7 @@ from html import escape
 
 from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.report import thumbnail
+from pipeline.report import examples
 
 SIDE = 320  # pixels, the longer side of a thumbnail
 
@@ -109,4 +109,4 @@ def _picture(file: GalleryFile, described: str) -> str:
     except images.ImageError as error:
         reason = escape(f"{file.title}: {error}")
         return f'<div class="missing" role="img" aria-label="{escape(described)}">{reason}</div>'
-    return f'<img src="{thumbnail.data_uri(image, SIDE)}" alt="{escape(described)}">'
+    return f'<img src="{examples.data_uri(image, SIDE)}" alt="{escape(described)}">'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.report.examples import digest_order
-from pipeline.report.page.kept_queries import kept_images
+from pipeline.report.page.explorer import kept_images
 
 FILES = [f"{number}.png" for number in range(10)]
 ORDER = digest_order(FILES, np.arange(10))
