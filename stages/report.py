@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
-    from pipeline.report.page import charts, explorer, headline, members
-    from pipeline.report.page import render
-    from pipeline.report.page import members
+    from pipeline.report.page import charts, explorer, headline, systems
+    from pipeline.report.page.render import failures, made_from
     from pipeline.retrieval import Protocol
     from pipeline.scores import by_language
     from pipeline.scores.candidates import Pool
@@ -100,12 +99,12 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         curves=charts.curves(sorted((head for head in trained if head.name in ours),
                                     key=lambda head: head.recipe not in settings.run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
-        effects=members.effects(_ensembles(settings, found), _protocol(settings, card, truth), settings.evaluate,
+        effects=systems.effects(_ensembles(settings, found), _protocol(settings, card, truth), settings.evaluate,
                                 _judged(paths, settings, truth), progress),
-        hubs=members.hubs(shown, settings.evaluate, progress),
+        hubs=systems.hubs(shown, settings.evaluate, progress),
         explorer=_explorer(paths, settings, found, shown, images, truth, progress), relevance=truth.words,
         run=scored_systems.run_summary(settings),
-        failures=render.failures(features), stores=list(features),
+        failures=failures(features), stores=list(features),
         provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
 
@@ -182,6 +181,6 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
                     if name in settings.recipes},
         "training": settings.training_of(run.dataset).model_dump()}
     return {"Data": data, "Settings of the run": used,
-            **{f"Features: {name}": render.made_from(path) for name, path in features.items()},
+            **{f"Features: {name}": made_from(path) for name, path in features.items()},
             **{f"Head: {name}": description for name, description in described.items()},
             **{f"System: {name}": entry["made_from"] for name, entry in metrics.items()}}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
 import numpy as np
 from PIL import Image
+
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord
@@ -21,8 +25,6 @@ from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge
 from pipeline.scores.similarity_store import SimilarityStore
-import base64
-import io
 
 WORDS: dict[Direction, dict[str, str]] = {
     "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",

@@ -9,14 +9,12 @@ scaled.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pipeline.report.paper import width
-from pipeline.report.paper import Paper
+
+from pipeline.report.paper import Paper, width
 from pipeline.report.table import Cell, Note, Panel, RowGroup, TableRow
-import re
-from collections.abc import Sequence
-from pipeline.report.table import Cell, Panel
 
 LEAST = 7.0
 """The least size of type in points: of tables, footnotes and deviations."""

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.fitting import LEAST, NUMBER, FittedColumn
-from pipeline.report.fitting import Part, fit
+from pipeline.report.fitting import LEAST, NUMBER, FittedColumn, Part, fit
 from pipeline.report.latex_text import comment, escape
-from pipeline.report.paper import width
-from pipeline.report.paper import ACL, Paper, TextFont
+from pipeline.report.paper import ACL, Paper, TextFont, width
 from pipeline.report.table import MISSING, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]

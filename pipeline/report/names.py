@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
 from pipeline.dual_encoders import ENCODER
 from pipeline.features import FEATURES, of_ensemble, visual
 from pipeline.report.measured import SEPARATE, MeasuredSystem

@@ -7,8 +7,7 @@ from invented import everything, system
 
 from pipeline.report import tables
 from pipeline.report.fitting import FILLED, SIZES, Part, fit
-from pipeline.report.paper import width
-from pipeline.report.paper import ACL, Paper
+from pipeline.report.paper import ACL, Paper, width
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)

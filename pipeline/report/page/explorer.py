@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, permutations, zip_longest
 from typing import Any
+
 import numpy as np
+
 from pipeline.errors import InputError
 from pipeline.files.images import ImageError
 from pipeline.report import examples
-from pipeline.report.examples import Gallery, expected_ranks, top_candidates
+from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
 from pipeline.report.networks import STAND_IN, stand_ins_of
 from pipeline.retrieval import rank
 from pipeline.retrieval.similarity import Direction
 from pipeline.settings import Report
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, permutations, zip_longest
-from pipeline.report.examples import digest_order
+
 
 def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
                 default: tuple[int, int], count: int, top: int) -> np.ndarray:

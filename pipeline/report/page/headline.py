@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.read_metrics import read_metrics
-from pipeline.report.table import rounded
-from collections.abc import Mapping
 from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.table import rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 

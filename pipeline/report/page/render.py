@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from pipeline.errors import InputError
+from pipeline.files.parsing import from_json
 from pipeline.report.networks import STAND_IN
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.headline import Headline
-from pipeline.report.page.members import SystemHubs
-from pipeline.report.page.members import Effect
-import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from pipeline.errors import InputError
-from pipeline.files.parsing import from_json
+from pipeline.report.page.systems import Effect, SystemHubs
 from pipeline.store.layout import read_header
+
 
 @dataclass(frozen=True)
 class Failure:

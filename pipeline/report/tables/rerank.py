@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pipeline.report import names
-from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader

@@ -1,22 +1,23 @@
-"""What each member adds to an ensemble: the ensemble with and without it, on the same queries."""
+"""What is measured of systems for the page alone: what each member adds to an ensemble, and hubs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
+
 from pipeline.fusion import Member, fuse
+from pipeline.report import names
 from pipeline.retrieval import Metrics, Protocol, evaluate
 from pipeline.retrieval.protocols import protocol as protocol_named
+from pipeline.retrieval.similarity import Direction
 from pipeline.scores.candidates import Pool
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
 from pipeline.statistics import contrast, holm
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
-from pipeline.report import names
-from pipeline.retrieval.similarity import Direction
 from pipeline.statistics.hubness import Hubness, hubness, occurrences
+
 
 @dataclass(frozen=True)
 class Part:
