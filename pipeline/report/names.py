@@ -1,4 +1,4 @@
-"""The papers' names of recipes, features, encoders and data sets."""
+"""The papers' names of recipes, features, encoders, data sets, and of the parts that heads play in retrieval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper that tables go into: the widths of its columns."""
+"""The paper that tables go into: the widths of its columns, and how wide text is in print, estimated without TeX."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_steps_are_counted_in_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.report.figures.negatives.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
+    monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
     head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])
     head(tmp_path, "g", [1, 2], feature="grid", negatives=[[63], [60]])
     head(tmp_path, "t", [1, 2], feature="patch", objective=TRIPLET)
@@ -221,7 +221,7 @@ def gallery(opened: Any = None) -> Gallery:
 
 @pytest.mark.slow
 def test_retrieved_images_mark_the_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.report.figures.retrieved_images.SHOWN", 2)
+    monkeypatch.setattr("pipeline.report.figures.retrieved.SHOWN", 2)
     head(tmp_path, "a", [1], trained=False)
     drawing = draw("retrieved_images", tmp_path, gallery=gallery())
     table = drawing.numbers

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from pipeline.report.figures.figure_inputs import FigureInputs
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
-    "training_curve": "pipeline.report.figures.training_curve:draw",
-    "negatives": "pipeline.report.figures.negatives:draw",
-    "pooling_coefficients": "pipeline.report.figures.pooling_coefficients:draw",
-    "kmax_grid": "pipeline.report.figures.kmax_grid:draw",
-    "retrieval_time": "pipeline.report.figures.retrieval_time:draw",
-    "training_images": "pipeline.report.figures.training_images:draw",
-    "half_size": "pipeline.report.figures.half_size:draw",
-    "retrieved_images": "pipeline.report.figures.retrieved_images:draw",
-    "retrieved_captions": "pipeline.report.figures.retrieved_captions:draw",
+    "training_curve": "pipeline.report.figures.vse2ad:draw_training_curve",
+    "negatives": "pipeline.report.figures.vse2ad:draw_negatives",
+    "pooling_coefficients": "pipeline.report.figures.vse_infty:draw_pooling_coefficients",
+    "kmax_grid": "pipeline.report.figures.vse_infty:draw_kmax_grid",
+    "retrieval_time": "pipeline.report.figures.vse_infty:draw_retrieval_time",
+    "training_images": "pipeline.report.figures.rerank:draw_training_images",
+    "half_size": "pipeline.report.figures.rerank:draw_half_size",
+    "retrieved_images": "pipeline.report.figures.retrieved:draw_images",
+    "retrieved_captions": "pipeline.report.figures.retrieved:draw_captions",
 }, "figures")
 
 

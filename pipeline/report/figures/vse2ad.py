@@ -1,14 +1,15 @@
-"""VSE+2AD figure C-2: how many negatives AdOpt uses in a step."""
+"""VSE+2AD's figures of training: A.2-1, RSUM with and without AdOpt, and C-2, how many negatives AdOpt uses in a step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report import names
+from pipeline.report import names, published
 from pipeline.report.figures.drawing import (
     COLUMN_WIDTH,
     GREY,
@@ -19,13 +20,97 @@ from pipeline.report.figures.drawing import (
     legend_above,
 )
 from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
-from pipeline.report.heads import TrainedHead
+from pipeline.report.heads import TrainedHead, one_per_seed
+
+PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}
+"""Objective -> column of the published curve."""
+
+
+def draw_training_curve(inputs: FigureInputs) -> Drawing:
+    """One line for each objective: the mean over the seeds, and a band from the lowest to the highest.
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no two heads differ in nothing but the objective.
+
+    Source: VSE+2AD, Figure A.2-1.
+    """
+    pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
+    figure = empty_figure(COLUMN_WIDTH, 3.6)
+    axes, printed = figure.subplots(2, 1)
+    for line, heads in zip(LINES, pair.values(), strict=False):
+        _plot(axes, heads, _label(heads[0]), line)
+    axes.set(xlabel="epochs trained", ylabel="RSUM on val")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    legend_above(axes)
+    _plot_published(printed)
+    first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
+    seeds = max(map(len, pair.values()))
+    spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
+    caption = (f"RSUM on the val split of {inputs.title} over the epochs, {_label(first)} and "
+               f"{_label(pair['triplet'][0])}, after Figure A.2-1 of VSE+2AD, whose own curves stand below (COCO; "
+               f"their epochs are not printed, drawn are 1 to 10 and 13 to 25). {names.method(first.recipe)}, "
+               f"{first.feature} features, {names.encoder(first.text)}.{spread}"
+               f"{stand_in_sentence(head.member for head in shown)}")
+    rows: list[dict[str, object]] = [
+        {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
+         "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
+    rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "rsum": point[column]}
+             for objective, column in PUBLISHED.items() for point in published.training_curve()]
+    return Drawing(figure, caption, pd.DataFrame(rows))
+
+
+def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
+    """Objective -> heads, one for each seed, that differ in nothing else; the first such pair."""
+    for anchor in heads:
+        equal = [head for head in heads if head.settings_key("objective") == anchor.settings_key("objective")]
+        by_name = {head.setting("objective")["name"]: head.setting("objective") for head in reversed(equal)}
+        if by_name.keys() >= PUBLISHED.keys():
+            return {name: one_per_seed(head for head in equal if head.setting("objective") == by_name[name])
+                    for name in PUBLISHED}
+    raise MissingInputs("two heads that differ in their objective alone, adopt and triplet: train vse2ad and "
+                  "vse2ad-noadopt on one feature")
+
+
+def _label(head: TrainedHead) -> str:
+    """What a line shows. The paper's triplet loss is hard from the first step (Appendix C)."""
+    if head.setting("objective")["name"] == "adopt":
+        return "with AdOpt"
+    from pipeline import objectives
+    from pipeline.objectives.triplet import Triplet
+
+    epochs = cast(Triplet, objectives.build(**head.setting("objective"))).all_negatives_epochs
+    return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
+
+
+def _plot(axes: Axes, heads: Sequence[TrainedHead], label: str, line: dict[str, object]) -> None:
+    table = pd.DataFrame([{int(row["epoch"]) + 1: row["rsum"] for row in head.history} for head in heads])
+    axes.plot(table.columns, table.mean(), label=label, **line)  # type: ignore[arg-type]
+    if len(heads) > 1:
+        axes.fill_between(table.columns, table.min(), table.max(), color=line["color"], alpha=0.2, linewidth=0)
+
+
+def _plot_published(axes: Axes) -> None:
+    """The paper's own points; the epochs between its two panels are left open."""
+    points = pd.DataFrame(published.training_curve()).set_index("epochs").reindex(range(1, 26))
+    for line, column in zip(LINES, PUBLISHED.values(), strict=False):
+        axes.plot(points.index, points[column], **line)  # type: ignore[arg-type]
+    axes.set(xlabel="epochs trained", ylabel="RSUM, published", ylim=(300, 430))
+    low = points["without_adopt"].min()
+    axes.text(0.98, 0.08, f"the first four without\nAdOpt are lower, from {low:.1f}", transform=axes.transAxes,
+              ha="right", fontsize=7)
+
 
 WINDOWS = 20
 """The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows."""
 
 
-def draw(inputs: FigureInputs) -> Drawing:
+def draw_negatives(inputs: FigureInputs) -> Drawing:
     """Draw the running mean of K over the training steps, and each step's own K faintly.
 
     One line for each feature, and one for each other reading of K on the first feature.

@@ -1,0 +1,150 @@
+"""Figures of Geigle et al.: 3, RSUM by the number of images trained on; 4, cross-encoders with every second layer."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from pipeline.report import names
+from pipeline.report.figures.drawing import (
+    BLUE,
+    COLUMN_WIDTH,
+    GREY,
+    LINES,
+    Drawing,
+    MissingInputs,
+    empty_figure,
+    legend_above,
+)
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+from pipeline.report.measured import MeasuredSystem
+
+OF_SIZE = ("images", "subset_seed")
+"""Settings that say which images a head was trained on."""
+
+
+def draw_training_images(inputs: FigureInputs) -> Drawing:
+    """One line for each system, the mean over its seeds, and a band from the lowest to the highest.
+
+    Args:
+        inputs: Measured systems, and the number of training images.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no system was trained on two numbers of images.
+
+    Source: Geigle et al., Figure 3, whose points are not printed as numbers.
+    """
+    lines = list(_lines(inputs.measured, inputs.train_images).values())
+    if not lines:
+        raise MissingInputs("a system that was trained on several numbers of images: a recipe for each, `pipeline "
+                            "train -S training.NAME.images=1000`, and `pipeline evaluate`")
+    figure = empty_figure(COLUMN_WIDTH, 2.5)
+    axes = figure.subplots()
+    rows: list[dict[str, object]] = []
+    for number, points in enumerate(lines):
+        line, sizes = LINES[number % len(LINES)], sorted(points)
+        label = names.label(points[sizes[-1]])
+        values = [points[size].values["rsum"] for size in sizes]
+        axes.plot(sizes, [sum(each) / len(each) for each in values], label=label, **line)
+        axes.fill_between(sizes, [min(each) for each in values], [max(each) for each in values], color=line["color"],
+                          alpha=0.2, linewidth=0)
+        rows += [{"system": name, "label": label, "images": size, "rsum": rsum} for size in sizes
+                 for name, rsum in zip(points[size].systems, points[size].values["rsum"], strict=True)]
+    origin = next(iter(lines[0].values())).origin
+    axes.set(xscale="log", xlabel="images trained on", ylabel=f"RSUM on {origin.split}")
+    axes.legend()
+    shown = [system for points in lines for system in points.values()]
+    caption = (f"RSUM on the {origin.split} split of {inputs.title} ({origin.images:,} images) by the number of images "
+               "trained on, after Figure 3 of Geigle et al. A smaller number of images is a part of a larger one."
+               f"{_seeds(shown)}{stand_in_sentence(member for system in shown for member in system.members)}")
+    return Drawing(figure, caption, pd.DataFrame(rows))
+
+
+def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int, MeasuredSystem]]:
+    """Systems that differ in nothing but the images trained on: number of images -> system, where there are several."""
+    found: dict[str, dict[int, MeasuredSystem]] = defaultdict(dict)
+    for system in systems:
+        sizes = {int(member.settings.get("images") or every) for member in system.members}
+        if len(sizes) == 1 and sizes != {0}:
+            found[_but_for(system, *OF_SIZE)].setdefault(sizes.pop(), system)
+    return {key: points for key, points in found.items() if len(points) > 1}
+
+
+def _but_for(system: MeasuredSystem, *ignored: str) -> str:
+    """What made a system, but for these settings of its heads or of their architecture."""
+    origin, heads = system.origin, []
+    for member in system.members:
+        settings = {key: value for key, value in member.settings.items() if key not in ignored}
+        architecture = settings.get("architecture") or {}
+        kept = {key: value for key, value in architecture.items() if key not in ignored}
+        heads.append([member.feature, settings | {"architecture": kept}])
+    rerank = {key: value for key, value in origin.rerank if key != "with"}  # the scorer's name says its size
+    return json.dumps([origin.dataset, origin.split, origin.protocol, names.part(system), origin.visual, origin.text,
+                       len(origin.steps), rerank, heads], sort_keys=True)
+
+
+def _seeds(systems: Sequence[MeasuredSystem]) -> str:
+    most = max(len(system.systems) for system in systems)
+    return f" Lines: mean over up to {most} seeds; bands: lowest to highest." if most > 1 else " One seed."
+
+
+LAYERS = {False: ("all layers", BLUE), True: ("fewer layers", GREY)}
+
+
+def draw_half_size(inputs: FigureInputs) -> Drawing:
+    """Two bars for each system, with how many parameters its heads have.
+
+    Args:
+        inputs: Measured systems and the heads behind them.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If there are no two systems that differ in nothing but their layers.
+
+    Source: Geigle et al., Figure 4, whose bars have no numbers.
+    """
+    pairs = _pairs(inputs.measured)
+    if not pairs:
+        raise MissingInputs("a cross-encoder with all layers and one with fewer: train a recipe with architecture: "
+                            "{name: cross, layers: [0, 2, 4]} beside its base, and `pipeline evaluate`")
+    counts = {head.name: head.parameters for head in inputs.heads}
+    figure = empty_figure(COLUMN_WIDTH, 2.6)
+    axes = figure.subplots()
+    rows: list[dict[str, object]] = []
+    for place, pair in enumerate(pairs):
+        for fewer, system in pair.items():
+            label, colour = LAYERS[fewer]
+            size = sum(counts.get(member.head, 0) for member in system.members)
+            at = place + (0.2 if fewer else -0.2)
+            axes.bar(at, system.mean("rsum"), 0.36, color=colour, label=label if place == 0 else None)
+            axes.annotate(f"{size / 1e6:.1f} M" if size else "?", (at, system.mean("rsum")), ha="center", va="bottom",
+                          fontsize=7)
+            rows.append({"system": system.systems[0], "part": names.part(system), "layers": label,
+                         "parameters": size or None, "rsum": system.mean("rsum")})
+    origin, shown = pairs[0][False].origin, [system for pair in pairs for system in pair.values()]
+    axes.set_xticks(range(len(pairs)), [names.part(pair[False]) for pair in pairs])
+    axes.set(ylabel=f"RSUM on {origin.split}")
+    legend_above(axes)
+    caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
+               "after Figure 4 of Geigle et al. Above the bars: millions of parameters of all heads of a system, "
+               "words' vectors among them."
+               f"{stand_in_sentence(member for system in shown for member in system.members)}")
+    return Drawing(figure, caption, pd.DataFrame(rows))
+
+
+def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSystem]]:
+    """Systems that differ in nothing but their layers: whether layers were left out -> system."""
+    found: dict[str, dict[bool, MeasuredSystem]] = defaultdict(dict)
+    for system in systems:
+        fewer = {bool((member.settings.get("architecture") or {}).get("layers")) for member in system.members}
+        if names.part(system) and len(fewer) == 1:
+            found[_but_for(system, "layers")].setdefault(fewer.pop(), system)
+    return [{fewer: pair[fewer] for fewer in LAYERS} for pair in found.values() if len(pair) == len(LAYERS)]

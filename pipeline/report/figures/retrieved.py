@@ -1,0 +1,210 @@
+"""VSE+2AD's figure 4: the captions that images retrieve (a) and the images that captions retrieve (b)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from PIL import Image, ImageOps
+
+from pipeline.files.images import ImageError
+from pipeline.report.examples import Example, Gallery, examples, how_chosen
+from pipeline.report.figures.drawing import (
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE_WIDTH,
+    Drawing,
+    MissingInputs,
+    empty_figure,
+    printable,
+    shorten,
+    text_width,
+)
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+
+PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
+COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
+
+
+def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool | None) -> None:
+    """Draw one framed photograph, or the reason why it cannot be read.
+
+    Args:
+        axes: Where it is drawn; it fills them.
+        opened: Returns the photograph, or raises ImageError.
+        right: True for a solid green frame with a tick, False for a dashed orange one with a cross, None for a plain
+            frame.
+    """
+    axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    try:
+        # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
+        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
+    except ImageError as error:
+        write(axes, 0.5, 0.5, "\n".join(textwrap.wrap(printable(f"not shown: {error}"), 14)), ha="center", fontsize=5,
+              color=GREY)
+    colour, dash, width = {True: (GREEN, "-", 2.2), False: (ORANGE, (0, (3, 2)), 1.4), None: (GREY, "-", 0.5)}[right]
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=width, color=colour, linestyle=dash, capstyle="butt")
+    if right is not None:
+        axes.text(0.94, 0.06, tick_or_cross(right), color="white", ha="right", va="bottom", fontsize=7,
+                  fontweight="bold",
+                  bbox={"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "white", "linewidth": 0.5})
+
+
+def write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write plain text; dollar signs in a caption begin no formula.
+
+    Args:
+        axes: Where it is written.
+        x: Horizontal position, in data coordinates.
+        y: Vertical position, in data coordinates.
+        text: The text.
+        **style: Options of matplotlib's `Axes.text`.
+    """
+    axes.text(x, y, text, parse_math=False, **{"va": "center", "fontsize": 7.5, **style})
+
+
+def tick_or_cross(right: bool) -> str:
+    """The mark of a candidate.
+
+    Args:
+        right: Whether it is relevant.
+
+    Returns:
+        A tick or a cross.
+    """
+    return "✓" if right else "✗"
+
+
+def _square(image: Image.Image) -> np.ndarray:
+    """The whole photograph on a white square of few colours, uint8 [PIXELS, PIXELS, 3]."""
+    square = ImageOps.pad(image.convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white")
+    return np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
+
+
+def rank_text(rank: float) -> str:
+    """A rank in words.
+
+    Args:
+        rank: From 1, the expectation over ties.
+
+    Returns:
+        For example "rank 7", or "rank 7.5 on average over ties".
+    """
+    return f"rank {rank:.0f}" if rank == int(rank) else f"rank {rank:.1f} on average over ties"
+
+
+EACH, SHOWN = 2, 5
+CAPTION_LETTERS = 25
+
+
+def draw_images(inputs: FigureInputs) -> Drawing:
+    """Two successes and two failures, a row each: the caption and its first five images, the relevant one marked.
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no system is scored, its photographs are missing, or no query succeeds or fails.
+
+    Source: VSE+2AD, Figure 4 (b).
+    """
+    gallery = inputs.gallery
+    if isinstance(gallery, str):
+        raise MissingInputs(gallery)
+    successes, failures = examples(gallery, "t2i", EACH, SHOWN)
+    if not (chosen := [*successes, *failures]):
+        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
+                            "split")
+    figure = empty_figure(PAGE_WIDTH, 1.0 * len(chosen))
+    rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
+    for axes, example in zip(rows, chosen, strict=True):
+        _images_row(axes, gallery, example)
+    caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
+               f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
+               f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
+               f"{stand_in_sentence(gallery.members)}")
+    table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
+              "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
+             for example in chosen for number, image in enumerate(example.shown, start=1)]
+    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+
+
+def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
+    text, *photographs = axes
+    text.axis("off")
+    caption = printable(gallery.captions[example.query])
+    lines = textwrap.wrap(caption, CAPTION_LETTERS * len(caption) // text_width(caption), max_lines=6, placeholder=" …")
+    write(text, 0, 0.5, "\n".join(lines))
+    right = gallery.relevant("t2i", example.query)
+    for photograph, image in zip(photographs, example.shown, strict=False):
+        draw_photograph(photograph, partial(gallery.open, image), image in right)
+    for photograph in photographs[len(example.shown):]:
+        photograph.axis("off")
+    if example.best not in example.shown:
+        photographs[-1].axis("on")
+        draw_photograph(photographs[-1], partial(gallery.open, example.best), True)
+        photographs[-1].set_title(rank_text(example.rank), fontsize=7, pad=2)
+
+
+LETTERS = 95
+
+
+def draw_captions(inputs: FigureInputs) -> Drawing:
+    """Two successes and two failures, a row each: the image and its first five captions, its own marked.
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no system is scored, its photographs are missing, or no query succeeds or fails.
+
+    Source: VSE+2AD, Figure 4 (a).
+    """
+    gallery = inputs.gallery
+    if isinstance(gallery, str):
+        raise MissingInputs(gallery)
+    successes, failures = examples(gallery, "i2t", EACH, SHOWN)
+    if not (chosen := [*successes, *failures]):
+        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
+                            "split")
+    figure = empty_figure(PAGE_WIDTH, 1.05 * len(chosen))
+    rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1])
+    for (photograph, text), example in zip(rows, chosen, strict=True):
+        _captions_row(photograph, text, gallery, example)
+    right = "Right captions" if gallery.relevance else "The image's own captions"
+    caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
+               f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
+               f"{how_chosen('i2t', successes, failures, SHOWN)}{stand_in_sentence(gallery.members)}")
+    table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
+              "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
+             for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
+    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+
+
+def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example) -> None:
+    draw_photograph(photograph, partial(gallery.open, example.query), None)
+    relevant = gallery.relevant("i2t", example.query)
+    missed = example.best not in example.shown
+    text.set(xlim=(0, 1), ylim=(SHOWN + missed, 0))
+    text.axis("off")
+    for number, caption in enumerate(example.shown):
+        right = caption in relevant
+        weight = "bold" if right else "normal"
+        write(text, 0, number + 0.5, tick_or_cross(right), color=GREEN if right else ORANGE, fontsize=9,
+              fontweight=weight)
+        write(text, 0.03, number + 0.5, shorten(printable(gallery.captions[caption]), LETTERS), fontweight=weight)
+    if missed:
+        write(text, 0.03, SHOWN + 0.5, f"the best of its own has {rank_text(example.rank)}", color=GREY, fontsize=7)

@@ -1,0 +1,234 @@
+"""VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, K of k-max pooling for both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from pipeline.errors import InputError
+from pipeline.heads import pooling
+from pipeline.heads.pooling.gpo import GPO
+from pipeline.heads.pooling.kmax import KMaxPool
+from pipeline.report import names
+from pipeline.report.figures.drawing import COLUMN_WIDTH, LINES, PAGE_WIDTH, Drawing, MissingInputs, empty_figure
+from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+from pipeline.report.heads import TrainedHead, one_per_seed
+from pipeline.training.checkpoint import load_tensors
+
+LEAST = 4  # cells that make a grid
+
+
+def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
+    """A heat map of RSUM on val by K of images and K of captions, the mean over seeds; the best is framed.
+
+    A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all items).
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If there are not four heads that differ in K alone.
+
+    Source: VSE∞, Figure 6.
+    """
+    heads = _differing_in_k(inputs)
+    rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
+        "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
+    table = pd.DataFrame(rows)
+    grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
+        axis=0).sort_index(axis=1)
+    figure = empty_figure(COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
+    axes = figure.subplots()
+    values = np.ma.masked_invalid(grid.to_numpy())
+    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
+    axes.set_facecolor("#eeeeee")
+    axes.grid(visible=False)
+    axes.set(xlabel="K of captions", ylabel="K of images", xticks=range(grid.shape[1]), yticks=range(grid.shape[0]),
+             xticklabels=[_shown(k) for k in grid.columns.astype(float)],
+             yticklabels=[_shown(k) for k in grid.index.astype(float)])
+    _write_values(axes, values)
+    figure.colorbar(image, label="RSUM on val", shrink=0.9)
+    first = heads[0]
+    caption = (f"RSUM on the val split of {inputs.title} with k-max pooling, by K of either side, after Figure 6 of "
+               f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
+               f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
+               f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
+               f"{first.setting('objective')['name']}.{stand_in_sentence(head.member for head in heads)}")
+    return Drawing(figure, caption, table.replace({math.inf: "all"}))
+
+
+def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
+    """Choose the largest set of heads that differ in K alone, one head for each cell and seed.
+
+    Sets with a head of the run are preferred.
+    """
+    sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
+    for head in inputs.preferred_first(inputs.trained, "vse_infty"):
+        k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))
+        if k_image is not None and k_text is not None:
+            cells = sets.setdefault(head.settings_key("image_pooling", "text_pooling"), {})
+            cells.setdefault((k_image, k_text), []).append(head)
+    large = [{cell: one_per_seed(heads) for cell, heads in cells.items()}
+             for cells in sets.values() if len(cells) >= LEAST]
+    if not large:
+        raise MissingInputs("four or more heads that differ in K of their k-max poolings alone: train "
+                            "vse_infty-max_max, vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one "
+                            "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
+                            "{name: kmax, k: T}")
+    of_run = [cells for cells in large if any(head.system in inputs.run for heads in cells.values() for head in heads)]
+    largest = max(of_run or large, key=lambda cells: sum(map(len, cells.values())))
+    return [head for heads in largest.values() for head in heads]
+
+
+def _k(pooling: Mapping[str, Any]) -> float | None:
+    """K of a pooling: 1 for max, infinity for mean; None for poolings other than these and kmax."""
+    match pooling:
+        case {"name": "kmax", **options}:
+            return float(KMaxPool(1, **options).k)
+        case {"name": "max" | "mean" as name}:
+            return 1.0 if name == "max" else math.inf
+    return None
+
+
+def _shown(k: float) -> str:
+    return "all" if k == math.inf else f"{k:.0f}"
+
+
+def _write_values(axes: Axes, values: np.ma.MaskedArray) -> None:
+    """Write every cell's value, white on dark and black on light cells, and frame the best."""
+    dark_below = (values.min() + values.max()) / 2
+    for (row, column), value in np.ndenumerate(values):
+        if value is np.ma.masked or np.isnan(value):
+            continue
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", fontsize=7,
+                  color="white" if value < dark_below else "black")
+    row, column = np.unravel_index(values.argmax(), values.shape)
+    for colour, width in (("white", 3.0), ("black", 1.4)):
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=width,
+                                 clip_on=False))
+
+
+CAPTION_TOKENS = 15
+
+
+def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
+    """Coefficients by position, of images on the left and captions on the right; one line for each feature.
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If no head has GPO on both sides.
+
+    Source: VSE∞, Figure 5.
+    """
+    heads = _with_gpo(inputs)
+    figure = empty_figure(PAGE_WIDTH, 2.2)
+    panels = figure.subplots(1, 2)
+    rows = []
+    for line, head in zip(LINES, heads, strict=False):
+        for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.feature], CAPTION_TOKENS),
+                                    strict=True):
+            theta = coefficients(head, f"{side}_pooling", size)
+            label = f"{head.feature}, N = {size}" if side == "image" else f"beside {head.feature}, N = {size}"
+            # A marker on each of many positions would hide the line.
+            axes.plot(np.arange(1, size + 1), theta, label=label, markevery=max(1, size // 16), **line)
+            rows += [{"head": head.name, "side": side, "position": k, "coefficient": float(value)}
+                     for k, value in enumerate(theta, start=1)]
+    for axes, title in zip(panels, ("images", "captions"), strict=True):
+        axes.set(title=title, xlabel="position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
+        axes.legend()
+    caption = (f"Pooling coefficients that GPO learned on {inputs.title}, after Figure 5 of VSE∞: the weight of the "
+               f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
+               f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
+               + stand_in_sentence(head.member for head in heads))
+    return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
+
+
+def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
+    """Heads of one recipe, text encoder and seed with GPO on both sides."""
+    heads = [head for head in inputs.heads
+             if all(_is_plain_gpo(head.setting(f"{side}_pooling")) for side in ("image", "text"))]
+    if not heads:
+        raise MissingInputs("a head with gpo for images and captions, not data dependent and not per dimension: "
+                      "train vse_infty")
+    return inputs.preferred_system(heads, "vse_infty")
+
+
+def _is_plain_gpo(setting: object) -> bool:
+    """Whether the coefficients depend on the number of items alone, and are the same for every dimension."""
+    match setting:
+        case {"name": "gpo", **options}:
+            return not (options.get("data_dependent") or options.get("per_dimension"))
+    return False
+
+
+@torch.inference_mode()
+def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
+    """The pooling coefficients of a head's GPO, from its checkpoint.
+
+    Args:
+        head: A head with GPO.
+        side: image_pooling or text_pooling.
+        size: N, the number of items.
+
+    Returns:
+        θ, float32 [N], the weight of the k-th greatest value at position k - 1.
+
+    Raises:
+        InputError: If the checkpoint does not fit the head's settings.
+    """
+    options = {name: value for name, value in head.setting(side).items() if name != "name"}
+    gpo = pooling.build("gpo", head.description["training"]["dimension"], **options)
+    tensors, _ = load_tensors(head.folder / "best.safetensors")
+    try:
+        gpo.load_state_dict({name.removeprefix(f"{side}."): value for name, value in tensors.items()
+                             if name.startswith(f"{side}.")})
+    except RuntimeError:
+        raise InputError(f"{head.folder}/best.safetensors: does not fit the head's settings; train it again") from None
+    assert isinstance(gpo, GPO)
+    return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
+
+
+SYSTEMS = {"cross_encoder": "cross-encoder (model)", "ensemble": "VSE, ensemble RGP", "head": "VSE, one head"}
+
+
+def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
+    """Three lines with both axes logarithmic; the times are those of results/throughput.json.
+
+    Args:
+        inputs: Heads, scores and timings, as far as they exist.
+
+    Returns:
+        The figure, its caption and its numbers.
+
+    Raises:
+        MissingInputs: If nothing was timed.
+
+    Source: VSE∞, Figure 3.
+    """
+    if not inputs.throughput:
+        raise MissingInputs("results/throughput.json: run `pipeline throughput`")
+    table = pd.DataFrame(inputs.throughput["pools"])
+    figure = empty_figure(COLUMN_WIDTH, 2.3)
+    axes = figure.subplots()
+    for line, (column, label) in zip(LINES[1::-1] + LINES[2:], SYSTEMS.items(), strict=False):
+        axes.plot(table["images"], table[column], label=label, **line)
+    axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
+    axes.legend()
+    caption = ("Time of a text query by the number of images, after Figure 3 of VSE∞. "
+               + inputs.throughput["methods"]["pools"])
+    return Drawing(figure, caption, table)
