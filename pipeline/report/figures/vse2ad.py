@@ -1,4 +1,4 @@
-"""VSE+2AD's figures of training: A.2-1, RSUM with and without AdOpt, and C-2, how many negatives AdOpt uses in a step."""
+"""VSE+2AD's figures of training: A.2-1, RSUM with and without AdOpt; C-2, the number of AdOpt's negatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, K of k-max pooling for both sides."""
+"""VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, a grid over K of k-max pooling."""
 
 from __future__ import annotations
 
