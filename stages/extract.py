@@ -85,8 +85,9 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         click.echo(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
                    "place, remove it or name an --engine")
         return
+    donor = None if out or store.exists() else request.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, request, _extract(settings, changes))
+        _say_needs(settings, dataset, feature, request, _extract(settings, changes), donor)
     manifest = Manifest.load(request.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
@@ -97,7 +98,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
     job, workers = _job(settings, manifest, images, request, changes)
-    job = replace(job, uploaded_to=uploaded_to)
+    job = replace(job, uploaded_to=uploaded_to, donor=donor)
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
@@ -115,8 +116,9 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         shutil.rmtree(store)  # all of it is up there
     elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         request.finished(asked_for, job.images_folder)
-    did = f"{counted(outcome.extracted, manifest.noun)} extracted" if outcome.extracted else "nothing to do"
-    click.echo(f"{named}: {did}"
+    did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
+    did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
+    click.echo(f"{named}: {', '.join(did) or 'nothing to do'}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
 
 
@@ -133,11 +135,11 @@ def _request(paths: Paths, settings: Settings, dataset: str, store: Path, featur
 
 
 def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,
-               extract: Extract) -> None:
+               extract: Extract, donor: Path | None) -> None:
     """Say in one message what this feature, and the run's others with it, need; refuse where something is missing."""
     lacking = [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]
     notes = []
-    if request.manifest.is_file() and not request.store.exists():
+    if request.manifest.is_file() and not (donor or request.store.exists()):
         on_cpu, images = extract.device == "cpu", len(Manifest.load(request.manifest).images)
         fast = on_cpu and extract.precision == "fp32" and extract.backend != "torch" and bool(find_spec("openvino"))
         notes = costs.notes(request.engine, request.options, images, on_cpu=on_cpu, openvino=fast,

@@ -40,10 +40,12 @@ class ExtractionOutcome:
     Attributes:
         extracted: How many images were extracted now.
         failed: Row -> reason, of all failed images of the store.
+        taken: How many images were taken from another data set's store.
     """
 
     extracted: int
     failed: dict[int, str]
+    taken: int = 0
 
 
 def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,
@@ -94,7 +96,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
         raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
                          f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
-    return ExtractionOutcome(todo.images, failed)
+    return ExtractionOutcome(todo.images, failed, todo.taken)
 
 
 def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:

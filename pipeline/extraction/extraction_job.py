@@ -137,6 +137,9 @@ class ExtractionJob:
         only: Ids of the images to extract now; None for all.
         uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
         threads: Of each worker.
+        donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
+        labelled: The data set that the fingerprint names; None for the manifest's. A store that took rows of another
+            data set keeps the name that these were made with.
     """
 
     manifest: Manifest
@@ -154,6 +157,8 @@ class ExtractionJob:
     only: frozenset[int] | None = None
     uploaded_to: Path | None = None
     threads: Threads = Threads()
+    donor: Path | None = None
+    labelled: str | None = None
 
     def wanted(self, engine: EngineDescription) -> Wanted:
         """Collect what the store shall hold.
@@ -170,7 +175,8 @@ class ExtractionJob:
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
                       self.manifest.gallery(remote.absolute(self.images_folder)), photographs, chosen,
                       self.fingerprint(engine),
-                      self.layout(engine), "boxes" not in engine.settings, self.retry_failed)
+                      self.layout(engine), "boxes" not in engine.settings, self.retry_failed,
+                      self.manifest.written, self.donor, self.manifest.dataset)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of the image files.
@@ -181,7 +187,8 @@ class ExtractionJob:
         Returns:
             JSON values.
         """
-        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": self.engine.name,
+        made = {"dataset": self.labelled or self.manifest.dataset, "images": self.manifest.images_digest,
+                "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
         # torch is not named: stores that were made before there was another keep their fingerprint
@@ -191,8 +198,8 @@ class ExtractionJob:
         """Replace the backend `auto` by a name.
 
         An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so that
-        installing OpenVINO later does not invalidate stores. Otherwise the backend is the one that the engine was
-        loaded with.
+        installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one that the
+        engine was loaded with.
 
         Args:
             engine: The loaded engine.
@@ -200,14 +207,16 @@ class ExtractionJob:
         Returns:
             The job and the description with that backend.
         """
-        runtime, made_from = self.engine.runtime, _made_from(self.store)
+        runtime = self.engine.runtime
+        made_from = _made_from(self.donor if self.donor and not self.store.exists() else self.store)
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not differs(made_from, self.fingerprint(kept), "images"):
+        there = replace(self, labelled=made_from.get("dataset"))
+        if same := bool(made_from) and not differs(made_from, there.fingerprint(kept), "images"):
             engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
-        return replace(self, engine=pinned), engine
+        return replace(there if same else self, engine=pinned), engine
 
     def layout(self, engine: EngineDescription) -> StoreLayout:
         """Derive the store's layout.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,8 @@ from pipeline.extractors import ENGINES, PRESETS, Runtime
 from pipeline.files import asked, code, weights
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore, StoreError, ledger, read_header
+from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.store import FeatureStore, StoreError, ledger, places, read_header
 from pipeline.store.layout import imported, maker
 
 ROOMS = ("pipeline.extractors", "pipeline.files")
@@ -98,6 +100,25 @@ class ExtractionRequest:
             return None
         FeatureStore(self.store).require(Manifest.load(self.manifest))
         return str(made_from["recipe"])
+
+    def donor(self) -> Path | None:
+        """Find the store of another data set with the same feature that holds most of the manifest's photographs.
+
+        Returns:
+            The store; None where none holds any, or the manifest does not know its photographs.
+        """
+        others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
+                  if path != self.store and not code.changed(path, made_by(self.engine))]
+        if not others or not self.manifest.is_file():
+            return None
+        told = Manifest.load(self.manifest).images.get(PHOTOGRAPH, ())
+        held = dict.fromkeys(others, 0)
+        for path in others:
+            with suppress(StoreError):
+                recorded = ledger.photographs(path, read_header(path)[0])
+                held[path] = int((places.of_photographs(recorded, list(told)) != places.ABSENT).sum())
+        best = max(others, key=lambda path: held[path])
+        return best if held[best] else None
 
     def finished(self, asked_for: Mapping[str, Any], images_folder: Path) -> None:
         """Record that the store holds what was asked for.

@@ -62,12 +62,14 @@ class Manifest:
             manifest's folder, so commands find the files from any working directory.
         remember: Called with a digest's name and a function that computes it; returns the digest, from a cache if it
             can, see `files.remembered`.
+        written: When its file was written, in nanoseconds; 0 where it is of none.
     """
 
     table: pd.DataFrame = field(repr=False)
     dataset: str
     images_folder: Path
     remember: Remember = field(default=_compute, repr=False, compare=False)
+    written: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         optional = [column for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH, "kind") if column in self.table.columns]
@@ -219,14 +221,14 @@ class Manifest:
             InputError: For a missing file or one that is not a manifest.
         """
         if remote.address(path):
-            return cls._of_file(_brought(path), path, _compute)
+            return cls._of_file(_brought(path), path)
         if not path.is_file():
             raise _missing(path)
-        remember = remembered.of(path) if remembered else _compute
-        return cls._of_file(path, path, remember)
+        written = path.stat().st_mtime_ns
+        return cls._of_file(path, path, remembered.of(path) if remembered else _compute, written)
 
     @classmethod
-    def _of_file(cls, file: Path, path: Path, remember: Remember) -> Manifest:
+    def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
         """Read a file that is at `path`, or was brought from there."""
         import pandas as pd
 
@@ -236,7 +238,7 @@ class Manifest:
             seen = table.attrs.get("images_folder") or table.attrs["images"]
             if "images_folder" not in table.attrs and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
-            return cls(table, table.attrs["dataset"], Path(seen), remember)
+            return cls(table, table.attrs["dataset"], Path(seen), remember, written)
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
 

@@ -3,6 +3,8 @@
 Rows stay where they are. New images, and those whose files were replaced, get rows in further shards. The shards that
 are there are linked into a successor beside the store, which takes its place when it is whole: nothing is copied, and
 nothing is lost whenever a process is killed. Rows that are no image's any more stay until `pipeline compact`.
+
+A store that begins takes the photographs that the same feature of another data set has, the donor, in the same way.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ class Wanted:
         by_content: Whether the features depend on nothing but a file's content, so that an image which got another id
             keeps its row.
         retry_failed: Whether failed images are extracted again.
+        written: When the manifest was written, in nanoseconds: of a file that changed later it tells nothing.
+        donor: The store whose rows are taken if there is none yet; None for none.
+        dataset: The manifest's data set.
     """
 
     ids: np.ndarray
@@ -53,6 +58,9 @@ class Wanted:
     layout: StoreLayout
     by_content: bool = True
     retry_failed: bool = False
+    written: int = 0
+    donor: Path | None = None
+    dataset: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,7 @@ class Plan:
         kept: The shards that stay as they are.
         new: Whether a successor is to be made first; False where the store has these sizes and ids already.
         seen: Ledger entries whose photographs were compared and are the same.
+        donor: The store that the kept shards are of, None for this one.
     """
 
     changed: str
@@ -76,11 +85,17 @@ class Plan:
     kept: list[int]
     new: bool
     seen: list[Path]
+    donor: Path | None = None
 
     @property
     def images(self) -> int:
         """How many images are to be extracted."""
         return sum(len(self.layout.rows(shard)) for shard in self.pending)
+
+    @property
+    def taken(self) -> int:
+        """How many images are taken from the donor."""
+        return len(places.in_use(self.layout, self.image_ids)) - self.images if self.donor else 0
 
 
 def plan(path: Path, wanted: Wanted) -> Plan:
@@ -93,15 +108,19 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     Returns:
         What is to be done.
     """
-    if not path.exists():
+    donor = None if path.exists() else wanted.donor
+    if donor is None and not path.exists():
         return _at_once(wanted, "")
+    path = donor or path
     try:
         layout, made_from = read_header(path)
     except StoreError as error:
         return _at_once(wanted, str(error))
-    same_images = made_from.get("images") == wanted.fingerprint.get("images")
+    same_images = donor is None and made_from.get("images") == wanted.fingerprint.get("images")
     if changed := differs(made_from, wanted.fingerprint, "images") or _layout_differs(layout, wanted.layout):
-        return _at_once(wanted, changed)
+        return _at_once(wanted, "" if donor else changed)
+    if not same_images and (donor or made_from.get("dataset") != wanted.dataset):
+        return _taken(path, layout, wanted, donor)
     return _grown(path, layout, wanted, same_images)
 
 
@@ -121,7 +140,7 @@ def carry_out(there: Path, store: Path, wanted: Wanted, todo: Plan) -> Plan:
         begun = plan(store, wanted)
         if not begun.changed and begun.images <= todo.images:  # else a rewriting, which lacks features that are there
             there, todo = store, begun
-    _make(there, store, wanted.fingerprint, todo)
+    _make(todo.donor or there, store, wanted.fingerprint, todo)
     return todo
 
 
@@ -175,6 +194,22 @@ def _grown(path: Path, there: StoreLayout, wanted: Wanted, same_images: bool) ->
     rows[np.isin(rows, unfinished)] = places.ABSENT  # their shards are given up
     add = np.flatnonzero((rows == places.ABSENT) & wanted.chosen)
     return _with_more(there, ids, wanted, rows, add, [entry.shard for entry in entries if entry.images])
+
+
+def _taken(path: Path, there: StoreLayout, wanted: Wanted, donor: Path | None) -> Plan:
+    """The images of another data set's store that were made from the photographs wanted, and shards for the others."""
+    entries = ledger.entries(path, there)
+    nowhere = np.full(len(wanted.ids), places.ABSENT)
+    rows = nowhere.copy()
+    if wanted.by_content and any(wanted.photographs):
+        recorded = {row: checksum for entry in entries for row, checksum in entry.photographs.items()
+                    if row not in entry.failed}
+        _find_by_content(rows, _checksums(nowhere, recorded, {}, wanted, same_images=False), recorded)
+    if (rows == places.ABSENT).all():
+        return _at_once(wanted, "" if donor else f"images: of another data set than {wanted.dataset}")
+    kept = [entry.shard for entry in entries if np.isin(there.places(entry.shard), rows).any()]
+    add = np.flatnonzero((rows == places.ABSENT) & wanted.chosen)
+    return replace(_with_more(there, np.full(there.images, UNUSED), wanted, rows, add, kept), donor=donor)
 
 
 def _with_more(there: StoreLayout, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, add: np.ndarray,
@@ -238,23 +273,27 @@ def _checksums(rows: np.ndarray, recorded: Mapping[int, str], newest: Mapping[in
                same_images: bool) -> dict[int, str]:
     """Image -> checksum of its file as it is now.
 
-    In a changed manifest an id may stand for another file, so all files are read. Otherwise those are that are others
-    by the manifest, or that changed after their shard was written: a file's change time is set by the system, also
-    where another file of the same size is moved to its place.
+    In a changed manifest an id may stand for another file, so all are compared: by what the manifest says of a file
+    that did not change since, else the file is read. Otherwise those files are read that are others by the manifest, or
+    that changed after their shard was written: a file's change time is set by the system, also where another file of
+    the same size is moved to its place.
     """
     written = {file: file.stat().st_mtime_ns for file in set(newest.values())}
-    found = []
+    found, told = [], {}
     for image, row in enumerate(rows.tolist()):
         try:
             changed = wanted.files[image].changed_at() or 0
         except OSError:  # lost since; the features are right
             continue
-        other = wanted.photographs[image] not in ("", recorded.get(row))
-        if not same_images or (row in recorded and (other or changed > written[newest[row]])):
+        said = wanted.photographs[image]
+        if not same_images and said and changed <= wanted.written:
+            told[image] = said
+        elif not same_images or (row in recorded and (
+                said not in ("", recorded.get(row)) or changed > written[newest[row]])):
             found.append(image)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
         checksums = threads.map(blake.if_there, [wanted.files[image] for image in found])
-        return {image: checksum for image, checksum in zip(found, checksums, strict=True) if checksum}
+        return told | {image: checksum for image, checksum in zip(found, checksums, strict=True) if checksum}
 
 
 def _find_by_content(right: np.ndarray, compared: Mapping[int, str], recorded: Mapping[int, str]) -> None:

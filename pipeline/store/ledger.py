@@ -154,6 +154,11 @@ def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
     return [entry for entry in found if entry is not None]
 
 
+def photographs(store: Path, layout: StoreLayout) -> dict[int, str]:
+    """Row -> checksum of the image file that its features were made from, of all finished shards."""
+    return {row: checksum for entry in entries(store, layout) for row, checksum in entry.photographs.items()}
+
+
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
     """Name the file of an array's shard by zarr's default chunk key, c/SHARD/0/0.
 

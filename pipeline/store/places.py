@@ -1,6 +1,8 @@
-"""The rows of images in a store, found by id. No other module decides which row is an image's."""
+"""The rows of images in a store, found by id or by photograph. No other module decides which row is an image's."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -41,3 +43,13 @@ def find(layout: StoreLayout, image_ids: np.ndarray, wanted: np.ndarray) -> np.n
     sorted_ids = image_ids[rows]
     place = np.minimum(np.searchsorted(sorted_ids, wanted), len(rows) - 1)
     return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)
+
+
+def of_photographs(recorded: Mapping[int, str], wanted: Sequence[str]) -> np.ndarray:
+    """Find images by the checksums of their photographs, "" for one that is not known.
+
+    Returns:
+        Int64 [M], the row of each; ABSENT where no row was made from its photograph.
+    """
+    row_of = {checksum: row for row, checksum in recorded.items() if checksum}
+    return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from pipeline.files.digest import digest
-from pipeline.manifest.table import NO_FILE, Manifest
+from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest
 from pipeline.store import contents, ledger, places, shard_file
 from pipeline.store.layout import DONE, FAILED, StoreError, imported, read_header
 
@@ -61,7 +61,7 @@ class FeatureStore:
         self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were looked at and are finite
 
     def require(self, manifest: Manifest) -> Self:
-        """Find the manifest's images in the store.
+        """Find the manifest's images in the store: by id, or in a store of another manifest by their photographs.
 
         Args:
             manifest: The manifest.
@@ -70,14 +70,13 @@ class FeatureStore:
             The store with the manifest's images in the manifest's order.
 
         Raises:
-            StoreError: If the store was made for other images.
+            StoreError: If the store was made for other images, and does not hold all of these photographs.
         """
-        if self.fingerprint.get("images") != manifest.images_digest:
-            raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
         ids = manifest.images["image_id"].to_numpy()
-        rows = places.find(self.layout, self._whole("image_ids"), ids)
+        own = self.fingerprint.get("images") == manifest.images_digest
+        rows = places.find(self.layout, self._whole("image_ids"), ids) if own else self._rows_of_photographs(manifest)
         found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
-        if not self.layout.sizes and not np.array_equal(self.image_ids, ids):
+        if own and not self.layout.sizes and not np.array_equal(self.image_ids, ids):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
         there, now = found.columns("bytes"), manifest.images["bytes"].to_numpy()
         changed = np.flatnonzero(found.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
@@ -86,6 +85,15 @@ class FeatureStore:
                              f"{manifest.images['file'][changed[0]]}; {self._renewed}")
         found._manifest = manifest
         return found
+
+    def _rows_of_photographs(self, manifest: Manifest) -> np.ndarray:
+        """The row of each image, by its photograph alone. Features of boxes by image id are of no other manifest."""
+        told = manifest.images[PHOTOGRAPH].tolist() if PHOTOGRAPH in manifest.images else []
+        by_content = "boxes" not in self.fingerprint.get("settings", ["boxes"])
+        rows = places.of_photographs(ledger.photographs(self.path, self.layout) if by_content else {}, told)
+        if not told or (rows == places.ABSENT).any():
+            raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
+        return rows
 
     def _follow(self) -> None:
         """Go on in the store that took this one's place, if it holds the same features of the same images."""

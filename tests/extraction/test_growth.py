@@ -261,3 +261,106 @@ def test_features_stay_those_of_the_machine_that_made_them(job: extraction.Extra
     assert attributes(job.store)["made_with"]["machine"] == "another"
     rewrite(job.store, after.manifest, compressor="zstd")
     assert attributes(job.store)["made_with"]["machine"] == "another"
+
+
+@pytest.fixture
+def second(everything: Manifest, tmp_path: Path) -> Manifest:
+    """Another data set of images 20 to 65: other ids in another order, and files elsewhere under other names."""
+    rows = part(everything, range(20, 66))
+    folder = shutil.copytree(everything.images_folder, tmp_path / "second")
+    for file in rows.images["file"]:
+        (folder / file).rename(folder / f"b-{file}")
+    table = rows.table.assign(image_id=1000 - rows.table["image_id"], file="b-" + rows.table["file"])
+    table = table.sort_values("image_id", kind="stable").reset_index(drop=True)
+    with_checksums(Manifest(table, "second", folder), tmp_path / "known").save(tmp_path / "second.parquet")
+    return Manifest.load(tmp_path / "second.parquet")
+
+
+def first_and(second: Manifest, job: extraction.ExtractionJob, everything: Manifest) -> extraction.ExtractionJob:
+    """The first data set's images 0 to 59 are extracted; a job for the second."""
+    extraction.extract(of(job, everything, BEFORE))
+    return replace(job, manifest=second, images_folder=second.images_folder, shard_images=16)
+
+
+def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(file: object) -> None:
+        raise AssertionError(f"{file} was read")
+    monkeypatch.setattr(blake, "if_there", read)
+
+
+def test_a_second_data_set_takes_the_features_of_its_photographs(
+        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    todo = first_and(second, job, everything)
+    before = tree(job.store)
+    taking = replace(todo, store=tmp_path / "taking.zarr", donor=job.store)
+    with monkeypatch.context() as patch:
+        forbid_reading(patch)
+        assert extraction.estimate(taking).images == 6
+        found = extraction.extract(taking)
+        assert (found.extracted, found.taken) == (6, 40)
+        again = extraction.extract(taking)
+        assert (again.extracted, again.taken) == (0, 0)
+    assert tree(job.store) == before
+    assert not (tmp_path / "taking.zarr/features/c/0").exists()  # images 0 to 15 are not of the second
+    at_once = replace(todo, store=tmp_path / "at_once.zarr")
+    extraction.extract(at_once)
+    images = np.arange(46)
+    both = [FeatureStore(path).require(second) for path in (taking.store, at_once.store)]
+    for name in ("image_ids", "counts", "sizes", "bytes", "status"):
+        assert np.array_equal(*(store.columns(name) for store in both)), name
+    np.testing.assert_allclose(*(store.read(images)[0] for store in both), atol=2e-3)
+    assert not [fault for _, faults in verify.verify(taking.store) for fault in faults]
+    rewrite(taking.store, second)
+    assert np.array_equal(FeatureStore(taking.store).require(second).columns("image_ids"),
+                          second.images["image_id"].to_numpy())
+
+
+def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
+        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    todo = first_and(second, job, everything)
+    copied = replace(todo, store=shutil.copytree(job.store, tmp_path / "copied.zarr"))
+    held = replace(second, table=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
+    first = FeatureStore(job.store).require(part(everything, BEFORE))
+    ids = held.images["image_id"].to_numpy()
+    values = FeatureStore(copied.store).require(held).read(np.arange(len(ids)))[0]
+    row_of = {image: row for row, image in enumerate(everything.images["image_id"])}
+    assert np.array_equal(values, first.read(np.array([row_of[1000 - image] for image in ids]))[0])
+    with pytest.raises(StoreError, match="another manifest's images"):  # the last six were never extracted
+        FeatureStore(copied.store).require(second)
+    untold = replace(held, table=held.table.drop(columns="photograph"))
+    with pytest.raises(StoreError, match="another manifest's images"):
+        FeatureStore(copied.store).require(untold)
+    with pytest.raises(StoreError, match="made with other settings"):
+        extraction.extract(replace(copied, manifest=untold))
+    forbid_reading(monkeypatch)
+    assert extraction.extract(replace(copied, manifest=held)).extracted == 0
+    own = FeatureStore(copied.store).require(held)
+    assert np.array_equal(own.columns("image_ids"), ids)
+    assert np.array_equal(own.read(np.arange(len(ids)))[0], values)
+
+
+def test_a_photograph_that_changed_after_its_manifest_is_not_taken(
+        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path) -> None:
+    todo = first_and(second, job, everything)
+    put_others(second, [10])
+    found = extraction.extract(replace(todo, store=tmp_path / "taking.zarr", donor=job.store))
+    assert (found.extracted, found.taken) == (7, 39)
+
+
+def test_the_donor_is_the_other_data_sets_store_with_most_of_the_photographs(
+        job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path) -> None:
+    assert second.images_folder == tmp_path / "second"
+    for name, images in (("few", range(20, 24)), ("first", BEFORE), ("strangers", range(5))):
+        extraction.extract(replace(of(job, everything, images), store=tmp_path / "features" / name / "grid.zarr"))
+    shutil.copytree(tmp_path / "features/first/grid.zarr", tmp_path / "features/elsewhere/patch.zarr")
+    code_of = tmp_path / "features/other-code"
+    shutil.copytree(tmp_path / "features/first", code_of)
+    (code_of / "grid.zarr/code.json").unlink()
+    request = extraction.ExtractionRequest(tmp_path / "second.parquet", tmp_path / "features/second/grid.zarr", "grid",
+                                           {}, job.engine.runtime, {})
+    assert request.donor() == tmp_path / "features/first/grid.zarr"
+    untold = second.table.drop(columns="photograph")
+    Manifest(untold, "second", second.images_folder).save(tmp_path / "second.parquet")
+    assert request.donor() is None
