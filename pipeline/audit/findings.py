@@ -44,14 +44,7 @@ class Findings:
         return [pair for pair in self.shared.certain if not self.alone or splits[pair.one] != splits[pair.other]]
 
     def by_split(self, pairs: list[Pair]) -> dict[tuple[str, str], int]:
-        """Count images by split.
-
-        Args:
-            pairs: Pairs of images.
-
-        Returns:
-            (split of the first, split of the second) -> how many images of the first are in pairs.
-        """
+        """(split of the first, split of the second) -> how many images of the first are in pairs."""
         rows = Counter(splits for splits, _ in {(self._splits(pair), pair.one) for pair in pairs})
         return dict(sorted(rows.items()))
 
@@ -59,11 +52,7 @@ class Findings:
         return str(self.one.splits[pair.one]), str(self.other.splits[pair.other])
 
     def lines(self) -> list[str]:
-        """Say it in a few lines.
-
-        Returns:
-            One line for each finding.
-        """
+        """Say it in a few lines, one for each finding."""
         one, other = self.one, self.other
         said = []
         for (mine, theirs), count in self.by_split(self.shared.certain).items():
@@ -83,11 +72,7 @@ class Findings:
         return said
 
     def as_json(self) -> dict[str, Any]:
-        """Compose the findings as JSON.
-
-        Returns:
-            Pairs of files with their splits and how they were found, equal captions, and numbers.
-        """
+        """JSON values: pairs of files with their splits and how they were found, equal captions, and numbers."""
         return {
             "collections": [self.one.name, self.other.name],
             "images": [len(self.one.files), len(self.other.files)],

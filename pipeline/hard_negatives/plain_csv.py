@@ -14,17 +14,7 @@ EXPECTED = "image,positive[,positive…],negative[,negative…][,category][,grou
 
 
 def read(path: Path) -> list[Question]:
-    """Read a CSV. Empty fields of positive and negative are left out.
-
-    Args:
-        path: The file.
-
-    Returns:
-        A question a line.
-
-    Raises:
-        InputError: For a file that is no such CSV, naming the line.
-    """
+    """Read a CSV. Empty fields of positive and negative are left out."""
     lines = csv.reader(io.StringIO(text_of(path), newline=None), strict=True)
     try:
         header = next(lines, [])

@@ -44,18 +44,7 @@ class Cxc(NamedTuple):
 
 
 def read(folder: Path, collection: Collection) -> Cxc:
-    """Reads the three files.
-
-    Args:
-        folder: Where they lie.
-        collection: With COCO's own ids; it must hold the whole test split.
-
-    Returns:
-        What is right, in both directions of each pair.
-
-    Raises:
-        InputError: For a file that is missing or of another form, and for ids that the collection does not have.
-    """
+    """Reads the three files."""
     pairs = {name: _right(folder / name, collection, *sides) for name, sides in FILES.items()}
     caption, image = pairs["sits_test.csv"]
     return Cxc(Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image),

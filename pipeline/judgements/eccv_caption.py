@@ -30,19 +30,7 @@ class Extended(NamedTuple):
 
 
 def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
-    """What is right by ECCV Caption ("eccv") and by CxC ("cxc").
-
-    Args:
-        collection: With COCO's own ids. Images and captions that the package does not have are left out.
-        truth: The package's `Metrics`, or one with fewer pairs.
-
-    Returns:
-        The part of the pool that the package has, and what is right in it.
-
-    Raises:
-        InputError: Where the package is not installed, where the pool lacks one of its images or captions, or where a
-            caption is another image's there.
-    """
+    """The part of the pool that the package has, and what is right in it by ECCV Caption ("eccv") and CxC ("cxc")."""
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],
@@ -52,14 +40,7 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
 
 
 def pairs_of_package() -> Any:
-    """Load the package's pairs.
-
-    Returns:
-        Its `Metrics`.
-
-    Raises:
-        InputError: If it is not installed.
-    """
+    """Load the package's pairs."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it tells that it reads JSON by the standard library
@@ -94,17 +75,7 @@ def _relevance(pairs: Mapping[str, Mapping[int, Iterable[int]]], collection: Col
 
 
 def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, side: Side, name: str) -> Positives:
-    """Query id -> ids of right candidates, as a sparse relation.
-
-    Args:
-        pairs: What is right.
-        collection: Whose ids these are.
-        side: Whether images ask or captions.
-        name: Of these pairs, for messages.
-
-    Returns:
-        The relation.
-    """
+    """Query id -> ids of right candidates, as a sparse relation."""
     listed = [(query, candidate) for query, candidates in pairs.items() for candidate in set(candidates)]
     ids = np.array(listed, np.int64).reshape(-1, 2)
     query = collection.require(side, ids[:, 0], name)

@@ -51,19 +51,7 @@ class _Pairs(NamedTuple):
 
 
 def read(path: Path, collection: Collection) -> Relevance:
-    """Reads judgements.
-
-    Args:
-        path: The file.
-        collection: Whose images and captions it judges.
-
-    Returns:
-        What is right.
-
-    Raises:
-        InputError: For a file that cannot be read or is of another form, ids that the pool does not have, grades that
-            are no finite numbers or above `LARGEST`, a pair that is judged twice, and where nothing is right.
-    """
+    """Reads judgements."""
     if path.is_dir():
         return _of_folder(path, collection)
     found: dict[bool, list[_Pairs]] = {True: [], False: []}
@@ -168,14 +156,7 @@ def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection
 
 
 def ids(path: Path) -> tuple[Ids, Ids]:
-    """List what a file judges, for a pool of which nothing else is known.
-
-    Args:
-        path: As for `read`.
-
-    Returns:
-        The distinct ids of images, and of captions.
-    """
+    """The distinct ids of images and of captions that a file judges, for a pool of which nothing else is known."""
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for table, first in rows.tables(path, TREC, partial(_header, path)):
         if "image" in table.column_names:
@@ -189,17 +170,7 @@ def ids(path: Path) -> tuple[Ids, Ids]:
 
 
 def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> bool:
-    """Writes both directions as TREC qrels, with ids such as image:12 and caption:55; grades rounded to whole numbers.
-
-    Args:
-        path: The file; it appears whole or not at all.
-        relevance: What is right.
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-
-    Returns:
-        Whether a grade was changed by rounding; TREC's form holds whole numbers alone.
-    """
+    """Write TREC qrels, with ids such as image:12 and whole grades; returns whether a grade changed by rounding."""
     with replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
         for positives, asking, answering, ours, theirs in (
                 (relevance.i2t, "image", "caption", image_ids, caption_ids),

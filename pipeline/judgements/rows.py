@@ -25,33 +25,13 @@ BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 
 def name_of(side: Side, number: int) -> str:
-    """Write an id as files of both directions do.
-
-    Args:
-        side: Images or captions.
-        number: The id.
-
-    Returns:
-        For example image:12.
-    """
+    """Write an id as files of both directions do: image:12."""
     return f"{side}:{number}"
 
 
 def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]] | None = None
            ) -> Iterator[tuple[pa.Table, int]]:
-    """The rows as text, piece by piece, each with the number of its first row, from 1.
-
-    Args:
-        path: A file whose columns blanks or tabs separate, or commas.
-        names: The columns where blanks separate them.
-        header: From the first line to the columns where commas do; None where a file has no commas.
-
-    Yields:
-        A table of text, and the number of its first row.
-
-    Raises:
-        InputError: For a file that cannot be read, is empty, or has rows of another length.
-    """
+    """The rows as text, piece by piece, each with the number of its first row, from 1."""
     columns: list[str] | None = None
     comma, first = False, 1
     for piece in _pieces(path):
@@ -109,17 +89,7 @@ def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> pa.Ta
 
 
 def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    """The ids of a column, and which of them are images: bool [n].
-
-    Args:
-        column: Text: image:12, caption:55, or plain numbers.
-        otherwise: What plain numbers are.
-        first: The number of its first row, for messages.
-        path: The file, for messages.
-
-    Returns:
-        The ids, int64 [n], and whether each is an image's.
-    """
+    """The ids of a column, int64 [n], and which of them are images, bool [n]."""
     from pyarrow import compute
 
     image, caption = (compute.starts_with(column, f"{side}:").to_numpy() for side in ("image", "caption"))
@@ -129,20 +99,9 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, np
 
 
 def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
-    """The ids of a table's queries and documents, and in which rows an image asks.
+    """The ids of a table's queries and documents, int64 [n] each, and in which rows an image asks, bool [n].
 
     Plain numbers are captions as queries, and images as documents.
-
-    Args:
-        table: With columns of text, query and document.
-        first: The number of its first row, for messages.
-        path: The file, for messages.
-
-    Returns:
-        Ids of queries and of documents, int64 [n] each, and bool [n].
-
-    Raises:
-        InputError: Where a caption asks for a caption, or an image for an image.
     """
     query, asks = sides(table["query"], "caption", first, path)
     document, answers = sides(table["document"], "image", first, path)
@@ -153,19 +112,7 @@ def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.N
 
 
 def numbers(column: Any, first: int, path: Path) -> Ids:
-    """Read a column of text as whole numbers.
-
-    Args:
-        column: The text.
-        first: The number of its first row, for messages.
-        path: The file, for messages.
-
-    Returns:
-        Int64 [n].
-
-    Raises:
-        InputError: With the row of the first that is none.
-    """
+    """Read a column of text as whole numbers, int64 [n]."""
     import pyarrow as pa
 
     try:
@@ -179,20 +126,7 @@ def numbers(column: Any, first: int, path: Path) -> Ids:
 
 
 def finite(table: pa.Table, name: str, first: int, path: Path) -> npt.NDArray[np.float64]:
-    """Read a column of text as numbers.
-
-    Args:
-        table: That has the column.
-        name: Of the column.
-        first: The number of its first row, for messages.
-        path: The file, for messages.
-
-    Returns:
-        Float64 [n].
-
-    Raises:
-        InputError: With the row of the first that is no finite number.
-    """
+    """Read a column of text as numbers, float64 [n]."""
     import pyarrow as pa
 
     try:
@@ -215,18 +149,7 @@ def _is_finite(text: str | None) -> bool:
 
 
 def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
-    """Merges captions of one text.
-
-    Args:
-        collection: With the captions' text; blanks around it do not count.
-        languages: Text [C], of each caption; captions in different languages are not merged. None where they have none.
-
-    Returns:
-        The columns that stay, the first of each text, int64 [T] ascending; and what is right for them, [I, T].
-
-    Raises:
-        InputError: Where the text is not known.
-    """
+    """Merges captions of one text: the columns that stay, int64 [T] ascending, and what is right for them, [I, T]."""
     if collection.captions is None:
         raise InputError("captions are compared by their text, which is not known: name the --manifest")
     number: dict[tuple[str, str], int] = {}

@@ -22,15 +22,7 @@ GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 
 
 def best_of_groups(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
-    """Mark the best of each column within each section and group, in the group's colour.
-
-    Args:
-        rows: The rows that compete.
-        columns: Their number columns.
-
-    Returns:
-        (Row index, column) -> colour. VSE+2AD Table 1.
-    """
+    """Mark the best of each column within each section and group, in the group's colour, as VSE+2AD Table 1."""
     groups: dict[tuple[str, str], list[int]] = {}
     for index, row in enumerate(rows):
         groups.setdefault((row.header.section, row.header.group), []).append(index)
@@ -43,30 +35,14 @@ def best_of_groups(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -
 
 
 def best_of_columns(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
-    """Mark the best of each column in black.
-
-    Args:
-        rows: The rows that compete.
-        columns: Their number columns.
-
-    Returns:
-        (Row index, column) -> colour.
-    """
+    """Mark the best of each column in black."""
     everyone = range(len(rows))
     return {(index, column.key): "black" for column in columns
             for index in best(_values(rows, column, everyone), column.less_is_better)}
 
 
 def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
-    """Mark the best RSUM of each test set in red, the second best in black.
-
-    Args:
-        rows: The rows that compete.
-        columns: Their number columns.
-
-    Returns:
-        (Row index, column) -> colour. VSE∞, caption of Table 2.
-    """
+    """Mark the best RSUM of each test set in red, the second best in black, as VSE∞ Table 2."""
     marked: Emphasis = {}
     for column in (column for column in columns if column.key[1] == "rsum"):
         values = _values(rows, column, range(len(rows)))
@@ -100,15 +76,9 @@ def sentence(rule: Rule, rows: Sequence[ResultRow], columns: Sequence[NumberColu
 
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: int = 1) -> set[int]:
-    """The rows with the best values of one column.
+    """The rows with the best values of one column, by index; all rows of equal value are in it or none is.
 
-    Args:
-        values: Row index -> value as printed; rows without a value are left out.
-        less_is_better: Whether small values are the better ones.
-        distinct: How many different values count as best: 1 for the best, 2 for the best and the second best.
-
-    Returns:
-        Row indices; all rows of equal value are in it or none of them is.
+    distinct: how many different values count as best: 2 for the best and the second best.
     """
     kept = sorted(set(values.values()), reverse=not less_is_better)[:distinct]
     return {index for index, value in values.items() if value in kept}

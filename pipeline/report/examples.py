@@ -69,20 +69,7 @@ class Gallery:
 
     @classmethod
     def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
-        """Join a system's scores with its captions and photographs.
-
-        Args:
-            store: The scores.
-            manifest: The manifest that was scored.
-            images_folder: Where the image files lie.
-            truth: The right answers.
-
-        Returns:
-            The gallery.
-
-        Raises:
-            InputError: If the scores are of another manifest, or the judgements do not fit them.
-        """
+        """Join a system's scores with its captions and photographs."""
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
@@ -104,11 +91,7 @@ class Gallery:
 
     @property
     def members(self) -> tuple[HeadRecord, ...]:
-        """The heads behind it.
-
-        Raises:
-            InputError: If the scores are of an earlier version, which did not record this.
-        """
+        """The heads behind it."""
         try:
             return tuple(HeadRecord.of(entry) for entry in self.made_from["members"])
         except (KeyError, TypeError):
@@ -125,15 +108,7 @@ class Gallery:
         return self.truth.t2i if direction == "t2i" else self.truth.i2t
 
     def relevant(self, direction: Direction, query: int) -> np.ndarray:
-        """The relevant candidates of a query.
-
-        Args:
-            direction: t2i or i2t.
-            query: A column (t2i) or a row (i2t) of the scores.
-
-        Returns:
-            Int64, rows of images (t2i) or columns of captions (i2t).
-        """
+        """The relevant candidates of a query: int64, rows of images (t2i) or columns of captions (i2t)."""
         right = self.right(direction)
         return right.candidate[right.start[query]:right.start[query + 1]]
 
@@ -156,17 +131,7 @@ class Example:
 
 
 def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
-    """Choose queries that succeed and queries that fail, the first of either by `digest_order`.
-
-    Args:
-        gallery: The system.
-        direction: t2i or i2t.
-        each: The most queries of either kind.
-        shown: The number of candidates shown for each.
-
-    Returns:
-        Successes, with a relevant candidate first, and failures, with none among the `shown` first.
-    """
+    """Choose queries that succeed and queries that fail, the first of either by `digest_order`: [first, missed]."""
     ranks = rank(gallery.scores, gallery.truth)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
     order = digest_order([gallery.captions, gallery.files][direction == "i2t"], queries.query)
@@ -182,17 +147,7 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
 
 
 def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
-    """A sentence for a caption on how `examples` chose.
-
-    Args:
-        direction: t2i or i2t.
-        successes: The first list that `examples` returned.
-        failures: The second.
-        shown: The number of candidates shown for each.
-
-    Returns:
-        The sentence.
-    """
+    """A sentence for a caption on how `examples` chose."""
     w = WORDS[direction]
     queries = [f"the first {len(found)} {w['query']}{'s' * (len(found) > 1)} that {how}"
                for found, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if found]
@@ -204,27 +159,12 @@ def how_chosen(direction: Direction, successes: Sequence[Example], failures: Seq
 
 
 def expected_ranks(queries: QueryRanks) -> dict[int, float]:
-    """The ranks of queries.
-
-    Args:
-        queries: Ranked queries.
-
-    Returns:
-        Query -> its rank, from 1, the exact expectation over ties.
-    """
+    """Query -> its rank, from 1, the exact expectation over ties."""
     return dict(zip(queries.query.tolist(), queries.ranks().tolist(), strict=True))
 
 
 def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
-    """Order queries by the SHA-256 digests of their texts, so that nobody chooses which come first.
-
-    Args:
-        texts: The text of every query.
-        queries: Int64 [Q], positions in `texts`.
-
-    Returns:
-        The queries in order; equal texts by position.
-    """
+    """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests, so that nobody chooses the first."""
     return sorted(queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query))
 
 
@@ -246,18 +186,7 @@ class Top(NamedTuple):
 
 def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int,
                    right: Positives) -> Top:
-    """The most similar candidates of each query.
-
-    Args:
-        scores: Similarities [I, C].
-        direction: t2i or i2t.
-        queries: Int64 [Q], columns (t2i) or rows (i2t) of the scores; each has a relevant candidate.
-        count: The number of candidates wanted; all if there are fewer.
-        right: The relevant candidates of every column (t2i) or row (i2t).
-
-    Returns:
-        The candidates, ties by position.
-    """
+    """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties by position."""
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]
     places = np.empty((len(queries), min(count, candidates)), np.int64)
@@ -282,16 +211,7 @@ QUALITY = 70  # of WebP: about 4 kB at 128 pixels
 
 
 def data_uri(image: Image.Image, side: int) -> str:
-    """Scale a photograph down and encode it for an HTML page.
-
-    Args:
-        image: The photograph; it is not changed.
-        side: The longer side of the thumbnail, in pixels; of a strip of frames, of one frame. Smaller photographs are
-            not enlarged.
-
-    Returns:
-        A `data:` address of a WebP image.
-    """
+    """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so many pixels."""
     small, file = image.copy(), io.BytesIO()
     columns = image.info.get("columns", 1)
     small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)

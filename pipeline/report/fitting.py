@@ -48,16 +48,7 @@ class FittedColumn:
 
 
 def measure(panel: Panel, size: float, stretch: float = 1.0) -> tuple[FittedColumn, ...]:
-    """Estimate the widths of a panel's columns.
-
-    Args:
-        panel: The panel.
-        size: The size of type in points.
-        stretch: How much wider the paper's font is at this size than the estimate says.
-
-    Returns:
-        The columns, wide enough for the headings above them.
-    """
+    """Estimate the widths of a panel's columns at a size of type; stretch: how much wider the paper's font is."""
     size *= stretch
     cells = list(zip(*(row.cells for group in panel.groups for row in group.rows), strict=True))
     columns = []
@@ -97,29 +88,12 @@ def _widened(panel: Panel, columns: list[FittedColumn], size: float) -> list[Fit
 
 
 def total(columns: Sequence[FittedColumn], gap: float = GAPS[0]) -> float:
-    """The width of a table.
-
-    Args:
-        columns: Its columns.
-        gap: Points between two of them.
-
-    Returns:
-        The width in points.
-    """
+    """The width of a table in points, with a gap between two columns."""
     return sum(column.width for column in columns) + gap * (len(columns) - 1)
 
 
 def broken(panel: Panel, columns: Sequence[FittedColumn], available: float) -> tuple[FittedColumn, ...]:
-    """Narrow the columns with the widest texts until all fit.
-
-    Args:
-        panel: The panel.
-        columns: Its columns.
-        available: The width that there is, in points.
-
-    Returns:
-        The columns; the text of those that are narrower is broken into lines.
-    """
+    """Narrow the columns with the widest texts until all fit; their text is broken into lines."""
     found = list(columns)
     texts = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
     for index in sorted(texts, key=lambda index: -found[index].width):
@@ -169,15 +143,7 @@ class Part:
 
 
 def fit(panel: Panel, paper: Paper) -> list[Part]:
-    """Fit a panel into a paper by the rule above.
-
-    Args:
-        panel: The panel.
-        paper: The paper.
-
-    Returns:
-        One float, or several where the panel is split.
-    """
+    """Fit a panel into a paper by the rule above: one float, or several where it is split."""
     for wide, available in ((False, paper.column), (True, paper.text)):
         for size in SIZES:
             columns = measure(panel, size, paper.stretch(size))

@@ -82,11 +82,7 @@ class TrainedHead:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row for each training step, as in steps.csv; empty where there is no such file.
-
-        Raises:
-            InputError: If the file cannot be read.
-        """
+        """One row for each training step, as in steps.csv; empty where there is no such file."""
         import pandas as pd
 
         file = self.folder / "steps.csv"
@@ -104,40 +100,19 @@ class TrainedHead:
             return sum(prod(file.get_slice(key).get_shape()) for key in file.keys())  # noqa: SIM118
 
     def setting(self, name: str) -> Mapping[str, Any]:
-        """A pooling or the objective of its recipe.
-
-        Args:
-            name: image_pooling, text_pooling or objective.
-
-        Returns:
-            Its name and its options.
-        """
+        """A pooling or the objective of its recipe."""
         value: Mapping[str, Any] = self.description["recipe_settings"][name]
         return value
 
     def settings_key(self, *ignored: str) -> str:
-        """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe.
-
-        Args:
-            *ignored: Names of these settings.
-
-        Returns:
-            The other settings, and what the head was trained on, as text.
-        """
+        """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe."""
         recipe = {key: value for key, value in self.description["recipe_settings"].items() if key not in ignored}
         rest = [self.description[key] for key in ("dataset", "manifest", "store", "feature", "text", "training")]
         return json.dumps([recipe, *rest], sort_keys=True)
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
-    """The first head of each seed: the same settings under two names are one run.
-
-    Args:
-        heads: Heads with equal settings.
-
-    Returns:
-        One head for each seed, by seed.
-    """
+    """The first head of each seed: the same settings under two names are one run."""
     first: dict[int, TrainedHead] = {}
     for head in heads:
         first.setdefault(head.seed, head)
@@ -146,18 +121,9 @@ def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
 
 def read_heads(folder: Path, needed: Collection[str] | None = None,
                skipped: Callable[[str], object] = lambda why: None) -> tuple[TrainedHead, ...]:
-    """Read the finished heads in a folder. A head that is still training is left out.
+    """Read the finished heads in a folder, in the order of `FEATURES`, then by name; not those still training.
 
-    Args:
-        folder: A folder of heads; it may not exist.
-        needed: Names of the heads that must be readable; None for all.
-        skipped: Called with the reason for each other head that cannot be read.
-
-    Returns:
-        The heads in the order of `FEATURES`, then by name.
-
-    Raises:
-        InputError: If a needed head cannot be read.
+    Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
     """
     found = []
     for file in sorted(folder.glob("*/head.json")):

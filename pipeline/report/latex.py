@@ -33,17 +33,7 @@ PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the se
 
 
 def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str:
-    """Render a table.
-
-    Args:
-        table: The table.
-        paper: The paper that it goes into.
-        style: The rules between rows, those of the package booktabs or LaTeX's own.
-
-    Returns:
-        A `table` or `table*` environment for each panel, or for each part of one that does not fit the page; see
-        `pipeline.report.fitting`. The first has the label `tab:NAME`, the others `tab:NAME-KEY`.
-    """
+    """Render a table."""
     labels: dict[str, int] = {}
     floats = []
     for part in (part for panel in table.panels for part in fit(panel, paper)):
@@ -55,16 +45,7 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
-    """The float of a figure, for a file beside NAME.pdf.
-
-    Args:
-        name: The figure's name; its label is `fig:NAME`.
-        caption: Its caption, plain text.
-        wide: Whether it spans both columns of the page.
-
-    Returns:
-        A `figure` or `figure*` environment.
-    """
+    """The float of a figure, for a file beside NAME.pdf."""
     kind = "figure*" if wide else "figure"
     return rf"""% Needs \usepackage{{graphicx}}; where NAME.pdf lies elsewhere, \graphicspath{{{{folder/}}}}.
 \begin{{{kind}}}[tp]
@@ -76,15 +57,7 @@ def figure(name: str, caption: str, wide: bool) -> str:
 
 
 def preview(floats: Iterable[str], font: TextFont = "times") -> str:
-    """A document that shows tables or figures, those of one file on pages of their own.
-
-    Args:
-        floats: What `to_latex` or `figure` returned.
-        font: The font of the text.
-
-    Returns:
-        A complete LaTeX document with two columns, as wide as ACL's.
-    """
+    """A document that shows tables or figures, those of one file on pages of their own."""
     times = r"\usepackage{times}" if font == "times" else ""
     return PREAMBLE.replace("FONT", times) + "\\clearpage\n".join(floats) + "\\end{document}\n"
 

@@ -66,12 +66,7 @@ _ACCENTS = {
 def escape(text: str) -> str:
     """Escape text for LaTeX: no command, formula or comment in it takes effect.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        ASCII that prints the text. White space of any kind becomes one space; a character without a LaTeX spelling is
-        printed as its code point, e.g. [U+4E2D].
+    White space of any kind becomes one space; a character without a LaTeX spelling is printed as its code point.
     """
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     # Braces keep TeX from joining hyphens into a dash.
@@ -79,14 +74,7 @@ def escape(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Prepare a text for a comment in LaTeX, after a percent sign.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        One line of ASCII.
-    """
+    """Prepare a text for a comment in LaTeX, after a percent sign: one line of ASCII."""
     return " ".join(unicodedata.normalize("NFKC", text).split()).encode("ascii", "backslashreplace").decode()
 
 

@@ -12,27 +12,13 @@ from pipeline.report.table import Cell, Column, Panel, RowGroup, Table, TableRow
 
 
 def escape(text: str) -> str:
-    """Escape text for Markdown: no mark-up, cell border, formula or HTML in it takes effect.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        One line of Markdown that prints the text.
-    """
+    """Escape text for Markdown: no mark-up, cell border, formula or HTML in it takes effect."""
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", plain)
 
 
 def to_markdown(table: Table) -> str:
-    """Render a table.
-
-    Args:
-        table: The table.
-
-    Returns:
-        Its panels, each with its caption, its notes, and what made its measured numbers.
-    """
+    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers."""
     return "\n\n".join(map(_panel, table.panels)) + "\n"
 
 

@@ -91,25 +91,11 @@ class MeasuredSystem:
     members: tuple[HeadRecord, ...]
 
     def mean(self, column: str) -> float:
-        """The mean over the seeds.
-
-        Args:
-            column: A key of `values`.
-
-        Returns:
-            The mean, in the column's unit.
-        """
+        """The mean over the seeds."""
         return fmean(self.values[column])
 
     def spread(self, column: str) -> float | None:
-        """The sample standard deviation over the seeds.
-
-        Args:
-            column: A key of `values`.
-
-        Returns:
-            The deviation, None for a single seed.
-        """
+        """The sample standard deviation over the seeds, None for a single one."""
         values = self.values[column]
         return stdev(values) if len(values) > 1 else None
 
@@ -137,12 +123,6 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
 
     A system that was evaluated by several protocols is shown by `all`, else by the first. One that also has a
     benchmark's protocol is left out, as it stands under the benchmark's headings.
-
-    Args:
-        systems: Measured systems.
-
-    Returns:
-        The systems of each test set and protocol.
     """
     protocols: dict[Origin, list[MeasuredSystem]] = defaultdict(list)
     for system in systems:

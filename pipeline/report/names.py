@@ -52,16 +52,9 @@ TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 
 def method(recipe: str, visual: str = "") -> str:
-    """The name of a method as measured rows print it.
+    """The name of a method as measured rows print it: "VSE+2AD, fine-tuned", or the recipe's own.
 
-    Args:
-        recipe: A recipe's name.
-        visual: The letters of its features, e.g. RG; "" where they are unknown. On R alone no network is fine-tuned, so
-            the name does not say it.
-
-    Returns:
-        "VSE+2AD" for vse2ad, "VSE+2AD, fine-tuned" for vse2ad_finetuned, "VSE∞, max–max pooling" for vse_infty-max_max;
-        the recipe's own name if no paper has it.
+    On R alone no network is fine-tuned, so the name does not say it.
     """
     base, _, ending = recipe.partition("-")
     if base in METHODS and ending:
@@ -80,14 +73,7 @@ def _variant(ending: str) -> str:
 
 
 def system(made_from: Mapping[str, Any]) -> str:
-    """The name of a scored system.
-
-    Args:
-        made_from: Its record in the store of scores.
-
-    Returns:
-        For example "VSE∞, max–max pooling, Region, BiGRU, seed 0".
-    """
+    """The name of a scored system: "VSE∞, max–max pooling, Region, BiGRU, seed 0"."""
     letters = visual(made_from)
     if not letters:
         named = made_from["recipe"] or made_from["ensemble"]
@@ -98,93 +84,42 @@ def system(made_from: Mapping[str, Any]) -> str:
 
 
 def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of what was done to the heads' scores, but for the papers' mean.
-
-    Args:
-        made_from: The record of a scored system.
-
-    Returns:
-        For example ("ensemble mine (zscore)", "csls (bank test)"), () for a head and for R, RG or RGP.
-    """
+    """The names of what was done to the heads' scores, but for the papers' mean: ("csls (bank test)",)."""
     own, fusion = made_from.get("ensemble"), made_from.get("fusion") or {}
     first = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
     return (*first, *(step(each) for each in made_from.get("steps", ())))
 
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
-    """The name of a dual encoder as it comes.
-
-    Args:
-        name: What the run calls it.
-        encoder: Its record.
-
-    Returns:
-        For example "CLIP ViT-B/32, zero-shot", by its card in manifests/weights.yaml or else by its name; with its
-        prompt where it has one.
-    """
+    """The name of a dual encoder as it comes: "CLIP ViT-B/32, zero-shot", and its prompt where it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
     said = [encoder.get("title") or name, "zero-shot", *[f"prompt “{prompt}”"] * (prompt != "{}")]
     return ", ".join(map(str, said))
 
 
 def step(record: Mapping[str, Any]) -> str:
-    """The name of a step after the ensemble.
-
-    Args:
-        record: The step's record: its name and its settings.
-
-    Returns:
-        For example "rerank (k 20)" for {name: rerank, k: 20}.
-    """
+    """The name of a step after the ensemble: "rerank (k 20)" for {name: rerank, k: 20}."""
     settings = ", ".join(f"{key} {value}" for key, value in dict(record).items() if key != "name")
     return f"{record['name']} ({settings})" if settings else str(record["name"])
 
 
 def published_method(recipe: str) -> str:
-    """The name of a method as the papers print it, which do not say whether it is fine-tuned.
-
-    Args:
-        recipe: A recipe's name.
-
-    Returns:
-        For example "VSE+2AD" for vse2ad and for vse2ad_finetuned.
-    """
+    """The name of a method as the papers print it, which do not say whether it is fine-tuned."""
     return METHODS.get(recipe.removesuffix(FINETUNED), recipe)
 
 
 def encoder(text: str) -> str:
-    """The name of a text encoder.
-
-    Args:
-        text: Its name here.
-
-    Returns:
-        For example "BiGRU" for bigru.
-    """
+    """The name of a text encoder: "BiGRU" for bigru."""
     return ENCODERS.get(text, text)
 
 
 def features(visual: str) -> str:
-    """The names of visual features.
-
-    Args:
-        visual: Their letters.
-
-    Returns:
-        For example "Region+Grid" for RG.
-    """
+    """The names of visual features: "Region+Grid" for RG."""
     return "+".join(TITLES[letter] for letter in visual)
 
 
 def is_variant(recipe: str) -> bool:
-    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own.
-
-    Args:
-        recipe: A recipe's name.
-
-    Returns:
-        True for e.g. vse2ad-notok and vse2ad-gpo.
-    """
+    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
     return any(recipe.startswith(f"{paper}-") for paper in METHODS)
 
 
@@ -193,14 +128,7 @@ CROSS = "cross"
 
 
 def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
-    """What a head was trained for.
-
-    Args:
-        settings: Those of its recipe.
-
-    Returns:
-        A subset of {"emb", "ce"}; empty for a head of another architecture.
-    """
+    """What a head was trained for, of {"emb", "ce"}; nothing for a head of another architecture."""
     architecture = settings.get("architecture") or {}
     if architecture.get("name") != CROSS:
         return frozenset()
@@ -208,14 +136,7 @@ def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
 
 
 def part(system: MeasuredSystem) -> str:
-    """Name a system as Geigle et al. name its kind.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO; "" for a system with another head than cross-encoders.
-    """
+    """CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO of Geigle et al.; "" with heads that are no cross-encoders."""
     of_heads = [tasks(member.settings) for member in system.members]
     if not of_heads or not all(of_heads):
         return ""
@@ -242,13 +163,6 @@ def plain_label(system: MeasuredSystem) -> str:
 
 
 def published_label(row: PublishedRow) -> str:
-    """Name a published row: CE (OSCAR) for CE^OSCAR, for the file has a ^ before what the paper prints raised.
-
-    Args:
-        row: A row of one of the paper's tables.
-
-    Returns:
-        The name.
-    """
+    """Name a published row: CE (OSCAR) for CE^OSCAR, for the file has a ^ before what the paper prints raised."""
     name, _, raised = row["method"].partition("^")
     return f"{name} ({raised.replace('_', ', ')})" if raised else name

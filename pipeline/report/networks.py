@@ -59,29 +59,13 @@ BERT_SIZES = (12, 768, 30522)
 
 
 def networks(system: MeasuredSystem) -> dict[str, str]:
-    """The networks behind a system's features.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        Feature -> the papers' name of the network that made it, or `OTHER`.
-    """
+    """Feature -> the papers' name of the network that made it, or `OTHER`."""
     return {each.feature: network(each.feature, each.features, each.image) for each in system.members
             if not each.encoder}
 
 
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
-    """The network behind one feature.
-
-    Args:
-        feature: A name in `FEATURES`.
-        recipe: The name under which the features are reported.
-        image: The network's record, as `training.source.networks` makes it.
-
-    Returns:
-        The papers' name of the network, or `OTHER`.
-    """
+    """The papers' name of the network behind one feature, or `OTHER`."""
     engine = image.get("engine", "")
     if engine.startswith("import-"):
         return IMPORTED.get((feature, recipe), OTHER)
@@ -92,39 +76,18 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 
 
 def backbone(system: MeasuredSystem) -> str:
-    """The papers' name for all of a system's image networks.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        For example BUTD or BUTD+ViT-B/16; `OTHER` if one of the networks is a stand-in.
-    """
+    """All of a system's image networks, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
     names = list(dict.fromkeys(networks(system).values()))
     return OTHER if OTHER in names else "+".join(names)
 
 
 def stand_ins(system: MeasuredSystem) -> list[str]:
-    """The stand-ins of a system.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        For example `patch (vit_tiny, untrained)` or `text (bert of 2 layers, 32 wide, from tiny)`; images first.
-    """
+    """The stand-ins of a system, images first: `patch (vit_tiny, untrained)`."""
     return stand_ins_of(system.members)
 
 
 def stand_ins_of(members: Iterable[HeadRecord]) -> list[str]:
-    """The stand-ins of several heads.
-
-    Args:
-        members: The heads.
-
-    Returns:
-        As `stand_ins`, each once. A dual encoder stands for itself.
-    """
+    """The stand-ins of several heads, each once. A dual encoder stands for itself."""
     heads = [member for member in members if not member.encoder]
     described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
     described += [text_stand_in(head.text) for head in heads]
@@ -132,17 +95,7 @@ def stand_ins_of(members: Iterable[HeadRecord]) -> list[str]:
 
 
 def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
-    """The stand-in behind one feature.
-
-    Args:
-        feature: A name in `FEATURES`.
-        recipe: The name under which the features are reported.
-        image: The network's record, as `training.source.networks` makes it.
-
-    Returns:
-        For example `patch (vit_tiny, untrained)` or `patch (DINOv2 ViT-B/14 with 4 registers)`, by its card in
-        manifests/weights.yaml; "" if the papers' network made it.
-    """
+    """The stand-in behind one feature, by its card in manifests/weights.yaml; "" for the papers' network."""
     if network(feature, recipe, image) != OTHER:
         return ""
     how = "network not recorded" if not image else ""
@@ -159,16 +112,10 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:
-    """The stand-in that reads the captions.
+    """The stand-in that reads the captions; "" for bert-base-uncased and for nothing pretrained.
 
     bert-base-uncased is identified by the SHA-256 of its weights, or by its name on the Hugging Face hub together with
     its sizes. Its sizes alone are not enough: other networks share them.
-
-    Args:
-        text: The checkpoint's record, as `Text.checkpoint` makes it; {} for an encoder without pretrained parts.
-
-    Returns:
-        For example `text (bert of 2 layers, 32 wide, from tiny)`; "" for bert-base-uncased or nothing pretrained.
     """
     if not text:
         return ""

@@ -27,29 +27,12 @@ class Paper:
     font: TextFont = "times"
 
     def stretch(self, size: float) -> float:
-        """How much wider than `letter_widths` says its font is at a size.
-
-        Args:
-            size: A size of type in points.
-
-        Returns:
-            A factor: 1 for Times.
-        """
+        """How much wider than `width` says its font is at a size."""
         return SMALL.get(size, 1.0) if self.font == "computer modern" else 1.0
 
     @classmethod
     def of_centimetres(cls, column: float, text: float, height: float, font: TextFont = "times") -> Paper:
-        """A paper measured in centimetres.
-
-        Args:
-            column: The width of a column of text.
-            text: The width of both.
-            height: The height of the text.
-            font: Its font.
-
-        Returns:
-            The paper.
-        """
+        """A paper measured in centimetres."""
         points = 72.27 / 2.54
         return cls(column * points, text * points, height * points, font)
 
@@ -73,13 +56,5 @@ _WIDTHS = {letter: width for width, letters in LETTERS.items() for letter in let
 
 
 def width(text: str, bold: bool = False) -> float:
-    """Estimate the width of a text.
-
-    Args:
-        text: One line of plain text.
-        bold: Whether it is set bold.
-
-    Returns:
-        Its width in em, the size of the type; rather too much than too little.
-    """
+    """Estimate the width of a line of text in em, the size of the type; rather too much than too little."""
     return sum(_WIDTHS.get(letter, OTHER) for letter in text) * (BOLD if bold else 1.0)

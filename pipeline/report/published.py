@@ -70,41 +70,19 @@ class PublishedRow:
         return self.cells[column]
 
     def value(self, column: str) -> Decimal | None:
-        """The number in a column.
-
-        Args:
-            column: A column's name, e.g. i2t_r1.
-
-        Returns:
-            The number, None where the paper prints '-' or the table has no such column.
-        """
+        """The number in a column, None where the paper prints '-' or the table has no such column."""
         text = self.cells.get(column, "")
         return Decimal(text) if text else None
 
     def recall_sum(self) -> Decimal | None:
-        """The sum of the six recalls.
-
-        Returns:
-            The sum in percent, None if one of them is not printed.
-        """
+        """The sum of the six recalls in percent, None if one of them is not printed."""
         values = [self.value(column) for column in RECALLS]
         return None if None in values else sum((v for v in values if v is not None), Decimal())
 
 
 @cache
 def load(table: str) -> tuple[PublishedRow, ...]:
-    """Read and check a published table.
-
-    Args:
-        table: The name of its file in `manifests/published` without ending, e.g. vse2ad_table1.
-
-    Returns:
-        Its rows, in printed order.
-
-    Raises:
-        InputError: If there is no such file, a recall or RSUM is not a number in its range, recalls fall from R@1 to
-            R@10, or a row does not add up and `inconsistent.csv` does not list it.
-    """
+    """Read and check a published table of `manifests/published`, by its file's name without ending."""
     doubts = inconsistencies()
     rows = []
     for number, cells in enumerate(_read(f"{table}.csv"), start=1):
@@ -123,9 +101,6 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
 
     Its axis shows two panels and does not print the points' epochs. The first panel's ten are taken as epochs 1 to 10,
     the second's thirteen as the last of 25.
-
-    Returns:
-        One mapping for each point: epochs, with_adopt and without_adopt (RSUM).
     """
     starts = {"early": 1, "late": 13}
     return tuple({"epochs": starts[cells["panel"]] + int(cells["point_index"]),
@@ -135,11 +110,7 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
 
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
-    """Read `inconsistent.csv`.
-
-    Returns:
-        Its lines.
-    """
+    """Read `inconsistent.csv`."""
     return tuple(
         Inconsistency(
             paper=cells["paper"],

@@ -15,17 +15,7 @@ from pipeline.report.throughput import Timing
 
 
 def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: Timing, delta: bool) -> tuple[Note, ...]:
-    """What a reader must know of the measured rows of a panel.
-
-    Args:
-        measured: The systems of the rows.
-        columns: The panel's columns.
-        timing: The rates that the panel shows.
-        delta: Whether the panel has a column of differences.
-
-    Returns:
-        Notes on stand-ins, transductive rows, seeds, differences and a disturbed timing, each where it applies.
-    """
+    """Notes on the measured rows of a panel: stand-ins, transductive rows, seeds, differences, a disturbed timing."""
     notes = [*_stand_ins(measured), *_zero_shot(measured), *_transductive(measured), *_seeds(measured)]
     if measured:
         notes += timing.note(columns.ratio)
@@ -36,15 +26,7 @@ def remarks(measured: Sequence[MeasuredSystem], columns: TableColumns, timing: T
 
 
 def made_from(measured: Sequence[MeasuredSystem], timing: Timing) -> tuple[str, ...]:
-    """What made the measured numbers of a panel, for those who want to check or repeat them.
-
-    Args:
-        measured: The systems of the rows.
-        timing: The rates that the panel shows.
-
-    Returns:
-        Lines on test sets with their manifests, on training and on timing.
-    """
+    """What made the measured numbers of a panel, for those who want to check or repeat them."""
     sets = dict.fromkeys(
         f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
         f"manifest {o.manifest[:16]}." for o in (system.origin for system in measured))

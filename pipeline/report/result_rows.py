@@ -64,16 +64,7 @@ class ResultRow:
 def published_rows(
     rows: Iterable[PublishedRow], header_of: Callable[[PublishedRow], RowHeader], shown: Sequence[str]
 ) -> tuple[list[ResultRow], list[Note]]:
-    """Join the lines of a published table that have one header and different test sets.
-
-    Args:
-        rows: The lines of the CSV file.
-        header_of: The header of a line.
-        shown: The columns that the table shows, e.g. i2t_r1. Doubts about other columns are left out.
-
-    Returns:
-        The rows, in the order of the file, and a lettered note for each doubt.
-    """
+    """Join the lines of a published table that have one header; with a lettered note for each doubt about a column."""
     found: dict[RowHeader, ResultRow] = {}
     notes: list[Note] = []
     for row in rows:
@@ -101,15 +92,6 @@ def measured_rows(
 
     Systems of one header that differ in their features or recipe have rows of their own, and their labels name the
     difference. A system with steps after its ensemble names them, and is compared with no published row.
-
-    Args:
-        systems: The measured systems.
-        header_of: The header of a system, None for one that the table does not show.
-        timing: The rates that the table shows.
-        test_set: The name of the test set of all of them; None for each one's own benchmark.
-
-    Returns:
-        The rows, in the order measured.
     """
     found: dict[tuple[RowHeader, str, str], ResultRow] = {}
     ratios = timing.ratios()

@@ -60,19 +60,7 @@ class Layout:
 
     def panel(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow], doubts: Sequence[Note] = (),
               notes: Sequence[Note] = (), bases: Bases | None = None, made_from: tuple[str, ...] = ()) -> Panel:
-        """Lay out published rows and, apart, measured ones.
-
-        Args:
-            printed: The published rows that are shown.
-            measured: The measured rows.
-            doubts: Notes on cells of published rows.
-            notes: Notes on measured rows.
-            bases: What measured rows are compared with, in a column of differences; None for no such column.
-            made_from: What made the measured numbers, a line each.
-
-        Returns:
-            The panel; without groups where there are no rows.
-        """
+        """Lay out published rows and, apart, measured ones."""
         above = self._groups(printed, {} if bases is not None else None)
         below = self._groups(measured, bases, "Measured here" if printed else "")
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
@@ -176,18 +164,7 @@ class RetrievalTable(Layout):
         return RowHeader((*[""] * (len(self.columns.labels) - 1), title), ZERO_SHOT, ZERO_SHOT)
 
     def build(self, results: Results, request: TableRequest) -> Table:
-        """Fill the table.
-
-        Args:
-            results: What was measured.
-            request: Which rows and columns are shown.
-
-        Returns:
-            The published rows and the measured systems that the table shows; without panels where there are none.
-
-        Raises:
-            InputError: If the published rows or the throughput cannot be read, or there is no such metric.
-        """
+        """Fill the table."""
         asked = replace(self, columns=self.columns.choose(request.metrics))
         printed, doubts = asked.published_rows()
         timing = read_timing(results.throughput, self.base)

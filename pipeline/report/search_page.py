@@ -61,15 +61,7 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
-    """The page of one query's results, or of several, a section each below a list of all.
-
-    Args:
-        title: What was searched with, and where.
-        sections: One for each query.
-
-    Returns:
-        HTML.
-    """
+    """The page of one query's results, or of several, a section each below a list of all."""
     if len(sections) == 1:
         content = _results(sections[0])
     else:

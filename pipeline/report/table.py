@@ -119,11 +119,7 @@ class Panel:
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
-        """The rows of spanning headings, outermost first.
-
-        Yields:
-            For each level (heading, number of columns that it spans) pairs; the heading is "" over columns without one.
-        """
+        """The rows of spanning headings, outermost first."""
         for level in range(max(len(column.above) for column in self.columns)):
             spans = groupby(self.columns, key=lambda column: column.above[: level + 1])
             yield [
@@ -199,26 +195,12 @@ def rounded(value: float, places: int = 1) -> Decimal:
 
     The half is judged on the shortest decimal that reads back as the same float (what Python and JSON print), not on
     its binary expansion: 0.25 -> 0.2 and 0.35 -> 0.4, as one would round by hand.
-
-    Args:
-        value: A finite number.
-        places: Decimals to keep.
-
-    Returns:
-        The rounded number with exactly `places` decimals.
     """
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
 def significant(value: float) -> str:
-    """Print a ratio.
-
-    Args:
-        value: A positive number.
-
-    Returns:
-        One decimal below 100, three significant digits above: 4.9, 147, 147,000.
-    """
+    """A ratio with one decimal below 100, three significant digits above: 4.9, 147, 147,000."""
     if value < 99.95:
         return str(rounded(value))
     digits = max(0, len(str(round(value))) - 3)
@@ -226,14 +208,7 @@ def significant(value: float) -> str:
 
 
 def signed(value: Decimal) -> str:
-    """Print a difference with its sign.
-
-    Args:
-        value: The difference.
-
-    Returns:
-        For example +1.5, −0.3 or 0.0 (never −0.0).
-    """
+    """A difference with its sign: +1.5, −0.3 or 0.0 (never −0.0)."""
     if value == 0:
         return str(abs(value))
     return f"+{value}" if value > 0 else f"−{abs(value)}"

@@ -28,41 +28,19 @@ class Timing:
     busy: bool = False
 
     def ratios(self) -> dict[str, str]:
-        """The rates relative to the base.
-
-        Returns:
-            Recipe -> a multiple as printed, e.g. 4.9×; {} where the base was not timed.
-        """
+        """Recipe -> its multiple of the base as printed, e.g. 4.9×; {} where the base was not timed."""
         if self.base not in self.rates:
             return {}
         return {name: f"{significant(rate / self.rates[self.base])}×" for name, rate in self.rates.items()}
 
     def note(self, heading: str) -> list[Note]:
-        """The note on the column of ratios.
-
-        Args:
-            heading: The column's heading, "" where the table has none.
-
-        Returns:
-            One note where the timing was disturbed, else none.
-        """
+        """The note on the column of ratios."""
         text = f"{heading}: other work ran on the machine while measured rows were timed; time them again."
         return [Note(text)] if heading and self.busy and self.ratios() else []
 
 
 def read_timing(throughput: Mapping[str, Any], base: str) -> Timing:
-    """Read the rates of poolings.
-
-    Args:
-        throughput: The parsed `results/throughput.json`; {} where nothing was timed.
-        base: The recipe that counts as 1.0×; "" for a table whose measured rows have no ratio.
-
-    Returns:
-        The rates and how they were timed, both empty where there are none.
-
-    Raises:
-        InputError: If the rates cannot be read, or one of them is not a finite number above 0.
-    """
+    """Read the rates of poolings from results/throughput.json, with the recipe that counts as 1.0×; "" for none."""
     if not base or not throughput:
         return Timing()
     try:

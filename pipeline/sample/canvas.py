@@ -43,53 +43,23 @@ class Canvas:
         self.x, self.y = centres[None, :], centres[:, None]
 
     def window(self, left: float, top: float, right: float, bottom: float) -> Window:
-        """Find the rows and columns that cover a box, cut at the canvas' edges.
-
-        Args:
-            left: The box's left edge.
-            top: Its upper edge.
-            right: Its right edge.
-            bottom: Its lower edge.
-
-        Returns:
-            Rows and columns.
-        """
+        """Find the rows and columns that cover a box, cut at the canvas' edges."""
         x0, x1 = (min(max(round(v * self.side), 0), self.side) for v in (left, right))
         y0, y1 = (min(max(round(v * self.side), 0), self.side) for v in (top, bottom))
         return slice(y0, y1), slice(x0, x1)
 
     def band(self, top: float, bottom: float) -> Window:
-        """Find the rows between two heights, over the full width.
-
-        Args:
-            top: The upper height.
-            bottom: The lower height.
-
-        Returns:
-            Rows and columns.
-        """
+        """Find the rows between two heights, over the full width."""
         return self.window(0, top, 1, bottom)
 
     def blend(self, where: Window, colour: Paint, alpha: Array | float) -> None:
-        """Lay a colour over a window.
-
-        Args:
-            where: Rows and columns.
-            colour: Three numbers, or three planes [h, w].
-            alpha: Opacity from 0 to 1, [h, w] or broadcasting to it.
-        """
+        """Lay a colour over a window."""
         weight = np.asarray(alpha, np.float32)
         for plane, value in zip(self.pixels[:, where[0], where[1]], colour, strict=True):
             plane += (np.float32(value) - plane) * weight
 
     def gradient(self, top: float, bottom: float, colours: Sequence[Colour]) -> None:
-        """Fill the full width with a gradient.
-
-        Args:
-            top: Height at which it begins.
-            bottom: Height at which it ends.
-            colours: Colours at even distances from `top` to `bottom`, at least two.
-        """
+        """Fill the full width with a gradient."""
         rows, _ = self.band(top, bottom)
         last = len(colours) - 1
         place = np.clip((self.y[rows, 0] - top) / (bottom - top) * last, 0, last)
@@ -99,13 +69,7 @@ class Canvas:
         self.pixels[:, rows] = (levels[before] + rise).T[..., None]
 
     def polygon(self, points: Sequence[tuple[float, float]], colour: Paint, alpha: float = 1.0) -> None:
-        """Fill a polygon.
-
-        Args:
-            points: Its corners (x, y).
-            colour: Three numbers, or three planes over its bounding box.
-            alpha: Opacity from 0 to 1.
-        """
+        """Fill a polygon."""
         xs, ys = zip(*points, strict=True)
         where = self.window(min(xs), min(ys), max(xs), max(ys))
         height, width = (s.stop - s.start for s in where)
@@ -119,31 +83,13 @@ class Canvas:
     def box(
         self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0
     ) -> None:
-        """Fill a rectangle whose edges lie on whole pixels.
-
-        Args:
-            left: Its left edge.
-            top: Its upper edge.
-            right: Its right edge.
-            bottom: Its lower edge.
-            colour: Three numbers, or three planes.
-            alpha: Opacity from 0 to 1.
-        """
+        """Fill a rectangle whose edges lie on whole pixels."""
         self.blend(self.window(left, top, right, bottom), colour, alpha)
 
     def trapezoid(
         self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
     ) -> None:
-        """Fill an upright, symmetric trapezoid or triangle.
-
-        Args:
-            x: Its middle.
-            top: Its upper edge.
-            top_half: Half the length of the upper edge, 0 for a triangle.
-            bottom: Its lower edge.
-            bottom_half: Half the length of the lower edge.
-            colour: Three numbers, or three planes.
-        """
+        """Fill an upright, symmetric trapezoid or triangle."""
         corners = [
             (x - top_half, top),
             (x + top_half, top),
@@ -153,67 +99,30 @@ class Canvas:
         self.polygon(corners, colour)
 
     def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
-        """Fill an ellipse.
-
-        Args:
-            x: Its middle, horizontally.
-            y: Its middle, vertically.
-            rx: Its horizontal radius.
-            ry: Its vertical radius.
-            colour: Three numbers, or three planes.
-            alpha: Opacity from 0 to 1.
-        """
+        """Fill an ellipse."""
         where = self.window(x - rx, y - ry, x + rx, y + ry)
         inside = 1 - hypot((self.x[:, where[1]] - x) / rx, (self.y[where[0]] - y) / ry)
         self.blend(where, colour, np.clip(inside * min(rx, ry) * self.side, 0, 1) * alpha)
 
     def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
-        """Add a Gaussian spot.
-
-        Args:
-            x: Its middle, horizontally.
-            y: Its middle, vertically.
-            rx: Its horizontal standard deviation.
-            ry: Its vertical standard deviation.
-            colour: Three numbers.
-            alpha: Opacity in the middle, from 0 to 1.
-        """
+        """Add a Gaussian spot."""
         where = self.window(x - 3 * rx, y - 3 * ry, x + 3 * rx, y + 3 * ry)
         across = decay(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
         down = decay(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:
-        """Draw smooth noise on a coarse grid and stretch it, so that every resolution gets the same pattern.
-
-        Args:
-            rng: Draws the values.
-            columns: Columns of the grid.
-            rows: Rows of the grid.
-            where: The window to fill; None for the whole canvas.
-
-        Returns:
-            Float32 [h, w], about −1 to 1.
-        """
+        """Draw smooth noise on a coarse grid and stretch it, about −1 to 1: one pattern at every resolution."""
         height, width = (len(range(self.side)[s]) for s in where) if where else (self.side, self.side)
         grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
 
     def shade(self, where: Window, amount: Array) -> None:
-        """Multiply a window by 1 + `amount`.
-
-        Args:
-            where: Rows and columns.
-            amount: [h, w] or broadcasting to it.
-        """
+        """Multiply a window by 1 + `amount`."""
         self.pixels[:, where[0], where[1]] *= 1 + np.asarray(amount, np.float32)
 
     def image(self) -> Image.Image:
-        """Finish the picture.
-
-        Returns:
-            RGB [size, size]; each pixel is the mean of those drawn for it.
-        """
+        """Finish the picture: RGB [size, size]; each pixel is the mean of those drawn for it."""
         levels = np.clip(self.pixels, 0, 1)
         levels *= 255
         levels += 0.5  # so that the cast rounds

@@ -74,17 +74,7 @@ class Tested(NamedTuple):
 
 
 def load(root: Path = Path()) -> list[Claim]:
-    """Read manifests/claims.yaml.
-
-    Args:
-        root: The project's folder. Its own file comes before the built-in one.
-
-    Returns:
-        The claims.
-
-    Raises:
-        InputError: If an entry is not as `Claim` has it.
-    """
+    """Read manifests/claims.yaml."""
     own = root / "manifests" / "claims.yaml"
     file = own if own.is_file() else resources.files("manifests") / "claims.yaml"
     try:
@@ -94,31 +84,13 @@ def load(root: Path = Path()) -> list[Claim]:
 
 
 def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
-    """Look up whether a run has the features of a claim's systems.
-
-    Args:
-        claim: The claim.
-        features: The run's features.
-
-    Returns:
-        Whether it has.
-    """
+    """Look up whether a run has the features of a claim's systems."""
     wanted = [of_ensemble(side.features) for side in (claim.better, claim.worse) if side.features != "R"]
     return all(each and set(each) <= set(features) for each in wanted)
 
 
 def published_difference(pair: PublishedPair | None) -> float | None:
-    """Subtract the RSUMs of two published rows.
-
-    Args:
-        pair: The rows; None if there are none.
-
-    Returns:
-        That of `better` less that of `worse`, in percentage points; None without rows.
-
-    Raises:
-        InputError: If not one row, or a row without an RSUM, has these cells.
-    """
+    """The RSUM of `better` less that of `worse`, in percentage points; None without rows."""
     return None if pair is None else round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
 
 
@@ -133,15 +105,7 @@ def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
 
 
 def verdict(contrast: Mapping[str, Any] | None) -> str:
-    """Say whether a claim holds here.
-
-    Args:
-        contrast: See `Tested`.
-
-    Returns:
-        "holds" if the RSUM's difference is above 0 with a corrected p below 0.05, "does not" if it is below 0 with such
-        a p, "cannot tell" with a greater one, "not tested" without a measurement.
-    """
+    """Whether a claim holds here: "holds" or "does not" with a corrected p below 0.05, else "cannot tell"."""
     if contrast is None:
         return "not tested"
     if contrast["rsum"]["holm"] >= LEVEL:
@@ -150,16 +114,7 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
 
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
-    """Write the table of claims.
-
-    Args:
-        tested: The claims.
-        said: A sentence on the run: data, split, schedule.
-        failed: What happened to each head whose training failed.
-
-    Returns:
-        The table and notes on how to read it.
-    """
+    """Write the table of claims."""
     lines = ["| claim | where | published | here: worse | better | seeds | difference of RSUM | p | Holm | |",
              "|:--|:--|--:|--:|--:|:--|:--|--:|--:|:--|"]
     for each in tested:

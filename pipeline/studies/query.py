@@ -25,20 +25,8 @@ def measure(source: PairSource, retriever: str, scorer: str, settings: Throughpu
 
     The caption is the one of median length. The scorer reads its candidates' features from their store, as ever.
 
-    Args:
-        source: What the scorer is opened for.
-        retriever: The name of a head that is scored.
-        scorer: A scorer of pairs, see `reranking.resolve`.
-        settings: Repeats, and how many candidates are reranked.
-        progress: Called with what is timed next.
-
-    Returns:
-        JSON values. retriever, scorer; images: how many are searched; k; seconds: `retrieve`, and `both` for retrieving
-        and reranking; ratio: both / retrieve.
-
-    Raises:
-        InputError: If the retriever is no head with embeddings, was scored otherwise than it is now, or has fewer
-            images than are reranked; or if there is no such scorer.
+    JSON values. retriever, scorer; images: how many are searched; k; seconds: `retrieve`, and `both` for retrieving
+    and reranking; ratio: both / retrieve.
     """
     head, _ = training.open_by_name(source.paths, source.dataset, retriever, source.device)
     store = EmbeddingStore.open(source.paths.similarity(source.dataset, retriever, source.split))

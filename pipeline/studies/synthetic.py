@@ -29,28 +29,14 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def average(size: int) -> Tensor:
-    """A: all items have the same weight.
-
-    Args:
-        size: N.
-
-    Returns:
-        Float32 [N], of sum 1.
-    """
+    """A: all items have the same weight."""
     import torch
 
     return torch.full((size,), 1 / size)
 
 
 def largest(count: int) -> Callable[[int], Tensor]:
-    """M-K: the mean of the K largest items, of all if there are fewer.
-
-    Args:
-        count: K.
-
-    Returns:
-        A function from a set's size N to float32 [N], of sum 1.
-    """
+    """M-K: the mean of the K largest items, of all if there are fewer."""
 
     def pattern(size: int) -> Tensor:
         import torch
@@ -60,26 +46,12 @@ def largest(count: int) -> Callable[[int], Tensor]:
 
 
 def upper_half(size: int) -> Tensor:
-    """T-50%: the mean of the largest half, rounded up.
-
-    Args:
-        size: N.
-
-    Returns:
-        Float32 [N], of sum 1.
-    """
+    """T-50%: the mean of the largest half, rounded up."""
     return largest(math.ceil(size / 2))(size)
 
 
 def linear(size: int) -> Tensor:
-    """L: weights that fall linearly to zero at the smallest item.
-
-    Args:
-        size: N, at least 2.
-
-    Returns:
-        Float32 [N], of sum 1.
-    """
+    """L: weights that fall linearly to zero at the smallest item."""
     import torch
 
     falling = torch.arange(size - 1, -1, -1, dtype=torch.float32)
@@ -93,17 +65,7 @@ PATTERNS: dict[str, Callable[[int], Tensor]] = {
 
 def train(design: tuple[str, str], pattern: str, settings: Synthetic,
           on_step: Callable[[float], None] = lambda loss: None) -> GPO:
-    """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`.
-
-    Args:
-        design: A key of `DESIGNS`.
-        pattern: A key of `PATTERNS`.
-        settings: Sizes, steps, learning rate and seed.
-        on_step: Called with the loss of each step.
-
-    Returns:
-        The trained GPO.
-    """
+    """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`."""
     import torch
     
     from pipeline.heads.pooling.gpo import GPO
@@ -132,15 +94,7 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
 
 
 def coefficients(pattern: str, sizes: Tensor) -> Tensor:
-    """Compute a pattern's coefficients.
-
-    Args:
-        pattern: A key of `PATTERNS`.
-        sizes: Int64 [U], sizes of sets.
-
-    Returns:
-        Float32 [U, greatest size], zero beyond a set's own size.
-    """
+    """A pattern's coefficients for sets of U sizes: float32 [U, greatest size], zero beyond a set's own size."""
     import torch
 
     out = torch.zeros(len(sizes), int(sizes.max()))
@@ -150,17 +104,7 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
 
 
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
-    """Compare a GPO's coefficients with a pattern's.
-
-    Args:
-        gpo: The trained GPO.
-        pattern: A key of `PATTERNS`.
-        settings: The sizes seen and tested.
-
-    Returns:
-        RMSE over seen sizes, unseen smaller and unseen larger ones: the root of the mean over sizes of the mean over a
-        set's positions.
-    """
+    """RMSE of a GPO's coefficients over seen sizes, unseen smaller and larger ones: over positions, then sizes."""
     import torch
 
     (least, most), (first, last) = settings.tested, settings.seen
@@ -176,31 +120,12 @@ def _rmse(gpo: GPO, pattern: str, sizes: Tensor) -> float:
 
 
 def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> dict[str, Any]:
-    """Compose a result with the columns of `manifests/published/vse_infty_table11.csv`.
-
-    Args:
-        design: A key of `DESIGNS`.
-        pattern: A key of `PATTERNS`.
-        found: The errors.
-
-    Returns:
-        JSON values.
-    """
+    """Compose a result with the columns of `manifests/published/vse_infty_table11.csv`."""
     return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **found}
 
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Select the rows of those designs that were trained on all patterns.
-
-    Args:
-        results: The content of results/synthetic.json.
-
-    Returns:
-        The rows.
-
-    Raises:
-        InputError: If it has no rows as `row` makes them.
-    """
+    """Select the rows of those designs that were trained on all patterns."""
     try:
         rows = list(results["rows"])
         found: dict[tuple[str, str], set[str]] = {}

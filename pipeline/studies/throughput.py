@@ -34,20 +34,10 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
             progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
     """Time all poolings, the answer to a query, and a cross-encoder.
 
-    Args:
-        recipes: The recipes whose poolings are timed.
-        training: The size of heads.
-        settings: Device, sizes and repeats.
-        progress: Called with what is timed next.
-
-    Returns:
-        JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. latency:
-        images pooled a second, seconds to encode a query, to search so many images, and to score so many pairs.
-        methods: in words. others: cores that other processes used meanwhile, null where the system does not say. busy:
-        whether these cores were needed. settings and made_with.
-
-    Raises:
-        InputError: If the device is not available.
+    JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. latency:
+    images pooled a second, seconds to encode a query, to search so many images, and to score so many pairs. methods: in
+    words. others: cores that other processes used meanwhile, null where the system does not say. busy: whether these
+    cores were needed. settings and made_with.
     """
     s, d = settings, training.dimension
     _require(s.device)
@@ -90,16 +80,7 @@ def _pool(images: int, head: float, crossed: float) -> dict[str, float]:
 
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
-    """Describe how each number was measured, for a caption or a footnote.
-
-    Args:
-        recipe: The recipe of the answer by pool size.
-        dimension: d of the joint space.
-        s: The settings.
-
-    Returns:
-        A few sentences for each kind of number.
-    """
+    """Describe how each number was measured, for a caption or a footnote."""
     size = BERT
     cross = (f"A cross-encoder's time is a model: {size['layers']} times that of one Transformer layer of BERT-base's "
              f"size ({size['width']} wide) on {s.pairs} pairs of {s.items} items and {s.tokens} tokens at once, "
@@ -139,18 +120,7 @@ def _made_with(device: str) -> dict[str, str]:
 
 
 def pool_step(setting: Named, dimension: int, batch: int, items: int, device: str) -> Step:
-    """Pool a batch in which all items are valid.
-
-    Args:
-        setting: The pooling.
-        dimension: D.
-        batch: B.
-        items: N.
-        device: A torch device.
-
-    Returns:
-        The step to time.
-    """
+    """Pool a batch in which all items are valid."""
     module = pooling.build(setting.name, dimension, **setting.options).to(device).eval()
     values = torch.randn(batch, items, dimension, device=device)
     counts = torch.full((batch,), items, device=device)
@@ -158,16 +128,7 @@ def pool_step(setting: Named, dimension: int, batch: int, items: int, device: st
 
 
 def bigru_step(training: Training, tokens: int, device: str) -> Step:
-    """Encode one caption with a BiGRU.
-
-    Args:
-        training: The size of the head.
-        tokens: Words of the caption.
-        device: A torch device.
-
-    Returns:
-        The step to time.
-    """
+    """Encode one caption with a BiGRU."""
     text = BiGRU(WORDS, training.dimension, training.word_dimension).to(device).eval()
     caption = torch.randint(WORDS, (1, tokens), device=device)
     length = torch.tensor([tokens], device=device)
@@ -175,16 +136,7 @@ def bigru_step(training: Training, tokens: int, device: str) -> Step:
 
 
 def search_step(images: int, dimension: int, device: str) -> Step:
-    """Compute one caption's similarity with every image, and find the `FOUND` most similar.
-
-    Args:
-        images: How many images.
-        dimension: d.
-        device: A torch device.
-
-    Returns:
-        The step to time.
-    """
+    """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
     few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
     vectors = few.repeat(-(-images // len(few)), 1)[:images]  # a million are drawn in seconds, and repeated in none
     caption = normalize(torch.randn(dimension, device=device), dim=-1)
@@ -192,16 +144,7 @@ def search_step(images: int, dimension: int, device: str) -> Step:
 
 
 def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
-    """Run one layer of BERT-base.
-
-    Args:
-        inputs: Sequences in the batch.
-        positions: Length of a sequence.
-        device: A torch device.
-
-    Returns:
-        The step to time.
-    """
+    """Run one layer of BERT-base."""
     layer = nn.TransformerEncoderLayer(BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu",
                                        batch_first=True).to(device).eval()
     values = torch.randn(inputs, positions, BERT["width"], device=device)
@@ -213,16 +156,6 @@ def interleaved(steps: Mapping[str, Callable[[], object]], device: str, repeats:
     """Time steps in rounds, so that what slows the machine for a while slows all of them.
 
     Each step runs once to warm up. In a round every step runs once more; on a GPU a run ends when the device is idle.
-
-    Args:
-        steps: What is timed, by name.
-        device: A torch device.
-        repeats: The fewest rounds.
-        at_least: Seconds that all runs of a step together must take.
-        progress: Called with a step's name before it runs for the first time.
-
-    Returns:
-        Seconds by name: the least of a step's runs, which other work on the machine disturbs least.
     """
     taken: dict[str, list[float]] = {}
     for name, step in steps.items():

@@ -80,24 +80,13 @@ class MissingInputs(Exception):
 
 @contextmanager
 def paper_style(font: Font = "sans") -> Iterator[None]:
-    """Draw and save in the style of the papers.
-
-    Args:
-        font: With or without serifs.
-
-    Yields:
-        Nothing.
-    """
+    """Draw and save in the style of the papers."""
     with mpl.rc_context({**STYLE, "font.family": fonts(font)}):
         yield
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the plot, where no line crosses it: in one row, or in more where that is too wide.
-
-    Args:
-        axes: The plot, as wide as a column.
-    """
+    """Put the legend above the plot, where no line crosses it: in one row, or in more where that is too wide."""
     labels = axes.get_legend_handles_labels()[1]
     width = sum(len(label) + LINE_CHARACTERS for label in labels)
     columns = len(labels) if width <= LEGEND_CHARACTERS else 2 if len(labels) > 2 else 1
@@ -106,15 +95,7 @@ def legend_above(axes: Axes) -> None:
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """An empty figure.
-
-    Args:
-        width: In inches.
-        height: In inches.
-
-    Returns:
-        A figure with constrained layout.
-    """
+    """An empty figure with constrained layout, of so many inches."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -137,14 +118,7 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 
 @cache
 def fonts(first: Font = "sans") -> list[str]:
-    """The installed fonts.
-
-    Args:
-        first: The font that is asked first.
-
-    Returns:
-        Names of fonts; each is asked for the letters that those before it lack.
-    """
+    """The installed fonts; each is asked for the letters that those before it lack."""
     installed = set(fontManager.get_font_names())
     return [FONTS[first], *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first])]
 
@@ -156,56 +130,26 @@ def _letters() -> frozenset[int]:
 
 
 def printable(text: str) -> str:
-    """Make a text printable in a figure.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        One line, with `REPLACEMENT` for letters that no font has and for controls that reorder text; "(empty)" if
-        nothing is left.
-    """
+    """A text as one line, with `REPLACEMENT` for letters that no font has and controls that reorder; or "(empty)"."""
     shown = (letter if ord(letter) in _letters() and unicodedata.bidirectional(letter) not in REORDERING
              else REPLACEMENT for letter in " ".join(text.split()))
     return "".join(shown) or "(empty)"
 
 
 def note_unprintable(drawing: Drawing) -> Drawing:
-    """Say in the caption how many characters could not be drawn.
-
-    Args:
-        drawing: A figure.
-
-    Returns:
-        The figure, with one more sentence in its caption if a character could not be drawn.
-    """
+    """Say in the caption how many characters could not be drawn."""
     lost = sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text))
     sentence = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
     return replace(drawing, caption=drawing.caption + sentence) if lost else drawing
 
 
 def text_width(text: str) -> int:
-    """The width of a text.
-
-    Args:
-        text: One line.
-
-    Returns:
-        Its width in letters; Chinese, Japanese and Korean ones count two.
-    """
+    """The width of a text in letters; Chinese, Japanese and Korean ones count two."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def shorten(text: str, most: int) -> str:
-    """Shorten a text, between words if possible.
-
-    Args:
-        text: One line.
-        most: The largest width, see `text_width`.
-
-    Returns:
-        The text, or its beginning with dots, at most that wide.
-    """
+    """Shorten a text to a width, see `text_width`: between words if possible, with dots."""
     if text_width(text) <= most:
         return text
     kept = text[:most]

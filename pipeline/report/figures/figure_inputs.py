@@ -72,13 +72,6 @@ class FigureInputs:
 
 
 def stand_in_sentence(members: Iterable[HeadRecord]) -> str:
-    """A sentence for a caption on the stand-ins behind a figure.
-
-    Args:
-        members: The heads that are drawn.
-
-    Returns:
-        The sentence, beginning with a space; "" if there are no stand-ins.
-    """
+    """A sentence for a caption on the stand-ins behind a figure, beginning with a space; "" without stand-ins."""
     named = ", ".join(stand_ins_of(members))
     return f" {STAND_IN} Not the papers' networks; stand-ins made these features: {named}." if named else ""

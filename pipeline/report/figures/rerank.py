@@ -29,15 +29,6 @@ OF_SIZE = ("images", "subset_seed")
 def draw_training_images(inputs: FigureInputs) -> Drawing:
     """One line for each system, the mean over its seeds, and a band from the lowest to the highest.
 
-    Args:
-        inputs: Measured systems, and the number of training images.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no system was trained on two numbers of images.
-
     Source: Geigle et al., Figure 3, whose points are not printed as numbers.
     """
     lines = list(_lines(inputs.measured, inputs.train_images).values())
@@ -99,15 +90,6 @@ LAYERS = {False: ("all layers", BLUE), True: ("fewer layers", GREY)}
 
 def draw_half_size(inputs: FigureInputs) -> Drawing:
     """Two bars for each system, with how many parameters its heads have.
-
-    Args:
-        inputs: Measured systems and the heads behind them.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If there are no two systems that differ in nothing but their layers.
 
     Source: Geigle et al., Figure 4, whose bars have no numbers.
     """

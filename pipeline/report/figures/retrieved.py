@@ -33,14 +33,7 @@ COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
 
 
 def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool | None) -> None:
-    """Draw one framed photograph, or the reason why it cannot be read.
-
-    Args:
-        axes: Where it is drawn; it fills them.
-        opened: Returns the photograph, or raises ImageError.
-        right: True for a solid green frame with a tick, False for a dashed orange one with a cross, None for a plain
-            frame.
-    """
+    """Draw one framed photograph, or the reason why it cannot be read."""
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
         # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
@@ -58,27 +51,12 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
 
 
 def write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write plain text; dollar signs in a caption begin no formula.
-
-    Args:
-        axes: Where it is written.
-        x: Horizontal position, in data coordinates.
-        y: Vertical position, in data coordinates.
-        text: The text.
-        **style: Options of matplotlib's `Axes.text`.
-    """
+    """Write plain text; dollar signs in a caption begin no formula."""
     axes.text(x, y, text, parse_math=False, **{"va": "center", "fontsize": 7.5, **style})
 
 
 def tick_or_cross(right: bool) -> str:
-    """The mark of a candidate.
-
-    Args:
-        right: Whether it is relevant.
-
-    Returns:
-        A tick or a cross.
-    """
+    """The mark of a candidate that is relevant, or is not."""
     return "✓" if right else "✗"
 
 
@@ -89,14 +67,7 @@ def _square(image: Image.Image) -> np.ndarray:
 
 
 def rank_text(rank: float) -> str:
-    """A rank in words.
-
-    Args:
-        rank: From 1, the expectation over ties.
-
-    Returns:
-        For example "rank 7", or "rank 7.5 on average over ties".
-    """
+    """A rank in words: "rank 7", or "rank 7.5 on average over ties"."""
     return f"rank {rank:.0f}" if rank == int(rank) else f"rank {rank:.1f} on average over ties"
 
 
@@ -106,15 +77,6 @@ CAPTION_LETTERS = 25
 
 def draw_images(inputs: FigureInputs) -> Drawing:
     """Two successes and two failures, a row each: the caption and its first five images, the relevant one marked.
-
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no system is scored, its photographs are missing, or no query succeeds or fails.
 
     Source: VSE+2AD, Figure 4 (b).
     """
@@ -161,15 +123,6 @@ LETTERS = 95
 
 def draw_captions(inputs: FigureInputs) -> Drawing:
     """Two successes and two failures, a row each: the image and its first five captions, its own marked.
-
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no system is scored, its photographs are missing, or no query succeeds or fails.
 
     Source: VSE+2AD, Figure 4 (a).
     """

@@ -29,15 +29,6 @@ PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}
 def draw_training_curve(inputs: FigureInputs) -> Drawing:
     """One line for each objective: the mean over the seeds, and a band from the lowest to the highest.
 
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no two heads differ in nothing but the objective.
-
     Source: VSE+2AD, Figure A.2-1.
     """
     pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
@@ -114,15 +105,6 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     """Draw the running mean of K over the training steps, and each step's own K faintly.
 
     One line for each feature, and one for each other reading of K on the first feature.
-
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no head was trained with AdOpt and recorded K at each step.
 
     Source: VSE+2AD, equation 6 and Figure C-2.
     """

@@ -30,15 +30,6 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
 
     A head's cell follows from its settings, not from its name: both poolings are kmax, max (K = 1) or mean (all items).
 
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If there are not four heads that differ in K alone.
-
     Source: VSE∞, Figure 6.
     """
     heads = _differing_in_k(inputs)
@@ -124,15 +115,6 @@ CAPTION_TOKENS = 15
 def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     """Coefficients by position, of images on the left and captions on the right; one line for each feature.
 
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If no head has GPO on both sides.
-
     Source: VSE∞, Figure 5.
     """
     heads = _with_gpo(inputs)
@@ -178,19 +160,7 @@ def _is_plain_gpo(setting: object) -> bool:
 
 @torch.inference_mode()
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
-    """The pooling coefficients of a head's GPO, from its checkpoint.
-
-    Args:
-        head: A head with GPO.
-        side: image_pooling or text_pooling.
-        size: N, the number of items.
-
-    Returns:
-        θ, float32 [N], the weight of the k-th greatest value at position k - 1.
-
-    Raises:
-        InputError: If the checkpoint does not fit the head's settings.
-    """
+    """The coefficients of a head's GPO for N items: float32 [N], that of the k-th greatest value at position k - 1."""
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.description["training"]["dimension"], **options)
     tensors, _ = load_tensors(head.folder / "best.safetensors")
@@ -208,15 +178,6 @@ SYSTEMS = {"cross_encoder": "cross-encoder (model)", "ensemble": "VSE, ensemble 
 
 def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
     """Three lines with both axes logarithmic; the times are those of results/throughput.json.
-
-    Args:
-        inputs: Heads, scores and timings, as far as they exist.
-
-    Returns:
-        The figure, its caption and its numbers.
-
-    Raises:
-        MissingInputs: If nothing was timed.
 
     Source: VSE∞, Figure 3.
     """

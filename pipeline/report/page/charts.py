@@ -81,14 +81,7 @@ class Chart:
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
-    """Chart the heads that were trained here, all on the same axes, so that charts can be compared.
-
-    Args:
-        heads: Heads; those without a history are left out.
-
-    Returns:
-        One chart for each recipe and text encoder, in the order of the heads.
-    """
+    """A chart for each recipe and text encoder of the heads that were trained here, all on the same axes."""
     every = [row["rsum"] for head in heads for row in head.history]
     epochs = max((len(head.history) for head in heads), default=0)
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
@@ -121,16 +114,7 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers for an axis, 1, 2 or 5 times a power of ten apart.
-
-    Args:
-        low: The smallest value shown.
-        high: The largest value shown.
-        most: The most intervals.
-
-    Returns:
-        At most `most` + 1 numbers, from at most `low` to at least `high`.
-    """
+    """Round numbers for an axis over low to high, 1, 2 or 5 times a power of ten apart, at most `most` + 1."""
     rough = max(high - low, 1e-9) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))

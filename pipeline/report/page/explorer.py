@@ -20,22 +20,13 @@ from pipeline.settings import Report
 
 def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
                 default: tuple[int, int], count: int, top: int) -> np.ndarray:
-    """Choose images by three rules, so that nobody picks them.
+    """Choose rows of images, int64, by three rules, so that nobody picks them.
+
+    owners and ranks: by direction, the row of each query's image, int64 [Q], and its rank by system, float [S, Q].
 
     A quarter are those whose queries most systems miss, half those whose queries gain most from one system to another:
     in turn for every two systems and both directions, those compared at first before the others. The rest, and what a
     rule does not use up, are the first by the SHA-256 digests of their file names.
-
-    Args:
-        files: I file names.
-        owners: By direction, Int64 [Q], the row of each query's image.
-        ranks: By direction, Float [S, Q], the rank of each query under each system.
-        default: Positions of the two systems that are compared at first.
-        count: The number of images wanted.
-        top: A query whose rank is larger than this is missed.
-
-    Returns:
-        Int64, rows of images; all that have queries if there are fewer.
     """
     order = digest_order(files, np.unique(np.concatenate(list(owners))))
     pairs = sorted(permutations(range(len(ranks[0])), 2), key=lambda pair: set(pair) != set(default))
@@ -73,28 +64,16 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
            progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
     """Collect the ranks of all queries, and for some the images and captions that they found.
 
-    Candidates are kept for `settings.queries` images and all their captions, chosen by `kept_queries.kept_images`.
-
-    Args:
-        galleries: Name -> scored system.
-        default: The two systems that are compared at first.
-        settings: Number of queries, number of candidates, side of a thumbnail in pixels.
-        progress: Called with the file name before each thumbnail is made.
-
-    Returns:
-        JSON values. `systems`: name, title and, of a reranked one, the position of its retriever (`before`, or null).
-        `default`: positions of two of them. `stand_ins`: in words. `top`: the number of candidates that are kept.
-        `judged`: whether a caption may have other right images than its own.
-        `languages`: tags; empty where captions have none. `files`: all file names. `queries`: by direction all queries:
-        ids, captions' texts and languages (positions in `languages`) or images' positions in `files`, the right images
-        of each caption (positions in `files`), and ranks by system. `images`: file, alt (its first right caption, or
-        the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
-        candidates are kept: number (a position in `queries`), query, right candidates (the best, the first `top` and
-        all that were found), and by system the similarity of its best relevant candidate, its first candidates and
-        their similarities. Query and candidates are positions in `images` and `captions`.
-
-    Raises:
-        InputError: If the systems do not rank the same images and captions.
+    JSON values. `systems`: name, title and, of a reranked one, the position of its retriever (`before`, or null).
+    `default`: positions of two of them. `stand_ins`: in words. `top`: the number of candidates that are kept. `judged`:
+    whether a caption may have other right images than its own. `languages`: tags; empty where captions have none.
+    `files`: all file names. `queries`: by direction all queries: ids, captions' texts and languages (positions in
+    `languages`) or images' positions in `files`, the right images of each caption (positions in `files`), and ranks by
+    system. `images`: file, alt (its first right caption, or the file name), thumb (a data URI, or null). `captions`:
+    text and language. `t2i` and `i2t`: the queries whose candidates are kept, those of `settings.queries` images and
+    their captions (`kept_images`): number (a position in `queries`), query, right candidates (the best, the first `top`
+    and all that were found), and by system the similarity of its best relevant candidate, its first candidates and
+    their similarities. Query and candidates are positions in `images` and `captions`.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()

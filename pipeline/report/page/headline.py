@@ -36,14 +36,7 @@ class Counterpart:
 
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
-    """Find what the papers print of the same method, features and text encoder.
-
-    Args:
-        system: A measured system.
-
-    Returns:
-        One for each test set; () for a system with steps after its ensemble, or of no paper.
-    """
+    """Find what the papers print of the same method, features and text encoder."""
     found: dict[str, Counterpart] = {}
     for table in TABLES if not system.origin.steps else ():
         header = table.header(system)
@@ -167,17 +160,7 @@ class Headline:
 
 
 def headlines(metrics: Mapping[str, Any]) -> list[Headline]:
-    """The tables of results.
-
-    Args:
-        metrics: The parsed `results/metrics.json`.
-
-    Returns:
-        One table for each test set and protocol.
-
-    Raises:
-        InputError: If the metrics cannot be read.
-    """
+    """The tables of results, one for each test set and protocol."""
     tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
     for system in read_metrics(metrics):
         o = system.origin

@@ -42,17 +42,7 @@ class Failure:
 
 
 def failures(stores: Mapping[str, Path]) -> list[Failure]:
-    """Read which images failed.
-
-    Args:
-        stores: Feature -> its store.
-
-    Returns:
-        The rows of every store's failures.csv.
-
-    Raises:
-        InputError: If such a file cannot be read.
-    """
+    """Which images failed: the rows of every store's failures.csv."""
     found = []
     for name, path in stores.items():
         try:
@@ -66,17 +56,7 @@ def failures(stores: Mapping[str, Path]) -> list[Failure]:
 
 
 def made_from(path: Path) -> dict[str, Any]:
-    """What made a store.
-
-    Args:
-        path: The store.
-
-    Returns:
-        Its fingerprint, the fingerprint's digest, sizes, and the versions of the libraries that made it.
-
-    Raises:
-        StoreError: If there is no store, or its fingerprint was edited.
-    """
+    """What made a store: its fingerprint and its digest, sizes, and the versions of libraries."""
     read_header(path)
     attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
     return {key: attributes[key] for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")

@@ -69,21 +69,7 @@ class Effect:
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protocol, settings: Evaluate,
             judged: Callable[[Pool], Pool] = lambda pool: pool,
             progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
-    """Measure what each member adds to ensembles of two or more members.
-
-    Args:
-        ensembles: Title -> member's name -> its similarity store.
-        protocol: The evaluation protocol.
-        settings: Number of resamples, seed and block size.
-        judged: Gives a pool its right answers.
-        progress: Called with the name of each subset before it is measured; every subset is measured once.
-
-    Returns:
-        One entry for each ensemble.
-
-    Raises:
-        InputError: If the members are not of the same images and captions.
-    """
+    """Measure what each member adds to ensembles of two or more members."""
     stores = {path: SimilarityStore.open(path).check() for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}
 
@@ -134,16 +120,7 @@ class SystemHubs(NamedTuple):
 
 def hubs(stores: Mapping[str, SimilarityStore], settings: Evaluate,
          progress: Callable[[str], object] = lambda what: None) -> list[SystemHubs]:
-    """Measure the hubs of systems.
-
-    Args:
-        stores: Name -> scores.
-        settings: Seed and block size.
-        progress: Called with each system's name before it is measured.
-
-    Returns:
-        An entry for each system.
-    """
+    """Measure the hubs of systems."""
     found = []
     for name, store in stores.items():
         progress(f"hubs of {name}")

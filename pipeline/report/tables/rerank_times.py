@@ -95,18 +95,7 @@ class TimeTable:
     note_of_published: str = ""
 
     def build(self, results: Results, request: TableRequest) -> Table:
-        """Fill the table.
-
-        Args:
-            results: What was measured; the table reads `results.throughput`.
-            request: Which rows are shown.
-
-        Returns:
-            The published rows, and below them the measured ones.
-
-        Raises:
-            InputError: If the throughput cannot be read.
-        """
+        """Fill the table."""
         rates = _rates(results.throughput) if request.measured else None
         above = self._published() if request.published else []
         below = [] if rates is None else [self._measured(method, rates) for method in METHODS]

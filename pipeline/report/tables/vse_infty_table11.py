@@ -30,18 +30,7 @@ LAYOUT = Layout(
 
 
 def build(results: Results, request: TableRequest) -> Table:
-    """Fill the table from `results.synthetic`. A column of differences is of the mean of a row's 15 errors.
-
-    Args:
-        results: What was measured.
-        request: Which rows are shown, and whether differences are.
-
-    Returns:
-        The published rows, and below them the measured ones.
-
-    Raises:
-        InputError: If the errors are incomplete or no numbers.
-    """
+    """Fill the table from `results.synthetic`. A column of differences is of the mean of a row's 15 errors."""
     printed = _rows(row.cells for row in published.load(LAYOUT.name))
     measured = _rows(results.synthetic) if request.measured else []
     delta = request.delta and bool(measured)
