@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import given_cpus
 import pytest
 from preloaded import Commands
 from tiny_project import BINARIES
-
-from pipeline.compute import measured
 
 ROOT = Path(__file__).parents[2]
 ONE_EPOCH = "sed -Ei 's/(epochs): 30$/\\1: 1/; s/(decay_epoch): 20$/\\1: 1/' params.yaml"
@@ -46,7 +45,7 @@ def test_every_line_works_after_the_one_before(folder: Path) -> None:
     assert lines.count("\ncd mine\n") == 1
     lines = lines.replace("\ncd mine\n", f"\ncd mine\n{ONE_EPOCH}\n")
     script.write_text(f"set -ev\n{lines}", encoding="utf-8")
-    needed = ("HOME", "PYTHONPATH", "TMPDIR", measured.FOLDER)
+    needed = ("HOME", "PYTHONPATH", "TMPDIR", *given_cpus.VARIABLES)
     bare = {name: value for name, value in os.environ.items() if name in needed}
     ran = subprocess.run(["bash", script.name], cwd=folder, text=True, capture_output=True, check=False, timeout=600,
                          env={**bare, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
