@@ -10,8 +10,7 @@ from pipeline.errors import unknown
 from pipeline.report import markdown
 
 if TYPE_CHECKING:
-    from pipeline.report.figures.drawing import Drawing, Font, MissingInputs, save
-    from pipeline.report.figures.figure_inputs import FigureInputs
+    from pipeline.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable({
     "training_curve": "pipeline.report.figures.vse2ad:draw_training_curve",

@@ -15,11 +15,12 @@ from pipeline.report.figures.drawing import (
     GREY,
     LINES,
     Drawing,
+    FigureInputs,
     MissingInputs,
     empty_figure,
     legend_above,
+    stand_in_sentence,
 )
-from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 from pipeline.report.measured import MeasuredSystem
 
 OF_SIZE = ("images", "subset_seed")

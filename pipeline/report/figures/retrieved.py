@@ -20,13 +20,14 @@ from pipeline.report.figures.drawing import (
     ORANGE,
     PAGE_WIDTH,
     Drawing,
+    FigureInputs,
     MissingInputs,
     empty_figure,
     printable,
     shorten,
+    stand_in_sentence,
     text_width,
 )
-from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
 
 PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
 COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel

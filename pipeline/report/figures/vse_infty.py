@@ -17,8 +17,16 @@ from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO
 from pipeline.heads.pooling.kmax import KMaxPool
 from pipeline.report import names
-from pipeline.report.figures.drawing import COLUMN_WIDTH, LINES, PAGE_WIDTH, Drawing, MissingInputs, empty_figure
-from pipeline.report.figures.figure_inputs import FigureInputs, stand_in_sentence
+from pipeline.report.figures.drawing import (
+    COLUMN_WIDTH,
+    LINES,
+    PAGE_WIDTH,
+    Drawing,
+    FigureInputs,
+    MissingInputs,
+    empty_figure,
+    stand_in_sentence,
+)
 from pipeline.report.heads import TrainedHead, one_per_seed
 from pipeline.training.checkpoint import load_tensors
 
