@@ -13,8 +13,8 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import Collection, Side
-from pipeline.retrieval.languages import Languages
 from pipeline.retrieval.relevance import Relevance
+from pipeline.statistics.languages import Languages
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,11 +10,11 @@ import numpy as np
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.languages import Languages, divide
 from pipeline.retrieval.protocols import Protocol
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, select
 from pipeline.retrieval.top import top
 from pipeline.scores.reranked_store import Scored, of_language
+from pipeline.statistics.languages import Languages, divide
 
 SEED = 0
 """Of the order in which equally similar candidates are taken where k ends among them."""

@@ -17,13 +17,13 @@ from pipeline.fusion.reranked import Combination
 from pipeline.reranking import SCORERS, candidates, shards, stored, tuning
 from pipeline.reranking.base import PairScorer, PairSource
 from pipeline.reranking.candidates import Searched
-from pipeline.retrieval.languages import Languages
 from pipeline.retrieval.protocols import Protocol
 from pipeline.scores import contents, reranked_store
 from pipeline.scores.candidates import Pool
 from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.reranked_store import KEY, Scored
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.statistics.languages import Languages
 from pipeline.workers import Executor, InProcess
 
 ROOMS = ("pipeline.reranking", "pipeline.fusion", "pipeline.retrieval", "pipeline.scores")

@@ -13,12 +13,12 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.paths import Paths
 from pipeline.retrieval import Metrics, Protocol, Ties
-from pipeline.retrieval.languages import LanguagePool, Languages, divide, mean_recall
 from pipeline.retrieval.protocols import protocol
 from pipeline.scores import measured
 from pipeline.scores.candidates import Pool
 from pipeline.scores.similarity_store import SimilarityStore
 from pipeline.settings import Evaluate
+from pipeline.statistics.languages import LanguagePool, Languages, divide, mean_recall
 
 
 class Language(NamedTuple):

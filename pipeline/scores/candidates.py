@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.retrieval import PerDirection, Protocol, Relevance, Similarity
     from pipeline.retrieval.blocks import Ids
     from pipeline.retrieval.embeddings import Embedding
-    from pipeline.retrieval.languages import Languages
+    from pipeline.statistics.languages import Languages
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
 from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
-from pipeline.retrieval.languages import divide
 from pipeline.settings import Recipe
+from pipeline.statistics.languages import divide
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.captions import of_split

@@ -12,13 +12,13 @@ import pytest
 from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
-from pipeline.retrieval.languages import divide, mean_recall
 from pipeline.retrieval.protocols import protocol
 from pipeline.retrieval.relevance import Positives, Relevance
 from pipeline.scores import by_language
 from pipeline.scores.candidates import Pool
 from pipeline.settings import Evaluate
 from pipeline.statistics import interval, intervals
+from pipeline.statistics.languages import divide, mean_recall
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
