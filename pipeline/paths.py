@@ -122,6 +122,11 @@ class Paths:
         return self.root / "results" / "plan.json"
 
     @property
+    def plans(self) -> Path:
+        """The folder of the plan's parts, a file for each step."""
+        return self.root / "results" / "plan"
+
+    @property
     def metrics(self) -> Path:
         """Measured numbers of all systems."""
         return self.root / "results" / "metrics.json"

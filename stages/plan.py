@@ -37,10 +37,10 @@ PARTS = {"manifest": ("pipeline.manifest", "readers"), "rescore": ("pipeline.res
 @click.command
 @with_settings
 def command(paths: Paths, settings: Settings) -> None:
-    """Write results/plan.json: for each step of the run its settings, and a digest of the code that it runs.
+    """Write results/plan: for each step of the run a file of its settings, and a digest of the code that it runs.
 
     Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
-    of dvc.yaml depend on these values, so a changed recipe reruns its own heads alone.
+    of dvc.yaml depend on these files, so a changed recipe reruns its own heads alone. results/plan.json has all in one.
 
     Example: pipeline plan
     """
@@ -52,8 +52,20 @@ def command(paths: Paths, settings: Settings) -> None:
     needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
     plan = _plan(paths, settings)
     write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
+    _write_steps(paths, plan)
     click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
                f"{len(ensembles(run))} ensembles")
+
+
+def _write_steps(paths: Paths, plan: dict[str, Any]) -> None:
+    """Write what each step depends on into a file of its own, and remove the files of steps that are no more."""
+    steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
+    steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}
+    files = {paths.plans / f"{step}.json": part for step, part in steps.items()}
+    for file, part in files.items():
+        write_text(file, json.dumps(part, indent=1, ensure_ascii=False))
+    for file in {*paths.plans.rglob("*.json")} - files.keys():
+        file.unlink()
 
 
 def _check(paths: Paths, settings: Settings) -> None:

@@ -40,7 +40,7 @@ class OwnData:
         drawn: Whether the splits were drawn here.
         features: What is extracted.
         left_out: Feature -> why it is not extracted.
-        training: The settings' section for it.
+        training: The keys of the settings' section `training` for it.
     """
 
     table: Manifest
@@ -92,9 +92,9 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
             f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
             f"{counts.get(few[0], 0)}")
     features, left_out = _features(shipped, name, kind)
-    training = shipped.training_of(name).model_dump()
     train = table.table[table.table["split"] == "train"]
-    return OwnData(table, bool(drawn), features, left_out, training | scaled(int(counts["train"]), len(train)))
+    training = scaled(int(counts["train"]), len(train)) | {"device": shipped.training_of(name).device}
+    return OwnData(table, bool(drawn), features, left_out, training)
 
 
 def scaled(images: int, captions: int) -> dict[str, int]:
@@ -163,9 +163,9 @@ def settings_file(data: OwnData) -> str:
         text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
         if not found:
             raise AssertionError(f"params.yaml has no run.{key}")
-    lines = "".join(f"    {key}: {to_yaml(value).splitlines()[0]}\n" for key, value in data.training.items())
+    lines = "".join(f"    {key}: {value}\n" for key, value in data.training.items())
     section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
-    return re.sub(r"(?m)^training:.*\n", lambda found: found[0] + section, text, count=1)
+    return re.sub(r"(?m)^(training:.*\n)(?:  .*\n)+", lambda found: found[1] + section, text, count=1)
 
 
 def _name(name: str) -> str:
@@ -180,7 +180,7 @@ def stages_file() -> str:
         The text of dvc.yaml.
     """
     text = templates.path("dvc.yaml").read_text(encoding="utf-8")
-    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^    deps: \[data/sample/.*\n", "", text)
+    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 
 def captions_file(data: OwnData) -> str:

@@ -1,61 +1,95 @@
-"""Recipes that build on another one: `base: NAME`, and what differs from it."""
+"""Sections that build on another one: `base: NAME` and what differs from it, or a change to one of the same name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pipeline.errors import InputError, unknown
 
 LONGEST = 50
-"""How many recipes may build on each other."""
+"""How many sections may build on each other."""
 SIDES = ("image_pooling", "text_pooling")
 
 
-def resolve(recipes: Any) -> Any:
-    """Complete every recipe in the settings' section `recipes`.
-
-    A recipe takes over all keys of its base that it does not give itself. Keys are replaced as a whole, not merged.
-    `pooling` stands for both `image_pooling` and `text_pooling`. Values that are not mappings are left for the
-    settings' check.
+def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
+    """Lay sections over those of the same name; keys are replaced as a whole, not merged.
 
     Args:
-        recipes: The section as read from YAML.
+        below: Name -> section.
+        own: The same. A section that has a base, or every key of `whole`, takes the other's place; any other changes
+            the keys that it gives.
+        whole: The keys without which a section is not complete.
 
     Returns:
-        The section with complete recipes.
+        All sections.
+    """
+    return {**below, **{name: _changed(below.get(name), section, whole) for name, section in own.items()}}
+
+
+def _changed(below: Any, own: Any, whole: Collection[str]) -> Any:
+    both = isinstance(below, Mapping) and isinstance(own, Mapping)
+    return {**below, **own} if both and "base" not in own and not own.keys() >= set(whole) else own
+
+
+def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:
+    """Complete every section: it takes over all keys of its base that it does not give itself.
+
+    Args:
+        sections: Name -> section. What is no mapping is left for the settings' check.
+        path: Where they stand in the settings, for messages.
+        kind: What one is called.
+
+    Returns:
+        The complete sections, each after its base.
 
     Raises:
-        InputError: For an unknown base, bases in a circle, or `pooling` together with one of those two.
+        InputError: For an unknown base, or bases in a circle.
     """
-    if not isinstance(recipes, Mapping):
-        return recipes
-    return {name: _whole(name, recipes, ()) for name in recipes}
+    found: dict[str, Any] = {}
+
+    def complete(name: str, above: tuple[str, ...]) -> Any:
+        where = f"{path}.{above[-1]}.base" if above else f"{path}.{name}"
+        if name not in sections:
+            raise InputError(f"{where}: {unknown(kind, name, sections)}")
+        if len(above) > LONGEST:
+            raise InputError(f"{where}: builds on more than {LONGEST} {kind}s, one on the other")
+        if name in above:
+            raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; one of them must be whole")
+        if name not in found:
+            own = sections[name]
+            if isinstance(own, Mapping) and "base" in own:
+                base = complete(str(own["base"]), (*above, name))
+                own = {**(base if isinstance(base, Mapping) else {}),
+                       **{key: value for key, value in own.items() if key != "base"}}
+            found[name] = own
+        return found[name]
+
+    for name in sections:
+        complete(name, ())
+    return found
 
 
-def _whole(name: str, recipes: Mapping[str, Any], above: tuple[str, ...]) -> Any:
-    where = f"recipes.{above[-1]}.base" if above else f"recipes.{name}"
-    if name not in recipes:
-        raise InputError(f"{where}: {unknown('recipe', name, recipes)}")
-    if len(above) > LONGEST:
-        raise InputError(f"{where}: builds on more than {LONGEST} recipes, one on the other")
-    if name in above:
-        raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; one of them must be whole")
-    own = recipes[name]
-    if not isinstance(own, Mapping):
-        return own
-    own = _both_sides(name, own)
-    if "base" not in own:
-        return own
-    base = _whole(str(own.pop("base")), recipes, (*above, name))
-    return {**base, **own} if isinstance(base, Mapping) else own
+def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both.
+
+    Args:
+        recipes: Name -> recipe. What is no mapping is left for the settings' check.
+
+    Returns:
+        The recipes.
+
+    Raises:
+        InputError: For `pooling` together with one of those two.
+    """
+    return {name: _of_both_sides(name, recipe) if isinstance(recipe, Mapping) else recipe
+            for name, recipe in recipes.items()}
 
 
-def _both_sides(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
+def _of_both_sides(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
     own = dict(recipe)
     if "pooling" in own:
         if twice := [side for side in SIDES if side in own]:
             raise InputError(f"recipes.{name}: pooling stands for {' and '.join(SIDES)}; leave out {twice[0]}")
-        pooling = own.pop("pooling")
-        own |= dict.fromkeys(SIDES, pooling)
+        own |= dict.fromkeys(SIDES, own.pop("pooling"))
     return own

@@ -1,8 +1,13 @@
-"""Read `params.yaml`, with changes of single keys, into checked settings."""
+"""Read `params.yaml` over the settings and recipes that ship, and with changes of single keys, into checked settings."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +16,21 @@ from pydantic import ValidationError
 from pipeline.errors import InputError, unknown
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.settings import inheritance
+from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
 from pipeline.settings.section import first_fault
 
+SHIPPED = Path(__file__).parent / "defaults.yaml"
+RECIPES = "manifests/recipes"
+"""The folder of a project's own recipes, beside its settings file."""
+
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
-    """Read and check a settings file.
+    """Read and check a settings file. What it does not give has the value that ships.
 
-    Recipes are completed before a change is applied, so a change to one does not reach those that build on it.
+    A recipe, a section of `training` or a feature of a preset that is not complete and has no base changes the one of
+    its name that ships. Recipes may also stand one by one in files beside the settings, manifests/recipes/NAME.yaml.
+    They are completed before a change is applied, so a change to one does not reach those that build on it.
 
     Args:
         path: The file.
@@ -31,37 +43,102 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
     try:
-        tree = from_yaml(path.read_text(encoding="utf-8"))
+        own = from_yaml(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
                          "with --params") from None
     except ValueError as error:
         raise InputError(f"{path}: not readable as YAML: {error}") from None
-    if not isinstance(tree, dict):
+    if not isinstance(own, dict):
         raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
-    if "recipes" in tree:
-        tree["recipes"] = inheritance.resolve(tree["recipes"])
-    tree = from_json(json.dumps(tree))  # what is shared becomes copies: a change is to one place
-    for change in changes:
-        _change(tree, change)
+    in_files = _recipes(path.parent / RECIPES)
     try:
+        tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), own))
+        tree = from_json(json.dumps(tree))  # what is shared becomes copies: a change is to one place
+        for change in changes:
+            _change(tree, change)
         settings = Settings.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"{path}: {first_fault(error)}") from None
-    if fault := _fault(settings):
-        raise InputError(f"{path}: {fault}")
+    except (ValidationError, InputError) as error:
+        fault = first_fault(error)
+        if fault.startswith("-S "):
+            raise
+        raise InputError(f"{_file_of(fault, path, in_files, own)}: {fault}") from None
+    for dataset, preset in settings.presets.items():
+        if preset not in settings.features:
+            raise InputError(f"{path}: presets.{dataset}: {unknown('preset', preset, settings.features)}")
     return settings
 
 
-def _fault(settings: Settings) -> str | None:
-    """Which sections contradict each other; None if all agree.
+@cache
+def _shipped() -> dict[str, Any]:
+    settings: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
+    return settings | {"recipes": inheritance.both_sides(_recipes(resources.files("manifests") / "recipes"))}
 
-    A recipe need not be one of the settings': converted and varied heads bear names of their own, and are measured too.
-    """
-    for dataset, preset in settings.presets.items():
-        if preset not in settings.features:
-            return f"presets.{dataset}: {unknown('preset', preset, settings.features)}"
-    return None
+
+def _recipes(folder: Traversable) -> dict[str, Any]:
+    """The recipes in the files of a folder; none where there is no folder."""
+    found = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ():
+        if file.name.endswith(".yaml"):
+            try:
+                found[file.name.removesuffix(".yaml")] = from_yaml(file.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise InputError(f"{file}: not readable as YAML: {error}") from None
+    return found
+
+
+def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Lay settings over others; a section that is no mapping replaces the other, and is left for the check."""
+    found = dict(below)
+    for name, section in own.items():
+        under = below.get(name)
+        if section is None and isinstance(under, Mapping):
+            continue  # all of its lines are comments
+        if not isinstance(under, Mapping) or not isinstance(section, Mapping):
+            found[name] = section
+        elif name == "recipes":
+            found[name] = inheritance.over(under, inheritance.both_sides(section), _needed(Recipe))
+        elif name == "training":
+            found[name] = inheritance.over(under, section, _needed(Training))
+        elif name == "features":
+            found[name] = {**under, **{
+                preset: inheritance.over(under.get(preset, {}), features, ("engine",))
+                if isinstance(features, Mapping) else features for preset, features in section.items()}}
+        else:
+            found[name] = {**under, **section}
+    return found
+
+
+def _needed(section: type[Recipe] | type[Training]) -> list[str]:
+    return [name for name, field in section.model_fields.items() if field.is_required()]
+
+
+def _complete(tree: dict[str, Any]) -> dict[str, Any]:
+    """Complete recipes, and the sections of training; those of data sets build on their presets'."""
+    found = dict(tree)
+    if isinstance(tree["recipes"], Mapping):
+        found["recipes"] = inheritance.resolve(tree["recipes"], "recipes", "recipe")
+    if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
+        based = {name: _based(section, presets.get(name, DEFAULT_PRESET), name) for name, section in training.items()}
+        found["training"] = inheritance.resolve(based, "training", "section of training")
+    return found
+
+
+def _based(section: Any, preset: str, name: str) -> Any:
+    """A section of training with a base, where it is neither complete nor has one."""
+    lacks = isinstance(section, Mapping) and "base" not in section and not section.keys() >= set(_needed(Training))
+    return {"base": preset, **section} if lacks and preset != name else section
+
+
+def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:
+    """The file in which what is wrong stands: the settings, or that of the recipe if they do not give the key."""
+    place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
+    if place is None or place[1] not in in_files:
+        return path
+    recipes = own.get("recipes")
+    given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
+    keys = {place[2], "pooling" if place[2] in inheritance.SIDES else place[2]}
+    return path if isinstance(given, Mapping) and keys & given.keys() else path.parent / RECIPES / f"{place[1]}.yaml"
 
 
 def _change(tree: Any, change: str) -> None:

@@ -148,13 +148,13 @@ def test_only_what_was_chosen_differs_from_the_shipped_settings(photos: Path, tm
     assert ours.training_of("mine").batch_size == 4
     same = {"run": shipped.run, "training": shipped.training}
     assert ours.model_copy(update=same) == shipped
-    assert text.count("#") > 50
+    assert text.count("#") > 25
 
 
 def test_the_sample_has_no_stage() -> None:
     shipped = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     ours = yaml.safe_load(own_data.stages_file())["stages"]
-    assert shipped["manifest"].pop("deps") == ["data/sample/dataset_sample.json"]
+    assert shipped["manifest"]["deps"].pop() == "data/sample/dataset_sample.json"
     assert ours == {name: stage for name, stage in shipped.items() if name != "sample"}
     assert len(ours) == len(shipped) - 1
 

@@ -23,8 +23,9 @@ SHIPPED = settings.load(PARAMS).recipes
 
 def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
     whole = {"pooling": {"name": "gpo", "width": 8}, "rate": 1, "clip": 2}
-    found = inheritance.resolve({"c": {"base": "b", "text_pooling": {"name": "cls"}},
-                             "b": {"base": "a", "pooling": {"name": "max"}, "rate": 3}, "a": whole})
+    found = inheritance.resolve(inheritance.both_sides({
+        "c": {"base": "b", "text_pooling": {"name": "cls"}}, "b": {"base": "a", "pooling": {"name": "max"}, "rate": 3},
+        "a": whole}))
     assert found["a"] == {"image_pooling": whole["pooling"], "text_pooling": whole["pooling"], "rate": 1, "clip": 2}
     assert found["b"] == {"image_pooling": {"name": "max"}, "text_pooling": {"name": "max"}, "rate": 3, "clip": 2}
     assert found["c"] == {"image_pooling": {"name": "max"}, "text_pooling": {"name": "cls"}, "rate": 3, "clip": 2}
@@ -38,7 +39,7 @@ def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
 ])
 def test_recipes_without_sense_are_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        inheritance.resolve(section)
+        inheritance.resolve(inheritance.both_sides(section))
 
 
 def test_a_change_to_a_recipe_is_to_that_alone() -> None:

@@ -121,7 +121,8 @@ NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "data/.*/*", "features/*/.*.lock
                "similarities/*/.*.lock", "features/*/*.zarr.successor/*",
                "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
-               "results/synthetic.json", "results/recorded.json", "results/plan.json")
+               "results/synthetic.json", "results/recorded.json", "results/plan.json", "results/plan/*.json",
+               "results/plan/*/*.json")
 
 
 def files(root: Path, pattern: str) -> list[Path]:

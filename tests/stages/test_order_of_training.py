@@ -27,7 +27,8 @@ def test_heads_are_trained_after_those_that_they_rest_on(project: Path, commands
     settings = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     settings["run"].update(features=["region"], ensembles=[], ablations=[], texts=["bert"],
                            recipes=["ce-listwise", "emb"])
-    settings["recipes"]["ce-listwise"]["pairs"]["val_images"] = 2
+    settings["recipes"] = {"ce-listwise": {
+        "pairs": {"objective": "listwise", "negatives": 5, "hard": 1.0, "val_images": 2}}}
     settings["training"]["sample"].update(dimension=16, batch_size=16, epochs=1,
                                           bert=str(tiny_bert(project / "bert", layers=1)))
     Path("params.yaml").write_text(yaml.safe_dump(settings))
@@ -36,8 +37,8 @@ def test_heads_are_trained_after_those_that_they_rest_on(project: Path, commands
     first = sha256(EMB / "best.safetensors")
     assert started_from() == first
     assert "nothing to do" in commands(*train, "emb").stdout
-    settings["recipes"]["emb"]["learning_rate"] = 0.001
-    settings["recipes"]["ce"]["learning_rate"] = 0.00002  # ce-listwise changes by its start alone
+    settings["recipes"]["emb"] = {"learning_rate": 0.001}
+    settings["recipes"]["ce"] = {"learning_rate": 0.00002}  # ce-listwise changes by its start alone
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     commands(*train, "ce-listwise")
     assert sha256(EMB / "best.safetensors") != first

@@ -35,11 +35,14 @@ class Run:
 
     def outdated(self, code: Path = ROOT) -> set[str]:
         """The stages that DVC would run, with the code of a folder; the plan is put back."""
-        plan = self.folder / "results" / "plan.json"
-        before = plan.read_bytes()
+        plan = self.folder / "results" / "plan"
+        before = {file: file.read_bytes() for file in plan.rglob("*.json")}
         self.commands("pipeline", "plan", cwd=self.folder, PYTHONPATH=str(code))
         found = set(self.told("status"))
-        plan.write_bytes(before)
+        shutil.rmtree(plan)
+        for file, content in before.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
         return found - ALWAYS
 
     def outdated_by(self, change: Callable[[dict[str, Any]], object]) -> set[str]:
@@ -152,16 +155,45 @@ def test_a_run_without_ablations_has_no_stages_for_them(run: Run) -> None:
     ("vse2ad", {"train-ablation@vse2ad-noadopt-region-bigru-0",  # which builds on it
                 *(f"train@vse2ad-{feature}-bigru-0" for feature in ("region", "grid", "patch"))})])
 def test_a_changed_recipe_reruns_its_own_heads(run: Run, recipe: str, heads: set[str]) -> None:
-    assert run.outdated_by(lambda settings: settings["recipes"][recipe].update(learning_rate=0.001)) == heads
+    assert run.outdated_by(lambda settings: settings["recipes"].update(
+        {recipe: {"learning_rate": 0.001}})) == heads
+
+
+def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> None:
+    told: list[Any] = []
+
+    def change(settings: dict[str, Any]) -> None:
+        settings["recipes"]["vse2ad"] = {"learning_rate": 0.001}
+        settings["training"]["sample"]["epochs"] = 3
+
+    class Asked(Run):
+        def told(self, *words: str) -> Any:
+            told.append(super().told("params", "diff"))  # after `pipeline plan`
+            return super().told(*words)
+
+    assert Asked(run.folder, run.commands).outdated_by(change)
+    assert told == [{"params.yaml": {
+        "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001, "diff": None},
+        "training.sample.epochs": {"old": 2, "new": 3, "diff": 1}}}]
+
+
+def test_the_plan_in_one_file_says_what_the_files_of_its_steps_say(project: Path) -> None:
+    """An earlier dvc.yaml depends on keys of the one file."""
+    whole = json.loads((project / "results" / "plan.json").read_text(encoding="utf-8"))
+    parts = {file.relative_to(project / "results" / "plan").with_suffix("").as_posix(): json.loads(file.read_text())
+             for file in (project / "results" / "plan").rglob("*.json")}
+    assert parts == {step: part for step, part in whole.items() if step not in ("extract", "train")} | {
+        f"{step}/{name}": part for step in ("extract", "train") for name, part in whole[step].items()}
+    assert parts["train/vse2ad-region-bigru-s0"]["recipe"]["optimizer"] == "adam"
 
 
 def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Run) -> None:
     def elsewhere(settings: dict[str, Any]) -> None:
-        settings["recipes"]["vse_pp"].update(drop_items=0.1)
+        settings["recipes"]["vse_pp"] = {"drop_items": 0.1}
         settings["training"]["sample"].update(device="cuda", pieces=2)
         settings["extract"].update(workers=4, batch_size=2, device="cuda", decoders=3, writers=2, ahead=4,
                                    on_error="skip", shard_images=7, compressor="zstd")
-        settings["compute"].update(products="default")
+        settings["compute"] = {"products": "default"}
         settings["evaluate"].update(block_megabytes=1.0)
 
     assert run.outdated_by(elsewhere) == set()
