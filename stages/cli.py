@@ -23,6 +23,7 @@ from stages import progress
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
+        "settings": "Print the settings that hold, with what recipes take over from others.",
         "plan": "Write what each step of the run depends on besides files.",
         "sample": "Render the built-in sample of photographs, or of clips.",
         "machine": "Show how this machine computes, and what was measured of it.",

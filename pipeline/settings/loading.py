@@ -1,4 +1,4 @@
-"""Read `params.yaml` over the settings and recipes that ship, and with changes of single keys, into checked settings."""
+"""Read `params.yaml` over the settings and recipes that ship, with changes of single keys, into checked settings."""
 
 from __future__ import annotations
 

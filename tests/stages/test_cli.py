@@ -15,8 +15,9 @@ import pytest
 import zarr
 from folders import tree
 
-from pipeline import extraction
+from pipeline import extraction, settings
 from pipeline.extractors import Runtime
+from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
 from pipeline.store import read_header
 from stages import cli
@@ -197,6 +198,20 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     metrics = json.loads(out)
     assert (code, metrics["t2i"]["r1"]) == (0, 25)  # all equal: exactly chance
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
+
+
+def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
+    code, out, _ = run("settings")
+    assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (0, from_yaml(out))
+    assert "defaults.yaml" in out.splitlines()[0]
+    Path("params.yaml").write_text(Path(PARAMS).read_text("utf-8").replace(
+        "recipes: {}", "recipes: {mine: {base: vse2ad-gpo, learning_rate: 0.1}}"), encoding="utf-8")
+    code, out, _ = run("settings", "recipes.mine", "-S", "recipes.mine.drop_items=0.3")
+    found = from_yaml(out)
+    assert (found["learning_rate"], found["drop_items"], found["text_pooling"]) == (0.1, 0.3, {"name": "gpo"})
+    assert run("settings", "training.coco.epochs")[0] == 2
+    assert run("settings", "training.paper.epochs")[1] == "25\n"
+    assert "unknown setting 'mien'; did you mean mine?" in bad(run, "settings", "recipes.mien")
 
 
 def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_dvc_shows_a_change_in_the_users_own_words(run: Run, project: Path) -> N
 
     assert Asked(run.folder, run.commands).outdated_by(change)
     assert told == [{"params.yaml": {
-        "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001, "diff": None},
+        "recipes.vse2ad.learning_rate": {"old": None, "new": 0.001},
         "training.sample.epochs": {"old": 2, "new": 3, "diff": 1}}}]
 
 
