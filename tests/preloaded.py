@@ -6,16 +6,20 @@ the variable BEFORE runs before the command, in its process: to kill it at a cer
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 CLIENT = """#!{python} -SE
 import json, os, socket, sys
@@ -79,6 +83,7 @@ def serve(address: str) -> None:
     import zarr
 
     assert all((dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
+    gc.freeze()  # else every child copies these modules' memory as its collector walks through them
     parent = os.getppid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
     listening = socket.socket(socket.AF_UNIX)
@@ -120,7 +125,26 @@ def answer(asking: socket.socket) -> None:
         from dvc.cli import main
     else:
         from stages.cli import main
-    sys.exit(main())
+    end(main)
+
+
+def end(main: Callable[[], object]) -> NoReturn:
+    """Run it and end as Python does, but for taking all modules apart, which would copy their memory first."""
+    try:
+        sys.exit(main())
+    except SystemExit as ended:
+        code = ended.code if ended.code is not None else 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    if not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
