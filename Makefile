@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro setup test test-old-cpu test-quick browser-test lint bench docs
+.PHONY: repro setup test test-old-cpu test-quick browser-test ranx-test lint bench docs
 
 repro: setup
 	dvc repro
@@ -15,11 +15,16 @@ setup: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[sample]'
+	touch $@
+
+# What tests, checks and benchmarks need besides.
+.venv/dev-ready: .venv/ready
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[sample,dev]'
 	touch $@
 
 # detectron2's Python part, for the tests of the butd engines alone.
-.venv/test-ready: .venv/ready tests/extractors/butd/requirements.txt
+.venv/test-ready: .venv/dev-ready tests/extractors/butd/requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
 		--python-version 3.10 --only-binary sal-detectron2 sal-detectron2==0.7.2
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
@@ -45,21 +50,26 @@ QUICK := compute files fusion heads importers judgements manifest metrics object
 	test_docstrings.py test_lazy.py text training/test_batches.py training/test_divergence.py \
 	training/test_optimizer.py
 
-test-quick: setup
-	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser" $(addprefix tests/,$(QUICK))
+test-quick: .venv/dev-ready
+	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser and not ranx" $(addprefix tests/,$(QUICK))
 
 # Debian: apt-get install chromium
-browser-test: setup
+browser-test: .venv/dev-ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[browser]'
 	python -m pytest -m browser tests/browser
 
-lint: setup
+# ranx compiles its code for a minute; `make test` compares with the other libraries alone.
+ranx-test: .venv/dev-ready
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ranx]'
+	python -m pytest -m ranx tests/metrics
+
+lint: .venv/dev-ready
 	ruff check .
 	mypy
 
-bench: setup
+bench: .venv/dev-ready
 	python -m benchmarks
 
 # The documentation as a site, in site/.
-docs: setup
+docs: .venv/dev-ready
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
