@@ -141,13 +141,13 @@ def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
     silent = [path for group in stores for path in group if not Pool.says_its_columns(path)]
     if not silent and columns != Columns():
-        raise InputError("similarity stores say themselves which captions their columns are; leave out --manifest, "
+        raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split and --captions-per-image")
     groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
     known = {pool.image_ids is not None for group in groups for pool in group}
     if len(known) > 1:
-        raise InputError(f"{silent[0]}: has no ids, another has; say with --manifest whose images and captions "
-                         "its rows and columns are")
+        raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name the --manifest of its "
+                         "images and captions")
     return groups
 
 

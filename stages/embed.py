@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--preprocessing", type=click.Choice(["own", "squash"]), default="own", show_default=True,
               help="The model's own, such as a crop of the centre; or images squashed to its size, without a crop.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
-              help="In which the encoder computes.")
+              help="The precision in which the encoder computes.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
               help="Images or captions that the encoder sees at once.")
 @click.option("--trained-on", metavar="TEXT", show_default="as its card in manifests/weights.yaml says",
@@ -97,7 +97,7 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
                 _by_head(paths, settings, run.dataset, each_head, run.dataset, (), None, None, device, place)
         return
     if (head is None) == (model is None):
-        raise InputError("what embeds? give --head or --model, one of them")
+        raise InputError("give exactly one of --head, --model")
     if model is not None:
         options.refuse("dataset", why="goes with --head, which was trained on it")
         encoder = Encoder.model_validate({

@@ -44,8 +44,8 @@ ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
               help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
               "for an ensemble of your own.")
 @click.option("--fusion", type=click.Choice(list(FUSIONS)), default="mean", show_default=True,
-              help="Mean of the similarities; or, among each query's candidates, of z-scores, of 1 / (60 + rank) "
-              "(rank, or RRF), of scores scaled to 0 to 1 (combsum), or of these for each member's best 100, times "
+              help="What is averaged: similarities (mean); or, of each query's candidates, z-scores, 1 / (60 + rank) "
+              "(rank, also called RRF), scores scaled to 0 to 1 (combsum), or these for each member's best 100, times "
               "the number of members that list a candidate (combmnz).")
 @click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
               help="One for each member, in order.")

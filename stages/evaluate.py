@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 @measuring.truth
 @measuring.protocol
 @click.option("--extended", type=click.Choice(["eccv_caption", "cxc"]),
-              help="Also by pairs that COCO's captions do not tell of: ECCV Caption (mAP@R, R-Precision) with CxC; or "
+              help="Also by right pairs that COCO itself does not name: ECCV Caption (mAP@R, R-Precision) with CxC; or "
               "CxC alone, also within images and within captions, from its own files in evaluate.cxc.")
 @click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
 @measuring.files
 @click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
-              help="Measure a run of any system, TREC's or ranx's; what is right says --manifest or --qrels.")
+              help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels says what is right.")
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
@@ -66,17 +66,17 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
             output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
-    With the run's go the systems that `rerank`, `ensemble`, `rescore` and `score --embeddings` made by name beside
-    them; one that no longer fits them is left out, and said so. Delete its store to be rid of one.
+    Systems that `rerank`, `ensemble`, `rescore` and `score --embeddings` made by name are measured with the run's. One
+    that no longer fits the run is left out with a message. Delete its store to drop one.
 
-    Every recall and RSUM has a 95 % interval, for other images with their captions.
+    Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
     Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
     settings = _with_metrics(settings, names)
     if from_run:
         options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
-                       "save_qrels", "per_query", why="goes without --from-run, which is measured as it is listed")
+                       "save_qrels", "per_query", why="goes without --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
         return

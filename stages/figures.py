@@ -35,7 +35,7 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
 
     A figure whose inputs are not there is left out, and said so here and in results/figures/index.md. What was drawn
-    before stays: figures that are not asked for, and all of them where none can be drawn.
+    before stays where it is not asked for, or where no figure can be drawn.
 
     Example: pipeline figures
     """

@@ -69,7 +69,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
     if head and model:
         raise InputError("--head and --model are two systems; give one")
     if not head and not model and not save:
-        raise InputError("whose similarities? give --head or --model; or --save for the questions alone")
+        raise InputError("give --head or --model, or --save to write the questions alone")
     if not head and not model:
         options.refuse("out", "device", why="goes with --head or --model")
     if questions is None:
@@ -153,7 +153,7 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
     click.echo("ties count by the mean over all their orders; intervals are over images; other image: the same "
                "captions with another image, which shows what they give away by themselves")
     if alike:
-        click.echo(f"{alike} right captions are read as a wrong one: they differ in words that it does not know")
+        click.echo(f"{alike} right captions look like a wrong one to it: they differ in words that it does not know")
     click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or tokens and are cut")
     if left_out:
         say(f"warning: {left_out} questions are left out: their images have no features")

@@ -17,10 +17,10 @@ def columns(command: Command) -> Command:
     """Options that say whose captions a matrix's columns are; the command takes `columns`."""
 
     @click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
-                  help="Whose images its rows and whose captions its columns are.")
-    @click.option("--split", metavar="NAME", show_default="test", help="Which of the manifest's splits it is of.")
+                  help="The manifest of the images (the rows) and captions (the columns) of a matrix.")
+    @click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of.")
     @click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
-                  help="Without a manifest: captions stand together, so many an image.")
+                  help="Without a manifest: how many consecutive captions each image has.")
     @functools.wraps(command)
     def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
                 **others: Any) -> None:
@@ -38,7 +38,7 @@ def truth(command: Command) -> Command:
                   help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
                   "header image,caption,grade.")
     @click.option("--same-text", type=click.Choice(["positive"]),
-                  help="Captions of one text are one query, right for every image that has it (as HGR and mteb count).")
+                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do).")
     @functools.wraps(command)
     def wrapped(*arguments: Any, qrels: Path | None, same_text: str | None, **others: Any) -> None:
         from pipeline.scores.judged import Truth
@@ -69,7 +69,7 @@ def files(command: Command) -> Command:
     @click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
                   help="Also write what is right as TREC qrels, for other tools that read the run.")
     @click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
-                  help="Also write a row a query, with rank, ties and hits in each system (.parquet or .csv).")
+                  help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).")
     @functools.wraps(command)
     def wrapped(*arguments: Any, run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None,
                 **others: Any) -> None:
@@ -85,11 +85,12 @@ def files(command: Command) -> Command:
 def protocol(command: Command) -> Command:
     """Options that say how to measure; the command takes `rules`, None where none were given, and `ties`."""
 
-    @click.option("--folds", type=click.IntRange(min=1), help="Mean over so many consecutive folds of images.")
+    @click.option("--folds", type=click.IntRange(min=1),
+                  help="Report the mean over this many consecutive folds of images.")
     @click.option("--protocol", "name", type=click.Choice(list(retrieval.PROTOCOLS)),
-                  help="A benchmark's rules, asserted.")
+                  help="Measure by a benchmark's rules; data that do not fit them are refused.")
     @click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
-                  show_default=True, help="How ties count: their exact expectation, or its bounds.")
+                  show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
     @functools.wraps(command)
     def wrapped(*arguments: Any, folds: int | None, name: str | None, **others: Any) -> None:
         if name and folds:

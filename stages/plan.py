@@ -135,7 +135,7 @@ def _extract(settings: Settings, feature: str) -> dict[str, Any]:
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """What a head depends on; not where it is trained. With it the heads that it starts from and seeks negatives by."""
     if name in above:
-        raise InputError(f"{name}: rests on itself, by start or pairs.retriever of {' and '.join(above)}")
+        raise InputError(f"{name}: needs itself first, by start or pairs.retriever of {' and '.join(above)}")
     known, dataset = heads(settings.run), settings.run.dataset
     called, feature, text, seed = known[name]
     recipe = settings.recipe(called)

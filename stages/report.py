@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
 
-    One file that opens from disk, without network. What is not made yet is said in its place. results/curves/ has the
+    One file that opens from disk, without network. A part that is not made yet says so. results/curves/ has the
     run's curves, for `dvc plots show`.
 
     Example: pipeline report -S report.queries=200

@@ -51,13 +51,13 @@ class _K(click.ParamType):
               "the query's candidates (norm_add).")
 @click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
 @click.option("--tune", is_flag=True,
-              help="Choose k up to --k, and λ, by RSUM, its mean over languages, on the scores of the split val.")
+              help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.")
 @click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
               help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
 @click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
 @click.option("--protocol", "rules", type=click.Choice(list(retrieval.PROTOCOLS)),
-              show_default="the data set's, of val: all", help="Within whose folds candidates are sought.")
-@click.option("--folds", type=click.IntRange(min=1), help="Instead: within so many consecutive folds of images.")
+              show_default="the data set's, of val: all", help="Seek candidates within this protocol's folds.")
+@click.option("--folds", type=click.IntRange(min=1), help="Or within this many consecutive folds of images.")
 @click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
               help="Seek candidates also among the images and captions of another store of the retriever's head (see "
               "pipeline embed). May be given several times.")
@@ -72,7 +72,7 @@ class _K(click.ParamType):
 @options.with_settings
 def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None, name: str | None,
             dataset: str | None, **given: Any) -> None:
-    """Rerank: score each query's best candidates by a scorer of pairs, and order them by it above all others.
+    """Score each query's best candidates with a scorer of pairs, and put them in that order above all others.
 
     Without --retriever: each entry of run.rerank. A pair that both directions want is scored once. Running again does
     nothing, or resumes: shards of pairs that are done are kept. The new system is evaluated, compared and traced like
@@ -116,7 +116,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
     if given["tuned_on"]:
-        options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which says it")
+        options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which sets it")
     elif (given["weight"] is None) != (given["combine"] == "scorer" or given["tune"]):
         raise InputError("--weight goes with --combine add or norm_add, which need it unless you --tune")
     if given["rules"] and given["folds"]:

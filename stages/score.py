@@ -71,7 +71,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
         return
     dataset = dataset or settings.run.dataset
     if folder:
-        options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which says what the head is")
+        options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which names the head")
         folders = [folder]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed))

@@ -93,8 +93,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
     """What is searched with, where that is not an image. Raises InputError unless it is one thing."""
     if [text, image, file].count(None) != 2 or (text is not None and not text.strip()):
-        raise InputError("search needs a text, or an image with --image, or a file of texts with --queries; one of "
-                         "them")
+        raise InputError("give exactly one of a text, --image and --queries")
     if file is None:
         return [text] if text is not None else []
     try:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 @click.command
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
-@click.option("--only", type=click.Choice(["published", "measured"]), help="These rows alone.")
-@click.option("--columns", metavar="NAMES", help="Metrics of each direction, and rsum, for the paper's: r1,rsum.")
+@click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
+@click.option("--columns", metavar="NAMES",
+              help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--retriever", metavar="SYSTEM", help="Also time one query by this head, which is scored, and")
-@click.option("--with", "scorer", metavar="SCORER", help="with its best throughput.reranked by this scorer of pairs.")
+@click.option("--retriever", metavar="SYSTEM", help="Also time one query by this scored head; goes with --with.")
+@click.option("--with", "scorer", metavar="SCORER",
+              help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
@@ -36,7 +37,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
     Example: pipeline throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
     """
     if (retriever is None) != (scorer is None):
-        raise InputError("one query is timed by a retriever and a scorer: give --retriever and --with")
+        raise InputError("give both --retriever and --with, or neither")
     choose_products(settings)
     with Progress("throughput", "step") as bar:
         def on_step(what: str) -> None:

@@ -140,7 +140,7 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     redo: also after those that are there, which may be out of date. above: heads that rest on this one.
     """
     if folder in above:
-        raise InputError(f"{folder}: rests on itself, by start or pairs.retriever of a recipe")
+        raise InputError(f"{folder}: needs itself first, by start or pairs.retriever of a recipe")
     if folder in asked:
         return
     dataset, feature, text, _, seed = request.head

@@ -53,5 +53,5 @@ class Folded:
 
     def of_another_pool(self) -> InputError:
         """Compose the refusal of another pool."""
-        return InputError(f"candidates were reranked by the protocol {self.name}, and another pool is asked for; "
-                          "measure by that protocol, or rerank by this one")
+        return InputError(f"candidates were reranked by the protocol {self.name}, which is not the one asked for; "
+                          f"measure by {self.name}, or rerank by the other protocol")

@@ -154,7 +154,7 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
         file, start, end = wrong[["file", "start", "end"]].iloc[0]
         until = "the end" if np.isnan(end) else f"{end:g} s"
         raise InputError(f"{source}: {file!r} is to be shown from {0 if np.isnan(start) else start:g} s to {until}; "
-                         "expected seconds from 0, the end behind the start")
+                         "expected a start of 0 s or later, and an end after it")
     return table
 
 

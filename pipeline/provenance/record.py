@@ -84,7 +84,7 @@ def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
                              "score` again for it, and its ensembles")
         if members[0] and mine and (why := differences(members[0], mine)):
             raise InputError(f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
-                             "score them alike, or name only those that are")
+                             "score them alike, or leave it out")
 
 
 def _known(store: SimilarityStore) -> tuple[HeadRecord, ...] | None:

@@ -101,9 +101,8 @@ def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
     if before == digest(dict(request)):
         return
     if any(folder.glob("*.npy")) and not anew:
-        raise InputError(f"{folder}: holds pairs that were scored by another scorer, or for other candidates; what is "
-                         "done is kept: bring that back, give another --name, or score all again with "
-                         "--if-changed redo")
+        raise InputError(f"{folder}: holds pairs that were scored by another scorer, or for other candidates; go on "
+                         "with those, give another --name, or discard them with --if-changed redo")
     shutil.rmtree(folder, ignore_errors=True)
     write_text(asked, json.dumps({"request": digest(dict(request))}))
 

@@ -67,7 +67,7 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
     metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
     listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
     if len(listed) < 2 and (summed := [str(metric) for metric in metrics if metric.summed is not None]):
-        raise InputError(f"{path}: lists one direction alone, and {summed[0]} is of both")
+        raise InputError(f"{path}: ranks only one direction; {summed[0]} needs both")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
     images, captions = collection.shape
     split = {"split": columns.known_split} if columns.known_split else {}

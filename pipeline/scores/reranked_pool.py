@@ -28,8 +28,8 @@ def open_enlarged(path: Path, distractors: Sequence[EmbeddingStore]) -> Pool:
     contents.require(path, store.made_from)
     if record["distractors"] != recorded(distractors):
         named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
-        raise InputError(f"{path}: was reranked among {named}, and others are named or they were embedded again; name "
-                         "those, or rerank with these")
+        raise InputError(f"{path}: was reranked among {named}; pass the same --distractors, or run `pipeline rerank` "
+                         "again")
     assert store.retriever is not None
     pool = Pool.of_enlarged(EmbeddingStore.open(store.retriever.path), distractors)
     import zarr

@@ -55,7 +55,7 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
         if len(above) > LONGEST:
             raise InputError(f"{where}: builds on more than {LONGEST} {kind}s, one on the other")
         if name in above:
-            raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; one of them must be whole")
+            raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; leave out one `base`")
         if name not in found:
             own = sections[name]
             if isinstance(own, Mapping) and "base" in own:

@@ -82,7 +82,7 @@ class Noise(Section):
     @model_validator(mode="after")
     def _draws_or_reads(self) -> Noise:
         if self.index is not None and self.seed:
-            raise ValueError("a seed does nothing with an index")
+            raise ValueError("a seed does nothing with an index, which is read and not drawn; leave out one of the two")
         return self
 
 

@@ -38,8 +38,7 @@ class Variation:
 
     def __post_init__(self) -> None:
         if self.pooling and self.image_pooling and self.text_pooling:
-            raise InputError(f"the pooling {self.pooling} of both sides would do nothing where each side has its own; "
-                             "leave it out")
+            raise InputError(f"leave out the pooling {self.pooling} of both sides: each side has one of its own")
 
     @property
     def _tags(self) -> list[str]:
@@ -108,10 +107,10 @@ def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[s
     name = chosen or otherwise
     same = [other for other, settings in shipped.items() if settings == recipe]
     if same and chosen and chosen not in same:
-        raise InputError(f"this is the settings' recipe {same[0]!r}, and goes by that name; leave out --name {chosen}")
+        raise InputError(f"this is the settings' recipe {same[0]!r} and keeps that name; leave out --name {chosen}")
     if same:
         return name if name in same else same[0]
     if name in taken:
-        raise InputError(f"this is another recipe than the settings' {name!r}, and its head would be mistaken for that "
-                         "one's; give it a name of its own with --name")
+        raise InputError(f"this recipe differs from the settings' {name!r}, and so must its head's name; choose one "
+                         "with --name")
     return name

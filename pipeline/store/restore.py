@@ -153,7 +153,7 @@ def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path
     if digest(found.tolist()) != recorded:
         found, source = _by_photographs(path, layout, manifest, folder), "photographs"
     elif _most_differ(path, layout, manifest):
-        raise OtherStoreError(f"{path}: by the sizes of their files its images are others than those of the manifest "
+        raise OtherStoreError(f"{path}: by the sizes of their files, its images are not those of the manifest "
                               f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
     write_bytes(_ids_file(path), found.astype("<i8").tobytes())
     if digest(found.tolist()) != recorded:

@@ -129,7 +129,7 @@ def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[
     assert three == measured(pipeline, NEW, "--folds", "3")
     assert three["rsum"] >= measured(pipeline, R, "--folds", "3")["rsum"]
     for other in ("2", "1"):
-        assert "were reranked by the protocol 3fold, and another pool is asked for" in refused(
+        assert "were reranked by the protocol 3fold, which is not the one asked for" in refused(
             "evaluate", "--similarity", path(NEW), "--folds", other)
 
 
@@ -314,13 +314,13 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     missing = key(*by)
     (head / "best.safetensors").write_bytes(b"weights")
     assert key(*by) != missing
-    assert "rests on itself" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
+    assert "needs itself first" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
 
 
 def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Callable[..., str], project: Path) -> None:
     small = [part for change in ("batch_size=2", "pools=[5, 9]", "searched=[5, 9]", "pairs=1", "repeats=1",
                                  "seconds=0.0", "reranked=3") for part in ("-S", f"throughput.{change}")]
-    assert "give --retriever and --with" in refused("throughput", "--retriever", R)
+    assert "give both --retriever and --with" in refused("throughput", "--retriever", R)
     code, out, err = pipeline("throughput", *small, "--retriever", R, "--with", R)
     assert code == 0, err
     assert "one query: " in out

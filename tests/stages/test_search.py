@@ -69,7 +69,7 @@ def test_files_of_queries_that_hold_none_are_refused(refused: Callable[..., str]
     assert "empty.txt: holds no text" in refused("search", "--queries", "empty.txt")
     assert "binary.txt: expected a file of text in UTF-8" in refused("search", "--queries", "binary.txt")
     assert "nowhere.txt: no such file" in refused("search", "--queries", "nowhere.txt")
-    assert "one of them" in refused("search", "a house", "--queries", "empty.txt")
+    assert "give exactly one of" in refused("search", "a house", "--queries", "empty.txt")
 
 
 def test_words_that_the_head_does_not_know_are_said(pipeline: Any, project: Path, scenes: Manifest) -> None:
@@ -244,9 +244,9 @@ def change(store: Path, key: str) -> None:
 
 
 def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], pipeline: Any, elsewhere: Path) -> None:
-    assert "needs a text, or an image" in refused("search")
-    assert "needs a text, or an image" in refused("search", "a house", "--image", "photo.jpg")
-    assert "needs a text, or an image" in refused("search", " ")
+    assert "give exactly one of a text, --image and --queries" in refused("search")
+    assert "give exactly one of a text, --image and --queries" in refused("search", "a house", "--image", "photo.jpg")
+    assert "give exactly one of a text, --image and --queries" in refused("search", " ")
     assert "photo.jpg: no such file" in refused("search", "--image", "photo.jpg")
     assert "no head there" in refused("search", "a house", "--head", "nothing")
     assert "no embeddings there" in refused("search", "a house", "--in", "nothing.zarr")

@@ -99,7 +99,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give it a name of its own with --name"),
+    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "choose one with --name"),
     (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
     (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
@@ -110,7 +110,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
     (["--name", "mine"], "settings' recipe 'vse2ad'"),
     (["--objective", "adopt", "-S", "recipes.vse2ad.objective.temperature=1", "--name", "mine"],
      "-S changes objective of vse2ad"),
-    (["--pooling", "max", "--image-pooling", "gpo", "--text-pooling", "gpo"], "pooling max of both sides would do"),
+    (["--pooling", "max", "--image-pooling", "gpo", "--text-pooling", "gpo"], "leave out the pooling max of both"),
 ])
 def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], said: str) -> None:
     assert said in refused("train", "--feature", "region", *arguments)

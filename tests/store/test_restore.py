@@ -216,7 +216,7 @@ def test_the_description_of_other_images_gives_no_row_another_id(scenes: Manifes
     for name in ("header.json", "zarr.json"):
         shutil.copyfile(stores[1] / "zarr.json", stores[0] / name)
     before = tree(stores[0])
-    with pytest.raises(StoreError, match="by the sizes of their files its images are others"):
+    with pytest.raises(StoreError, match="by the sizes of their files, its images are not"):
         restored(stores[0], some[1])
     assert tree(stores[0]) == before
 
