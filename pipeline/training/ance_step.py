@@ -1,15 +1,22 @@
-"""One update of the weights from right pairs and sampled near ones: T^ANCE of Geigle et al., Tables 9 and 10."""
+"""The task `ance`: a step over right pairs and sampled near ones, T^ANCE of Geigle et al., Tables 9 and 10."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
+from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
+from pipeline.retrieval.blocks import Ids
+from pipeline.settings import Recipe
 from pipeline.settings.recipe import Ance
-from pipeline.training.update import Step
+from pipeline.training.batches import TrainingBatches, joined
+from pipeline.training.hard_negatives import Nearest
+from pipeline.training.update import Step, Update
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,26 @@ class AnceBatch:
     images: Tensor  # int64 [b, n], rows of `items`: near each caption, and wrong
     captions: Tensor  # int64 [b, n], rows of `tokens`: near each image, and wrong
 
+    @classmethod
+    def of(cls, batches: TrainingBatches, captions: Ids, ance: Ance, nearest: Nearest,
+           rng: np.random.Generator) -> AnceBatch:
+        """Draw near negatives for some captions and their images."""
+        images = batches.split.caption_image[captions]
+        wrong_images = _sampled(nearest.images[captions], ance.negatives, rng)
+        wrong_captions = _sampled(nearest.captions[images], ance.negatives, rng)
+        more_images, image = np.unique(wrong_images, return_inverse=True)
+        more_captions, caption = np.unique(wrong_captions, return_inverse=True)
+        items, counts = joined(batches.images(images, rng), batches.images(more_images, rng))
+        tokens, lengths = joined(batches.captions(captions, rng), batches.captions(more_captions, rng))
+        near = [torch.from_numpy(len(captions) + place.reshape(len(captions), -1)) for place in (image, caption)]
+        return cls(items, counts, tokens, lengths, *near)
+
+
+def _sampled(near: Ids, count: int, rng: np.random.Generator) -> Ids:
+    """Draw `count` different ones of each row [Q, k]; all of them where there are fewer."""
+    order = rng.random(near.shape).argsort(1)[:, :count]
+    return np.take_along_axis(near, order, 1)
+
 
 @dataclass
 class AnceStep(Step[AnceBatch]):
@@ -34,8 +61,16 @@ class AnceStep(Step[AnceBatch]):
     Its log: loss; "violations", the share of near ones whose loss is above 0.
     """
 
-    model: CrossEncoder  # the network
-    ance: Ance  # the settings
+    model: CrossEncoder
+    ance: Ance
+
+    @classmethod
+    def of(cls, model: HeadNetwork, update: Update, recipe: Recipe) -> AnceStep:
+        """Build the step of a recipe's task `ance`."""
+        if not isinstance(model, CrossEncoder):
+            raise InputError(f"the task ance is for the architecture cross, received {recipe.architecture.name}; leave "
+                             "it out of the recipe's tasks")
+        return cls(model, update, recipe.ance)
 
     def _share(self, batch: AnceBatch) -> dict[str, float]:
         device = next(self.model.parameters()).device

@@ -10,12 +10,14 @@ import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from pipeline.errors import InputError
 from pipeline.manifest import Split
+from pipeline.retrieval.blocks import Ids
 from pipeline.text import Text, role_graphs
 from pipeline.text.augment import augment
 from pipeline.text.base import assemble
@@ -25,6 +27,7 @@ from pipeline.training.image_source import ImageSource
 from pipeline.training.photographs import Photographs
 
 AHEAD = 2  # batches read while one is trained on
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -98,16 +101,22 @@ class TrainingBatches:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Read the batches of an epoch, ahead of their use, in a thread."""
+        return ahead(self.batch(number, step, captions) for step, captions in enumerate(self.drawn(number)))
+
+    def drawn(self, epoch: int) -> Iterator[Ids]:
+        """Draw the captions of each batch of an epoch."""
         if self.steps is None:
-            drawn = sampling.order(self.split, self.order, np.random.default_rng((self.seed, number)))
+            order = sampling.order(self.split, self.order, np.random.default_rng((self.seed, epoch)))
         else:
             taken = self.steps * self.batch_size
-            drawn = sampling.stretch(self.split, self.order, self.seed, number * taken, taken)
-        return _ahead(self._batch(number, step, drawn[step * self.batch_size:(step + 1) * self.batch_size])
-                      for step in range(len(self)))
+            order = sampling.stretch(self.split, self.order, self.seed, epoch * taken, taken)
+        return (order[step * self.batch_size:(step + 1) * self.batch_size] for step in range(len(self)))
 
-    def _batch(self, epoch: int, step: int, captions: np.ndarray) -> Batch:
-        """This process's part. Draws are made for the whole batch, so that they do not depend on who holds it."""
+    def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
+        """Read this process's part of a batch.
+
+        Draws are made for the whole batch, so that they do not depend on who holds it.
+        """
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
         left_out = rng.random((len(captions), self.source.layout.items)) < self.drop_items
@@ -130,6 +139,22 @@ class TrainingBatches:
         return Batch(torch.from_numpy(items), torch.from_numpy(counts), tokens, lengths,
                      torch.from_numpy(self.split.image_ids[images]), kept, *graphs)
 
+    def images(self, images: Ids, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """Read further images of the split, items [M, N, D] and counts [M], some of their items left out."""
+        left_out = rng.random((len(images), self.source.layout.items)) < self.drop_items
+        left_out[:, 0] &= not self.keep_first
+        if not len(images):
+            return torch.empty(0, 0, self.source.width), torch.empty(0, dtype=torch.int64)
+        items, counts = drop(*self.source.read(self.split.store_rows[images]), left_out)
+        return torch.from_numpy(items), torch.from_numpy(counts)
+
+    def captions(self, captions: Ids, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """Read further captions of the split, tokens [L, T] and lengths [L], some of their words changed."""
+        if not len(captions):
+            return torch.empty(0, 0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+        words = self.text.split([self.split.captions[caption] for caption in captions])
+        return pad([assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words])
+
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Select the slots that hold an item and are not left out: int64 [B, N'], then others.
@@ -150,12 +175,20 @@ def drop(items: np.ndarray, counts: np.ndarray, left_out: np.ndarray) -> tuple[n
     return out, kept
 
 
-def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+def joined(*parts: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Put padded batches, values [B, N, ...] with their counts [B], together."""
+    longest = max(values.shape[1] for values, _ in parts)
+    whole = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
+             for values, _ in parts if len(values)]
+    return torch.cat(whole), torch.cat([counts for _, counts in parts])
+
+
+def ahead(batches: Iterator[Read]) -> Iterator[Read]:
     """Iterate in a thread, a few batches ahead; what the thread raises is raised here."""
-    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(maxsize=AHEAD)
+    ready: queue.Queue[Read | BaseException | None] = queue.Queue(maxsize=AHEAD)
     stopped = threading.Event()
 
-    def put(value: Batch | BaseException | None) -> None:
+    def put(value: Read | BaseException | None) -> None:
         while not stopped.is_set():
             try:
                 ready.put(value, timeout=0.1)

@@ -8,7 +8,15 @@ import numpy as np
 import torch
 
 from pipeline.errors import InputError
+from pipeline.heads.base import HeadNetwork
+from pipeline.manifest import Split
 from pipeline.retrieval.blocks import Ids
+from pipeline.text import Text
+from pipeline.training import source
+from pipeline.training.embedding import embed
+from pipeline.training.head import load as load_head
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.training_job import TrainingJob
 
 AT_ONCE = 1 << 25
 """Similarities in memory at once: 128 MB."""
@@ -20,6 +28,24 @@ class Nearest:
 
     captions: Ids  # int64 [I, k], each image's nearest captions of other images
     images: Ids  # int64 [C, k], each caption's nearest other images
+
+
+def find(job: TrainingJob, model: HeadNetwork, precision: TrainingPrecision, split: Split, text: Text,
+         before: Nearest | None) -> Nearest | None:
+    """Find an epoch's hard negatives, if the recipe has them: by the head itself anew, by a retriever once."""
+    tasks, batch_size = job.recipe.tasks, job.training.batch_size
+    if not ("ance" in tasks or ("ce" in tasks and job.recipe.pairs.hard)):
+        return None
+    if job.retriever is None:
+        with precision.autocast():
+            vectors = embed(model, job.source, split, text, batch_size)
+    elif before is None:
+        store = source.stored(job.source.path, job.manifest, job.retriever_recipe)
+        head = load_head(job.retriever, job.manifest, store, job.training.device)
+        vectors = embed(head.model, store, split, head.text, batch_size)
+    else:
+        return before
+    return nearest(*vectors, split.caption_image, job.recipe.pairs.nearest)
 
 
 def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:

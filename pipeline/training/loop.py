@@ -21,15 +21,13 @@ from pipeline.files.lock import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
 from pipeline.text import Text, role_graphs
-from pipeline.training import checkpoint, noise, optimizer, sampling, tasks
-from pipeline.training.batches import TrainingBatches
+from pipeline.training import checkpoint, hard_negatives, noise, optimizer, sampling
 from pipeline.training.divergence import Watch
 from pipeline.training.head import to_device
 from pipeline.training.image_source import ImageSource
 from pipeline.training.photographs import Photographs
 from pipeline.training.selection import measured
-from pipeline.training.subset import subset
-from pipeline.training.tasks import Tasks
+from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingJob
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
@@ -66,7 +64,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     keep_first = job.pools_class_token
     split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
-    split = subset(split, job.training.images, job.training.subset_seed)
+    split = sampling.subset(split, job.training.images, job.training.subset_seed)
     split = noise.mismatch(split, job.recipe.noise)
     sampling.require_languages(split, job.recipe.sampling)
     if heads.reads_graphs(job.recipe):
@@ -100,14 +98,13 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         return state
     job.source.check(job.rows)
     step, state = _resume(job, text)
-    batches = tasks.batches(job, split, text, keep_first)
-    on_start(state.epochs * len(batches), job.training.epochs * len(batches))
-    watch = Watch(step.emb.objective if step.emb else None, batches.batch_size, len(batches),
-                  job.training.epochs, state.stuck)
+    rounds = Rounds(job, split, text, keep_first)
+    on_start(state.epochs * len(rounds), job.training.epochs * len(rounds))
+    watch = Watch(step.objective, rounds.right.batch_size, len(rounds), job.training.epochs, state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
-        tasks.find_hard_negatives(job, batches, step, text)
-        logs = _epoch(job, step, batches, watch, epoch, on_step)
+        rounds.nearest = hard_negatives.find(job, step.model, step.update.precision, split, text, rounds.nearest)
+        logs = _epoch(job, step, rounds, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, step.update.precision.state()
         state.history.append({"epoch": epoch, **_means(logs)})
         if first:
@@ -149,7 +146,7 @@ def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
     to_device(model, device)
     if job.start is not None and not (job.folder / "last.safetensors").exists():
         _start(model, job.start)
-    step = tasks.build(job, model, device)
+    step = Tasks.of(job, model, device)
     state = checkpoint.restore(job.folder, model, step.update.optimizer)
     step.update.precision.restore(state.scaler)
     return step, state
@@ -165,19 +162,20 @@ def _start(model: HeadNetwork, folder: Path) -> None:
                          "recipes the same architecture") from None
 
 
-def _epoch(job: TrainingJob, step: Tasks, batches: TrainingBatches, watch: Watch, epoch: int,
+def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: int,
            on_step: OnStep) -> list[dict[str, float]]:
     """The log of each step."""
     step.model.train()
     if step.model.backbone is not None:
         step.model.backbone.requires_grad_(epoch >= job.recipe.frozen_epochs)
-    step.start_epoch(epoch)
+    if step.objective is not None:
+        step.objective.start_epoch(epoch)
     watch.start_epoch()
     logs = []
-    for number, batch in enumerate(batches.epoch(epoch)):
+    for number, batches in enumerate(rounds.epoch(epoch)):
         optimizer.set_rate(step.update.optimizer, optimizer.learning_rate(job.recipe, job.training, epoch, number,
-                                                                   len(batches)))
-        log = step(batch)
+                                                                   len(rounds)))
+        log = step(batches)
         watch.see(log, f"{job.folder}: epoch {epoch}, step {number}", job.training.precision)
         on_step(epoch, number, {name: value for name, value in log.items() if name not in UNSHOWN})
         logs.append(log)

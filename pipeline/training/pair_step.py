@@ -1,16 +1,79 @@
-"""One update of the weights from a batch of right and wrong pairs."""
+"""The task `ce`: a step over right pairs, and wrong pairs that are drawn for each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
+from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
-from pipeline.objectives.pairs import PairObjective, margins
-from pipeline.training.pair_batches import PairBatch
-from pipeline.training.update import Step
+from pipeline.manifest import Split
+from pipeline.objectives.pairs import PAIR_OBJECTIVES, PairObjective, margins
+from pipeline.retrieval.blocks import Ids
+from pipeline.settings import Recipe
+from pipeline.settings.recipe import Pairs
+from pipeline.training.batches import Batch, TrainingBatches, joined
+from pipeline.training.hard_negatives import Nearest
+from pipeline.training.update import Step, Update
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """b right pairs, and c wrong pairs for each."""
+
+    items: Tensor  # float [M, N, D], the images of all pairs, those of the right ones first
+    counts: Tensor  # int64 [M]
+    tokens: Tensor  # int64 [L, T], the captions of all pairs, those of the right ones first
+    lengths: Tensor  # int64 [L]
+    caption: Tensor  # int64 [b, 1 + c], each pair's row of `tokens`; the first column is right
+    image: Tensor  # int64 [b, 1 + c], each pair's row of `items`
+
+    @classmethod
+    def of(cls, batches: TrainingBatches, right: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
+           rng: np.random.Generator) -> PairBatch:
+        """Draw wrong pairs for the captions of a batch.
+
+        Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et
+        al., section 3.1). Captions of the same image are never wrong.
+        """
+        by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are wrong
+        drawn = draw(batches.split, captions, by_caption, pairs, nearest, rng)[batches.own]
+        by_caption, own = by_caption[batches.own], np.arange(len(drawn))
+        images, image = np.unique(drawn[by_caption], return_inverse=True)
+        words, caption = np.unique(drawn[~by_caption], return_inverse=True)
+        rows = {"caption": np.tile(own[:, None], (1, 1 + drawn.shape[1]))}
+        rows["image"] = rows["caption"].copy()
+        rows["image"][by_caption, 1:] = len(own) + image.reshape(-1, drawn.shape[1])
+        rows["caption"][~by_caption, 1:] = len(own) + caption.reshape(-1, drawn.shape[1])
+        items, counts = joined((right.items, right.counts), batches.images(images, rng))
+        tokens, lengths = joined((right.tokens, right.lengths), batches.captions(words, rng))
+        return cls(items, counts, tokens, lengths, **{side: torch.from_numpy(each) for side, each in rows.items()})
+
+
+def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: Pairs, nearest: Nearest | None,
+         rng: np.random.Generator) -> Ids:
+    """Draw what makes wrong pairs, int64 [B, c].
+
+    These are rows of images where the caption stays (`by_caption`, bool [B]), else of captions.
+    """
+    image = split.caption_image[captions][:, None]
+    shape = (len(captions), pairs.negatives)
+    drawn = rng.integers(len(split.captions), size=shape)
+    while (same := split.caption_image[drawn] == image).any():
+        drawn[same] = rng.integers(len(split.captions), size=int(same.sum()))
+    drawn = np.where(by_caption[:, None], split.caption_image[drawn], drawn)
+    if nearest is None:
+        return drawn
+    hard, place = rng.random(shape) < pairs.hard, rng.random(shape)
+    for rows, near in ((by_caption, nearest.images[captions]), (~by_caption, nearest.captions[image[:, 0]])):
+        chosen = np.take_along_axis(near, (place * near.shape[1]).astype(np.int64), axis=1)
+        drawn = np.where(hard & rows[:, None], chosen, drawn)
+    return drawn
 
 
 @dataclass
@@ -24,8 +87,16 @@ class PairStep(Step[PairBatch]):
     "similarity", "separation" and "spread" as `TrainingStep` has them.
     """
 
-    model: CrossEncoder  # the network
-    objective: PairObjective  # the loss
+    model: CrossEncoder
+    objective: PairObjective
+
+    @classmethod
+    def of(cls, model: HeadNetwork, update: Update, recipe: Recipe) -> PairStep:
+        """Build the step of a recipe's task `ce`."""
+        if not isinstance(model, CrossEncoder):
+            raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
+                             "recipe's tasks, or set its architecture to cross")
+        return cls(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
 
     def _share(self, batch: PairBatch) -> dict[str, float]:
         processes, precision, pieces = self.update.processes, self.update.precision, self.update.pieces

@@ -1,4 +1,4 @@
-"""One update of the weights from one batch. All its other pairs are negatives, whichever process embeds them."""
+"""The task `emb`: a step over all pairs of a batch, the others are negatives, whichever process embeds them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from pipeline import objectives
 from pipeline.compute.threads import side_by_side
+from pipeline.errors import InputError
+from pipeline.heads.base import HeadNetwork
 from pipeline.heads.batch_norm import ItemMoments
+from pipeline.heads.interaction import Interaction
 from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
+from pipeline.settings import Recipe
 from pipeline.training.batches import Batch
-from pipeline.training.update import Step
+from pipeline.training.update import Step, Update
 
 Sides = tuple[Tensor, Tensor]
 Argument = TypeVar("Argument")
@@ -38,6 +43,13 @@ class TrainingStep(Step[Batch]):
 
     objective: Objective  # the loss
     same_image_negatives: bool  # whether other captions of a pair's image count as negatives
+
+    @staticmethod
+    def of(model: HeadNetwork, update: Update, recipe: Recipe) -> TrainingStep:
+        """Build the step of a recipe's task `emb`."""
+        kind = LateStep if isinstance(model, Interaction) else TrainingStep
+        objective = objectives.build(recipe.objective.name, **recipe.objective.options)
+        return kind(model, update, objective, recipe.same_image_negatives)
 
     def _share(self, batch: Batch) -> dict[str, float]:
         processes = self.update.processes
@@ -110,6 +122,33 @@ class TrainingStep(Step[Batch]):
         assert isinstance(self.model, TwoTower)
         with self.update.precision.autocast():
             return self.model.before_norm(piece.items, piece.counts)
+
+
+@dataclass
+class LateStep(TrainingStep):
+    """A training step over the similarities of all images and captions of a batch.
+
+    Parts of every caption meet parts of every image, so a batch is neither divided into pieces nor shared.
+    """
+
+    def __post_init__(self) -> None:
+        if self.update.pieces > 1 or self.update.processes.count > 1:
+            raise InputError("late interaction compares whole batches; set training.NAME.pieces and processes to 1, "
+                             "and for less memory a smaller batch_size")
+
+    def _share(self, batch: Batch) -> dict[str, float]:
+        model = self.model
+        assert isinstance(model, Interaction)
+        device = next(model.parameters()).device
+        here = batch.to(device)
+        with self.update.precision.autocast():
+            images = model.image_parts(here.items, here.counts)
+            captions = model.caption_parts(here.tokens, here.lengths, here.graphs)
+        similarity = model.similarity(images, captions)
+        same = None if self.same_image_negatives else batch.same_image().to(device)
+        loss = self.objective(similarity, same)
+        torch.autograd.backward(self.update.precision.scaled(loss))
+        return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
 
 
 def state_of(similarity: Tensor) -> dict[str, float]:

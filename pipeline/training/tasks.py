@@ -2,126 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from pipeline import heads, objectives
+import numpy as np
+
+from pipeline import heads
 from pipeline.errors import InputError
 from pipeline.heads.base import HeadNetwork
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
-from pipeline.objectives.pairs import PAIR_OBJECTIVES
+from pipeline.objectives import Objective
+from pipeline.retrieval.blocks import Ids
+from pipeline.settings import Recipe
 from pipeline.text import Text
-from pipeline.training import hard_negatives, source
-from pipeline.training.ance_step import AnceStep
-from pipeline.training.batches import Batch, TrainingBatches
-from pipeline.training.embedding import embed
-from pipeline.training.head import load as load_head
-from pipeline.training.late_step import LateStep
-from pipeline.training.pair_batches import PairBatch, PairBatches
-from pipeline.training.pair_step import PairStep
-from pipeline.training.round_batches import Round, RoundBatches
+from pipeline.training.ance_step import AnceBatch, AnceStep
+from pipeline.training.batches import TrainingBatches, ahead
+from pipeline.training.hard_negatives import Nearest
+from pipeline.training.pair_step import PairBatch, PairStep
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
-from pipeline.training.update import Update
+from pipeline.training.update import Step, Update
 
 Log: TypeAlias = dict[str, float]
+STEPS: dict[str, Callable[[HeadNetwork, Update, Recipe], Step[Any]]] = {
+    "emb": TrainingStep.of, "ce": PairStep.of, "ance": AnceStep.of,
+}
+"""Task -> what builds its step."""
+
+
+def in_turn(recipe: Recipe) -> Sequence[str]:
+    """List the tasks of a round in their order."""
+    if "ance" in recipe.tasks or recipe.tasks.count("ce") > 1:
+        return recipe.tasks
+    return [task for task in ("emb", "ce") if task in recipe.tasks]
 
 
 @dataclass
 class Tasks:
-    """A head's steps, one of each task in turn on every batch."""
+    """A head's steps, one of each task in turn on every round."""
 
-    model: HeadNetwork  # the network
-    update: Update  # the means of an update, of all tasks
-    emb: TrainingStep | None  # the step that trains embeddings, if the recipe does
-    ce: PairStep | None  # the step that trains scores of pairs, if the recipe does
-    ance: AnceStep | None = None  # the step that trains embeddings by near negatives, if the recipe does
-    order: Sequence[str] = ()  # the tasks of a round
+    model: HeadNetwork
+    update: Update
+    steps: dict[str, Step[Any]]  # by task
+    order: Sequence[str]  # the tasks of a round
 
-    def __call__(self, batch: Batch | PairBatch | Round) -> Log:
-        """Move the weights, once for each task."""
-        if isinstance(batch, Round):
-            return self._round(batch)
-        right = batch.right if isinstance(batch, PairBatch) else batch
-        log = self.emb(right) if self.emb else {}
-        if self.ce is None:
-            return log
-        assert isinstance(batch, PairBatch)
-        before = "ce_" if self.emb else ""
-        return log | {before + name: value for name, value in self.ce(batch).items()}
+    @classmethod
+    def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
+        """Build the steps of a recipe's tasks."""
+        update = Update.of(model, job.recipe, job.training, job.processes, device)
+        steps: dict[str, Step[Any]] = {task: STEPS[task](model, update, job.recipe) for task in job.recipe.tasks}
+        return cls(model, update, steps, in_turn(job.recipe))
 
-    def _round(self, batch: Round) -> Log:
+    def __call__(self, batches: Sequence[Any]) -> Log:
+        """Move the weights, once for each task, from its batch."""
         log: Log = {}
-        pairs, before = iter(batch.pairs), "ce_" if self.emb else ""
-        for task in self.order:
-            if task == "emb":
-                assert self.emb is not None
-                log |= self.emb(batch.right)
-            elif task == "ce":
-                assert self.ce is not None
-                log |= {before + name: value for name, value in self.ce(next(pairs)).items()}
-            else:
-                assert self.ance is not None
-                log |= {f"ance_{name}": value for name, value in self.ance(batch.near).items()}
+        for task, batch in zip(self.order, batches, strict=True):
+            before = "" if task == "emb" or "emb" not in self.steps else f"{task}_"
+            log |= {before + name: value for name, value in self.steps[task](batch).items()}
         return log
 
-    def start_epoch(self, epoch: int) -> None:
-        """Prepare the objective of embeddings."""
-        if self.emb:
-            self.emb.objective.start_epoch(epoch)
+    @property
+    def objective(self) -> Objective | None:
+        """What embeddings are trained by; None where none are."""
+        step = self.steps.get("emb")
+        return step.objective if isinstance(step, TrainingStep) else None
 
 
-def build(job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
-    """Build the steps of a recipe's tasks."""
-    recipe = job.recipe
-    update = Update.of(model, recipe, job.training, job.processes, device)
-    emb = ce = None
-    if "emb" in recipe.tasks:
-        objective = objectives.build(recipe.objective.name, **recipe.objective.options)
-        kind = LateStep if isinstance(model, Interaction) else TrainingStep
-        emb = kind(model, update, objective, recipe.same_image_negatives)
-    if "ce" in recipe.tasks:
-        if not isinstance(model, CrossEncoder):
-            raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
-                             "recipe's tasks, or set its architecture to cross")
-        ce = PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
-    ance = None
-    if "ance" in recipe.tasks:
-        if not isinstance(model, CrossEncoder):
-            raise InputError(f"the task ance is for the architecture cross, received {recipe.architecture.name}; leave "
-                             "it out of the recipe's tasks")
-        ance = AnceStep(model, update, recipe.ance)
-    return Tasks(model, update, emb, ce, ance, recipe.tasks)
+class Rounds:
+    """Right pairs in random order, and for each task of a round what its step reads beside them."""
 
+    nearest: Nearest | None = None
+    """Set before an epoch, for hard negatives."""
 
-def batches(job: TrainingJob, split: Split, text: Text, keep_first: bool) -> TrainingBatches:
-    """Build the batches that a recipe's tasks need."""
-    training, recipe = job.training, job.recipe
-    steps = training.steps and training.steps // training.epochs
-    given = (job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
-             (job.processes.rank, job.processes.count), keep_first, recipe.sampling, steps, heads.reads_graphs(recipe))
-    if "ance" in recipe.tasks or recipe.tasks.count("ce") > 1:
-        return RoundBatches(recipe, *given)
-    return PairBatches(recipe.pairs, *given) if "ce" in recipe.tasks else TrainingBatches(*given)
+    def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
+        training, recipe, processes = job.training, job.recipe, job.processes
+        self.right = TrainingBatches(
+            job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
+            (processes.rank, processes.count), keep_first, recipe.sampling,
+            training.steps and training.steps // training.epochs, heads.reads_graphs(recipe))
+        self.recipe, self.order, whole = recipe, in_turn(recipe), min(recipe.ance.batch, self.right.batch_size)
+        if self.order != ["emb"] and len(np.unique(split.caption_image)) < 2:
+            raise InputError("training on pairs needs two images or more, for wrong pairs")
+        self.near, left = divmod(whole, processes.count)
+        if left and "ance" in self.order:
+            raise InputError(f"recipe's ance.batch: {whole} right pairs cannot be shared by {processes.count} "
+                             "processes in equal parts")
 
+    def __len__(self) -> int:
+        return len(self.right)
 
-def find_hard_negatives(job: TrainingJob, made: TrainingBatches, step: Tasks, text: Text) -> None:
-    """Give the batches of an epoch their hard negatives, if the recipe has them.
+    def epoch(self, number: int) -> Iterator[Sequence[Any]]:
+        """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""
+        return ahead(self._round((self.right.seed, number, step), captions)
+                     for step, captions in enumerate(self.right.drawn(number)))
 
-    By a retriever they are found once, by the head's own embeddings before each epoch.
-    """
-    if not isinstance(made, PairBatches) or not (job.recipe.pairs.hard or "ance" in job.recipe.tasks):
-        return
-    if job.retriever is None:
-        with step.update.precision.autocast():
-            vectors = embed(step.model, job.source, made.split, text, job.training.batch_size)
-    elif made.nearest is None:
-        store = source.stored(job.source.path, job.manifest, job.retriever_recipe)
-        head = load_head(job.retriever, job.manifest, store, job.training.device)
-        vectors = embed(head.model, store, made.split, head.text, job.training.batch_size)
-    else:
-        return
-    made.nearest = hard_negatives.nearest(*vectors, made.split.caption_image, job.recipe.pairs.nearest)
+    def _round(self, key: tuple[int, int, int], captions: Ids) -> Sequence[Any]:
+        right = self.right.batch(*key[1:], captions)
+        read: list[Any] = []
+        drawn = 2 if self.order.count("ce") == 1 and "ance" not in self.order else 4
+        for task in self.order:
+            if task == "emb":
+                read.append(right)
+            elif task == "ce":
+                read.append(PairBatch.of(self.right, right, captions, self.recipe.pairs, self.nearest,
+                                         np.random.default_rng((*key, drawn))))
+                drawn += 1
+            else:
+                assert self.nearest is not None
+                read.append(AnceBatch.of(self.right, captions[self.right.own][:self.near], self.recipe.ance,
+                                         self.nearest, np.random.default_rng((*key, 3, self.right.own.start))))
+        return read

@@ -22,12 +22,12 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.settings.recipe import Ance, Pairs
 from pipeline.store import FeatureStore
-from pipeline.training import hard_negatives, tasks
+from pipeline.training import hard_negatives
 from pipeline.training.ance_step import AnceBatch, AnceStep, near_triplet
-from pipeline.training.late_step import LateStep
 from pipeline.training.pair_step import PairStep
 from pipeline.training.source import stored
-from pipeline.training.step import TrainingStep
+from pipeline.training.step import LateStep, TrainingStep
+from pipeline.training.tasks import Rounds, Tasks
 
 SMALL = ("batch_size=16", "epochs=2", "decay_epoch=1")
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
@@ -152,18 +152,26 @@ def test_a_round_takes_its_tasks_in_turn(make: Make, monkeypatch: pytest.MonkeyP
     state = training.train(make("join-tance", {"epochs": 1}))
     assert done[:8] == ["emb", "ce", "ance", "ce"] * 2
     assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb_rsum", "ce_rsum"} <= set(state.history[0])
-    assert torch.equal(read[1].right.tokens, read[3].right.tokens)  # other wrong pairs of the same right ones
+    for place, length in enumerate(read[0].lengths):  # other wrong pairs of the same right ones
+        own = [read[each].tokens[place, :length] for each in (0, 1, 3)]
+        assert torch.equal(own[0], own[1])
+        assert torch.equal(own[0], own[2])
     assert not torch.equal(read[1].tokens, read[3].tokens) or not torch.equal(read[1].items, read[3].items)
+
+
+def test_a_round_may_draw_wrong_pairs_twice_without_near_negatives(make: Make) -> None:
+    state = training.train(make("join", {"epochs": 1}, tasks=["emb", "ce", "ce"]))
+    assert {"loss", "ce_loss"} <= set(state.history[0])
 
 
 def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifest) -> None:
     job = make("emb-tance", pairs=Pairs(nearest=3), ance=Ance(batch=4, negatives=2))
     split, text = scenes.split("train"), texts.kind("bert").learn([], job.training)
-    batches = tasks.batches(job, split, text, False)
+    rounds = Rounds(job, split, text, False)
     rng = np.random.default_rng(0)
     images, captions = (rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions)))
-    batches.nearest = hard_negatives.nearest(images, captions, split.caption_image, 3)  # type: ignore[attr-defined]
-    first = next(iter(batches.epoch(0))).near  # type: ignore[attr-defined]
+    rounds.nearest = hard_negatives.nearest(images, captions, split.caption_image, 3)
+    first = next(iter(rounds.epoch(0)))[1]
     assert (first.images.shape, first.captions.shape) == ((4, 2), (4, 2))
     assert (first.images >= 4).all()
     assert (first.images[:, 0] != first.images[:, 1]).all()
@@ -185,13 +193,12 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
         text = texts.kind("bert").learn([], job.training)
         torch.manual_seed(0)
         model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, None).eval()
-        step = tasks.build(job, model, "cpu")
-        assert step.ance is not None
+        step = Tasks.of(job, model, "cpu").steps["ance"]
         generator = torch.Generator().manual_seed(1)
         batch = AnceBatch(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3),
                           torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4),
                           *[torch.tensor([[4, 5], [5, 6], [6, 7], [4, 7]])] * 2)
-        log = step.ance(batch)
+        log = step(batch)
         found.append((log["loss"], torch.cat([weight.grad.flatten() for weight in model.parameters()
                                               if weight.grad is not None])))
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)

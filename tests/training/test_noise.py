@@ -15,7 +15,7 @@ from pipeline.manifest import Manifest, Split
 from pipeline.settings import Noise
 from pipeline.training import loop, noise
 from pipeline.training.request import recorded
-from pipeline.training.subset import subset
+from pipeline.training.sampling import subset
 
 OWN = np.arange(400).repeat(5)
 

@@ -12,8 +12,8 @@ from pipeline.objectives.pairs import listwise, pair_cross_entropy
 from pipeline.settings.recipe import Pairs
 from pipeline.training import sampling
 from pipeline.training.hard_negatives import nearest
-from pipeline.training.pair_batches import draw
-from pipeline.training.subset import subset
+from pipeline.training.pair_step import draw
+from pipeline.training.sampling import subset
 
 
 @pytest.fixture
