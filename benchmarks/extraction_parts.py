@@ -23,8 +23,8 @@ from pipeline import extractors, sample
 from pipeline.extractors import Runtime
 from pipeline.files import images
 from pipeline.files.digest import digest
-from pipeline.store import Shard, StoreLayout, prepare, write_shard
-from pipeline.store.layout import DONE
+from pipeline.store import Shard, StoreLayout, write_shard
+from pipeline.store.layout import DONE, create
 
 SIZE = (640, 480)
 BATCH, SHARD = 16, 128
@@ -75,7 +75,7 @@ def parts(engine: Any, files: list[bytes], folder: Path, repeats: int) -> dict[s
     found = forward()
     features = [np.clip(items.features, -6e4, 6e4) for items in found]  # an untrained network may leave float16
     layout = StoreLayout(SHARD, engine.items, engine.dimension, SHARD, extras=dict(engine.extras))
-    prepare(folder / "s.zarr", layout, {}, np.arange(SHARD), np.zeros(SHARD, np.int64))
+    create(folder / "s.zarr", layout, {}, np.arange(SHARD))
 
     def write() -> None:
         shard = Shard.empty(layout, 0)

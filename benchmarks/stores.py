@@ -21,7 +21,8 @@ from zarr.codecs import ZstdCodec
 from benchmarks import training_step
 from pipeline.files.digest import digest
 from pipeline.manifest import Split
-from pipeline.store import FeatureStore, Shard, StoreLayout, prepare, write_shard
+from pipeline.store import FeatureStore, Shard, StoreLayout, write_shard
+from pipeline.store.layout import create
 from pipeline.training.batches import TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
@@ -49,7 +50,8 @@ def raw(folder: Path, images: int) -> Read:
 def store(folder: Path, images: int, compressor: str) -> Path:
     """A feature store as an extraction writes it."""
     path, layout = folder / f"{compressor}.zarr", StoreLayout(images, ITEMS, DIMENSION, SHARD, compressor)
-    for number in prepare(path, layout, {}, np.arange(images), np.zeros(images, np.int64)):
+    create(path, layout, {}, np.arange(images))
+    for number in range(layout.shards):
         shard = Shard.empty(layout, number)
         values = features(shard.rows.start, len(shard.rows))
         for row in shard.rows:

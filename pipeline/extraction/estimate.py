@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, Task
 from pipeline.extractors import to_host
-from pipeline.store import StoreLayout, growth
+from pipeline.store import Plan, StoreLayout, plan
 from pipeline.workers import Executor, InProcess
 
 PROBE = 24  # images, after a first batch that warms up
@@ -61,11 +61,11 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
     """
     executor = executor or InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-    todo = growth.plan(job.store, job.wanted(engine))
+    todo = plan(job.store, job.wanted(engine))
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
     layout, count = todo.layout, todo.images
-    probed, seconds = executor.call(probe, _sample(job, engine, todo)) if todo.pending else (0, None)
+    probed, seconds = executor.call(probe, _sample(job, todo)) if todo.pending else (0, None)
     return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * bytes_of_image(layout),
                     _free(job.store), probed, None if seconds is None else seconds * count, todo.changed)
 
@@ -84,11 +84,13 @@ def bytes_of_image(layout: StoreLayout) -> int:
     return parts + 16 * (1 + len(layout.extras))
 
 
-def _sample(job: ExtractionJob, engine: EngineDescription, todo: growth.Plan) -> Task:
+def _sample(job: ExtractionJob, todo: Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards that are to be done."""
-    files = [file for task in job.tasks(engine, todo, job.store) for file in task.files]
-    chosen = np.linspace(0, len(files) - 1, min(len(files), job.batch_size + PROBE)).astype(int)
-    return Task(job.store, "", todo.layout, 0, [files[place] for place in chosen], job.engine, job.batch_size, "skip")
+    rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
+    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
+    images = todo.images_of_rows(job.manifest.images["image_id"].to_numpy())[chosen]
+    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.files(images), job.engine, job.batch_size,
+                "skip")
 
 
 def probe(task: Task) -> tuple[int, float | None]:

@@ -15,8 +15,7 @@ from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
 from pipeline.files import code
 from pipeline.files.atomic import put_back
-from pipeline.store import StoreError, exclusive, growth, places, remote_store, write_failures
-from pipeline.store.writer import refuse, replacing_store
+from pipeline.store import Plan, StoreError, exclusive, making, places, plan, remote_store, write_failures
 from pipeline.workers import Executor
 
 
@@ -73,14 +72,12 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
         if job.uploaded_to is not None:
             remote_store.take_up(job.uploaded_to, job.store)
         wanted = job.wanted(engine)
-        todo = growth.plan(job.store, wanted)
+        todo = plan(job.store, wanted)
         _check_code(job, todo)
-        if todo.changed:
-            refuse(job.store, todo.changed, "refuse" if job.uploaded_to else job.if_changed)
         if job.uploaded_to is not None and todo.new:
             remote_store.fetch_shards(job.uploaded_to, job.store, todo.layout, todo.kept)
-        with replacing_store(job.store, todo.new and job.store.exists()) as store:
-            todo = growth.carry_out(job.store, store, wanted, todo)
+        if_changed = "refuse" if job.uploaded_to else job.if_changed
+        with making(job.store, wanted, todo, if_changed) as (store, todo):
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
                 code.write(store, made_by(job.engine.name))
             if job.uploaded_to is not None and not todo.kept:
@@ -109,7 +106,7 @@ def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnIm
                 on_images(entry.images)
 
 
-def _check_code(job: ExtractionJob, todo: growth.Plan) -> None:
+def _check_code(job: ExtractionJob, todo: Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of today.
 
     Raises:

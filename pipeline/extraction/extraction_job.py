@@ -15,9 +15,8 @@ from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
-from pipeline.store import Extra, StoreError, StoreLayout, read_header
-from pipeline.store.growth import Plan, Wanted
-from pipeline.store.survey import differs
+from pipeline.store import Extra, Plan, StoreError, StoreLayout, Wanted, read_header
+from pipeline.store.planning import differs
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -90,8 +89,9 @@ class Task:
         store: The store.
         made_from: Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another
             store at the same path.
-        layout: The store's layout.
+        layout: The store's layout, without the sizes of single shards: tasks are as small in a store that has grown.
         shard: The shard's number.
+        rows: The rows of its images.
         files: Photographs or clips by absolute paths, and their files' sizes in bytes, in the order of the rows.
         engine: How to build the engine.
         batch_size: Images in a batch.
@@ -104,17 +104,13 @@ class Task:
     made_from: str
     layout: StoreLayout
     shard: int
+    rows: range
     files: list[tuple[GalleryFile, int]]
     engine: EngineSpec
     batch_size: int
     on_error: OnError
     uploaded_to: Path | None = None
     threads: Threads = Threads()
-
-    @property
-    def rows(self) -> range:
-        """The rows of the shard's images."""
-        return self.layout.rows(self.shard)
 
 
 @dataclass(frozen=True)
@@ -171,12 +167,12 @@ class ExtractionJob:
         """
         images = self.manifest.images
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
-        photographs = images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else [""] * len(images)
-        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(),
-                      self.manifest.gallery(remote.absolute(self.images_folder)), photographs, chosen,
-                      self.fingerprint(engine),
-                      self.layout(engine), "boxes" not in engine.settings, self.retry_failed,
-                      self.manifest.written, self.donor, self.manifest.dataset)
+        folder = remote.absolute(self.images_folder)
+        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), self.fingerprint(engine),
+                      self.layout(engine), lambda rows: self.manifest.gallery(folder, rows),
+                      images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else None, self.manifest.written, chosen,
+                      grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
+                      donor=self.donor, dataset=self.manifest.dataset)
 
     def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of the image files.
@@ -231,6 +227,18 @@ class ExtractionJob:
         return StoreLayout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
                       engine.extras, self.dtype)
 
+    def files(self, images: np.ndarray) -> list[tuple[GalleryFile, int]]:
+        """List the files of some images, by absolute paths, and their sizes in bytes.
+
+        Args:
+            images: Int64 [B], rows of the manifest's images.
+
+        Returns:
+            B files.
+        """
+        files = self.manifest.gallery(remote.absolute(self.images_folder), images.tolist())
+        return list(zip(files, self.manifest.images["bytes"].to_numpy()[images].tolist(), strict=True))
+
     def tasks(self, engine: EngineDescription, todo: Plan, store: Path) -> Iterator[Task]:
         """Make the shards' tasks one by one, so that the names of all images are not held twice.
 
@@ -242,17 +250,12 @@ class ExtractionJob:
         Yields:
             A task for each shard.
         """
-        layout, made_from = todo.layout, digest(self.fingerprint(engine))
-        store, ids = store.absolute(), self.manifest.images["image_id"].to_numpy()
-        gallery = self.manifest.gallery(remote.absolute(self.images_folder))
-        sizes = self.manifest.images["bytes"].to_numpy()
-        order = np.argsort(ids)
+        store, made_from, layout = store.absolute(), digest(self.fingerprint(engine)), replace(todo.layout, sizes=())
+        images = todo.images_of_rows(self.manifest.images["image_id"].to_numpy())
         for shard in todo.pending:
-            rows = layout.rows(shard)
-            here = order[np.searchsorted(ids[order], todo.image_ids[rows.start:rows.stop])]
-            files = [(gallery[row], int(sizes[row])) for row in here.tolist()]
-            yield Task(store, made_from, layout, shard, files, self.engine, self.batch_size, self.on_error,
-                       self.uploaded_to, self.threads)
+            rows = todo.layout.rows(shard)
+            yield Task(store, made_from, layout, shard, rows, self.files(images[rows.start:rows.stop]), self.engine,
+                       self.batch_size, self.on_error, self.uploaded_to, self.threads)
 
 
 def _made_from(store: Path) -> dict[str, Any]:

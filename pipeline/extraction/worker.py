@@ -233,7 +233,7 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[
     shard = None
     for (task, rows), batch in batches:
         if shard is None:
-            shard = Shard.empty(task.layout, task.shard)
+            shard = Shard.empty(task.layout, task.shard, task.rows)
         for row, extracted in zip(rows, batch, strict=True):
             if isinstance(extracted, str):
                 _fail(task, shard, row, extracted)

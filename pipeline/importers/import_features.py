@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,18 +12,7 @@ from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.importers.import_job import ImportJob
-from pipeline.store import (
-    Shard,
-    StoreError,
-    StoreLayout,
-    exclusive,
-    prepare,
-    read_header,
-    write_failures,
-    write_shard,
-)
-from pipeline.store.survey import differs, like, survey
-from pipeline.store.writer import refuse, replacing_store
+from pipeline.store import Plan, Shard, Wanted, exclusive, making, places, plan, write_failures, write_shard
 
 
 @dataclass(frozen=True)
@@ -67,35 +55,21 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         source = job.index(on_found)
         _check_whole(job, source)
         images, fingerprint = job.manifest.images, job.fingerprint(source)
-        layout = _layout(job, source, fingerprint)
-        sizes, made_from = images["bytes"].to_numpy(), digest(fingerprint)
-        changed, pending = survey(job.store, layout, fingerprint, sizes)
-        if changed:
-            refuse(job.store, changed, job.if_changed)
-        with replacing_store(job.store, bool(changed) and not pending) as store:
-            pending = prepare(store, layout, fingerprint, images["image_id"].to_numpy(), sizes, "redo")
-            total = sum(len(layout.rows(shard)) for shard in pending)
-            on_start(total)
-            for shard in _shards(job, source, layout, pending):
-                write_shard(store, layout, shard, made_from)
+        ids, made_from = images["image_id"].to_numpy(), digest(fingerprint)
+        wanted = Wanted(ids, images["bytes"].to_numpy(), fingerprint, job.layout(source))
+        with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
+            on_start(todo.images)
+            for shard in _shards(job, source, todo):
+                write_shard(store, todo.layout, shard, made_from)
                 on_images(len(shard.rows))
-            failed = write_failures(store, layout, images["file"].tolist())
+            failed = write_failures(store, todo.layout, images["file"].tolist(),
+                                    places.find(todo.layout, todo.image_ids, ids))
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
                          f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
                          "import again with --if-changed redo")
-    return Imported(total, failed, job.name(source), source.notes)
-
-
-def _layout(job: ImportJob, source: FeatureSource, fingerprint: Mapping[str, Any]) -> StoreLayout:
-    """The sizes wanted; a store of these features keeps its shards and its compressor."""
-    wanted = job.layout(source)
-    try:
-        there, made_from = read_header(job.store)
-    except StoreError:
-        return wanted
-    return wanted if differs(made_from, fingerprint) else like(there, wanted)
+    return Imported(todo.images, failed, job.name(source), source.notes)
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
@@ -110,18 +84,20 @@ def _check_whole(job: ImportJob, source: FeatureSource) -> None:
                          + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
 
 
-def _shards(job: ImportJob, source: FeatureSource, layout: StoreLayout, pending: list[int]) -> Iterator[Shard]:
-    sizes = job.manifest.images["bytes"].to_numpy()
-    for number in pending:
-        shard = Shard.empty(layout, number)
+def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:
+    ids, sizes = (job.manifest.images[name].to_numpy() for name in ("image_id", "bytes"))
+    images = todo.images_of_rows(ids)
+    for number in todo.pending:
+        shard = Shard.empty(todo.layout, number)
         for row in shard.rows:
-            reason = source.faults.get(row)
+            image = int(images[row])
+            reason = source.faults.get(image)
             try:
                 if reason is None:
-                    found = _checked(source, row, job.dtype)
-                    shard.fill(row, found.features, found.size, found.extras, int(sizes[row]))
+                    found = _checked(source, image, job.dtype)
+                    shard.fill(row, found.features, found.size, found.extras, int(sizes[image]))
             except UnusableItems as error:
-                reason = f"{source.place(row)}, id {job.manifest.images['image_id'][row]}: {error}"
+                reason = f"{source.place(image)}, id {ids[image]}: {error}"
                 if job.on_error == "fail":
                     raise InputError(f"{reason}; mend the source, or leave out what is damaged with --on-error skip"
                                      ) from None

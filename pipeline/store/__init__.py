@@ -7,8 +7,8 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.files.lock import exclusive
     from pipeline.store.layout import Extra, StoreError, StoreLayout, read_header
+    from pipeline.store.planning import Plan, Wanted, making, plan
     from pipeline.store.reader import FeatureStore, provenance
-    from pipeline.store.survey import survey
-    from pipeline.store.writer import Shard, prepare, write_failures, write_shard
+    from pipeline.store.writer import Shard, write_failures, write_shard
 
 lazy.offer(__name__)

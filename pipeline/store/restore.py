@@ -36,7 +36,7 @@ from pipeline.store.layout import (
     maker,
     read_header,
 )
-from pipeline.store.survey import file_sizes
+from pipeline.store.planning import file_sizes
 from pipeline.store.verify import impossible
 
 

@@ -21,8 +21,9 @@ from pipeline.files.lock import exclusive
 from pipeline.manifest.table import Manifest
 from pipeline.store import ledger
 from pipeline.store.layout import StoreError, StoreLayout
+from pipeline.store.planning import Wanted, at_once, making
 from pipeline.store.reader import FeatureStore
-from pipeline.store.writer import Shard, prepare, replacing_store, write_failures, write_shard
+from pipeline.store.writer import Shard, write_failures, write_shard
 
 Progress = Callable[[int], object]
 
@@ -57,34 +58,32 @@ def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor
                          shard_images=min(shard_images or store.layout.shard_images, images))
         if layout != store.layout:
             store.check(np.arange(images))
-            with replacing_store(path, True) as successor:
-                _write(store, successor, layout, manifest, progress)
+            wanted = Wanted(manifest.images["image_id"].to_numpy(), store.columns("bytes"), store.fingerprint, layout)
+            with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
+                _write(store, successor, layout, todo.pending, progress)
+                write_failures(successor, layout, manifest.images["file"].tolist())
     return layout
 
 
-def _write(store: FeatureStore, successor: Path, layout: StoreLayout, manifest: Manifest, progress: Progress) -> None:
-    images = manifest.images
-    pending = prepare(successor, layout, store.fingerprint, images["image_id"].to_numpy(), store.columns("bytes"),
-                      "redo", origin=store.path)
+def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: list[int], progress: Progress) -> None:
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    columns = store.columns("sizes"), store.columns("bytes")
     compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
-        shard = _shard(store, layout, number, reasons, checksums)
+        shard = _shard(store, layout, number, columns, reasons, checksums)
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
-    write_failures(successor, layout, images["file"].tolist())
     for file in (store.path / code.FILE, store.path / asked.FILE):
         if file.exists():
             shutil.copy2(file, successor)
 
 
-def _shard(store: FeatureStore, layout: StoreLayout, number: int, reasons: dict[int, str], checksums: dict[int, str]
-           ) -> Shard:
-    shard = Shard.empty(layout, number)
-    sizes, file_bytes = store.columns("sizes"), store.columns("bytes")
+def _shard(store: FeatureStore, layout: StoreLayout, number: int, columns: tuple[np.ndarray, np.ndarray],
+           reasons: dict[int, str], checksums: dict[int, str]) -> Shard:
+    shard, (sizes, file_bytes) = Shard.empty(layout, number), columns
     for image in shard.rows:
         row = int(store.rows[image])
         if row in reasons:

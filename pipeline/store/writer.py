@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,11 @@ import torch
 import zarr
 
 from pipeline.files import blake
-from pipeline.files.atomic import put_back, sync, take_place, write_text
+from pipeline.files.atomic import sync, write_text
 from pipeline.files.digest import digest
-from pipeline.files.parsing import from_json
 from pipeline.files.spreadsheet import cell
 from pipeline.store import ledger, shard_contents, shard_file
-from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, create, maker, read_header
-from pipeline.store.survey import survey
+from pipeline.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
 
 
 @dataclass
@@ -43,17 +40,18 @@ class Shard:
     photographs: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, layout: StoreLayout, number: int) -> Shard:
+    def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Shard:
         """Allocate a shard without images.
 
         Args:
             layout: The store's sizes.
             number: The shard's number.
+            rows: Its rows, where the layout does not say how other shards are divided; None for those by the layout.
 
         Returns:
             The shard.
         """
-        rows = layout.rows(number)
+        rows = layout.rows(number) if rows is None else rows
         arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
         return cls(number, rows, arrays, {})
 
@@ -113,7 +111,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 
     Args:
         store: The store.
-        layout: Its sizes.
+        layout: Its sizes; those of single shards may be left out.
         shard: The shard.
         made_from: Digest of the fingerprint.
 
@@ -127,7 +125,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
         raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
-    fingerprint = _check_own(store, layout, made_from)
+    fingerprint = _check_own(store, layout, shard, made_from)
     ledger.erase(store, shard.number)
     group = zarr.open_group(store, mode="r+", zarr_format=3)
     checksums = {}
@@ -144,114 +142,18 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
         checksums[name] = blake.of_file(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
                                shard.photographs, shard_contents.values(shard.rows, shard.arrays), maker(fingerprint))
-    _check_own(store, layout, made_from)
+    _check_own(store, layout, shard, made_from)
     ledger.write(store, entry)
     return entry
 
 
-def _check_own(store: Path, layout: StoreLayout, made_from: str) -> dict[str, Any]:
+def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
     """The store's fingerprint, if it is still this store."""
     there, fingerprint = read_header(store)
-    if there != layout or digest(fingerprint) != made_from:
+    same = replace(there, sizes=()) == replace(layout, sizes=()) and there.rows(shard.number) == shard.rows
+    if not same or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
     return fingerprint
-
-
-def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray, sizes: np.ndarray,
-            if_changed: str = "refuse", retry_failed: bool = False, origin: Path | None = None) -> list[int]:
-    """Create a store, or take up an existing one. Call it inside `exclusive`.
-
-    Args:
-        path: The store.
-        layout: Its sizes.
-        fingerprint: All that its values depend on.
-        image_ids: Int64 [I].
-        sizes: Int64 [I], bytes of each image file, by the manifest.
-        if_changed: "refuse" or "redo" for a store with another fingerprint or layout. Where only image files changed,
-            "redo" writes their shards alone again.
-        retry_failed: Whether shards with failed images are written again.
-        origin: The store whose features are written, if there is one.
-
-    Returns:
-        The shards still to be written.
-
-    Raises:
-        StoreError: If an existing store differs and is not to be replaced, or the path is taken by something else.
-    """
-    path = path.resolve()
-    put_back(path)
-    changed, pending = survey(path, layout, fingerprint, sizes, retry_failed)
-    if changed:
-        refuse(path, changed, if_changed)
-    if not path.exists() or (changed and not pending):
-        create(path, layout, fingerprint, image_ids, origin=origin)
-        return list(range(layout.shards))
-    clear(path)
-    return pending
-
-
-def refuse(path: Path, changed: str, if_changed: str) -> None:
-    """Check that a store which was made otherwise may be replaced.
-
-    Args:
-        path: What is there.
-        changed: How it differs.
-        if_changed: "refuse" or "redo".
-
-    Raises:
-        StoreError: If it may not, or is not a feature store.
-    """
-    if not is_store(path):
-        raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
-    if if_changed == "refuse":
-        raise StoreError(f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
-                         "redo to replace it")
-
-
-def clear(path: Path) -> None:
-    """Remove the partial files that a killed process left.
-
-    Args:
-        path: The store.
-    """
-    for leftover in path.rglob("*.partial*"):
-        leftover.unlink()
-
-
-@contextmanager
-def replacing_store(path: Path, replaced: bool) -> Iterator[Path]:
-    """Make a store anew beside the one that it replaces, which stays until its successor is whole.
-
-    A successor that is not finished stays too, and the next one goes on with it.
-
-    Args:
-        path: The store.
-        replaced: Whether the one that is there is replaced.
-
-    Yields:
-        Where to write: STORE.successor, or the store itself.
-    """
-    path = path.resolve()
-    successor = path.with_name(path.name + ".successor")
-    yield successor if replaced else path
-    if replaced:
-        take_place(successor, path)
-
-
-def is_store(path: Path) -> bool:
-    """Tell whether a folder is a feature store, of any version: nothing else is ever replaced.
-
-    Args:
-        path: The folder.
-
-    Returns:
-        Whether it is.
-    """
-    try:
-        attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        return "fingerprint_digest" in attributes and "layout" in attributes
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 from folders import tree
+from new_stores import prepare
 
 from pipeline.errors import InputError
 from pipeline.files import blake
@@ -25,7 +26,6 @@ from pipeline.store import (
     StoreLayout,
     exclusive,
     ledger,
-    prepare,
     verify,
     write_shard,
 )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from new_stores import prepare
 
 from pipeline.files.digest import digest
-from pipeline.store import Shard, StoreError, StoreLayout, ledger, prepare, shard_file, write_shard, writer
+from pipeline.store import Shard, StoreError, StoreLayout, ledger, shard_file, write_shard, writer
 
 IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, StoreLayout(4, 2, 3, shard_images=4)
 
