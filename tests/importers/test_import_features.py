@@ -186,3 +186,27 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < size / 4
+
+
+def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_again(tsv: Any) -> None:
+    import_features(tsv)
+    before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
+    table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
+    now = replace(tsv, manifest=replace(tsv.manifest, table=table))
+    with pytest.raises(StoreError, match="image row 4 is another file now"):
+        import_features(now)
+    assert import_features(replace(now, if_changed="redo")).images == 1
+    store = FeatureStore(tsv.store).require(now.manifest)
+    assert np.array_equal(store.read(np.arange(11))[0], before)
+    assert not [fault for _, found in verify.verify(tsv.store) for fault in found]
+    assert import_features(now).images == 0
+
+
+def test_of_shards_that_wait_while_files_are_replaced_all_images_are_imported(tsv: Any) -> None:
+    import_features(tsv)
+    before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
+    table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
+    ledger.erase(tsv.store, 2)
+    now = replace(tsv, manifest=replace(tsv.manifest, table=table), if_changed="redo")
+    assert import_features(now).images == 1 + 3
+    assert np.array_equal(FeatureStore(tsv.store).require(now.manifest).read(np.arange(11))[0], before)
