@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.retrieval.metrics import RECALLS, Metrics
+from pipeline.retrieval.summary import aligned, wrapped
 from pipeline.statistics.per_image import STATISTICS
 from pipeline.statistics.seeds import over_seeds
 from pipeline.statistics.significance import compare, holm
@@ -66,7 +67,7 @@ def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     parts = [f"A  {a}", f"B  {b}", ""]
     for each in contrasts:
         parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each)]), ""]
-    return "\n".join([*parts, *notes(contrasts)])
+    return "\n".join([*parts, *map(wrapped, notes(contrasts))])
 
 
 def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
@@ -75,13 +76,6 @@ def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     for each in contrasts:
         lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
     return "\n\n".join([f"A: `{a}`, B: `{b}`", "\n".join(lines), *notes(contrasts)])
-
-
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table's rows as indented lines with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-    return [f"  {row}".rstrip() for row in rows]
 
 
 def title(contrast: Mapping[str, Any]) -> str:

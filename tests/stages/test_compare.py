@@ -66,8 +66,10 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
     expected = compare(*runs)["rsum"]
     assert (contrast["rsum"]["p"], contrast["rsum"]["interval"][1]) == (expected.p, expected.difference.high)
-    told = {name: pipeline("compare", *names)[1] for name, names in {
+    told = {name: " ".join(pipeline("compare", *names)[1].split()) for name, names in {
         "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
+    for names in ((REGION, GRID), (REGION, f"{GRID}-s0"), (REGION, GRID, f"{GRID}-s0")):
+        assert max(map(len, pipeline("compare", *names)[1].splitlines())) <= 80
     assert "for other images and other seeds at once" in told["seeds"]
     assert "Seeds are not in them" not in told["seeds"]
     assert "Seeds are not in them" in told["images"]
