@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pipeline.files.lock import exclusive
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
-    from pipeline.scores import embedding_store
+    from pipeline.scores import layout
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.settings.run import Encoder
     from pipeline.store import FeatureStore
@@ -158,12 +159,12 @@ def _embed(path: Path, opened: OpenHead, parts: list[Split], batch_size: int, ma
     ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
     first = {part.name: dict(zip(("images", "captions"), row, strict=True))
              for part, row in zip(parts, firsts, strict=False)}
-    embedding_store.refuse_other(path)
+    layout.refuse_no_vectors(path)
     every = [piece for part in parts for piece in pieces.with_captions(part)]
     with exclusive(path), Progress(path.stem, "image", len(ids[0])) as bar:
         kept = pieces.kept(path, opened, device, batch_size, made_from)
         found = pieces.run(opened, every, kept, batch_size, device, place, bar.piece)
-        with embedding_store.writing(path, ids[0], ids[1], owner, opened.head.model.dimension, made_from) as vectors:
+        with layout.writing_vectors(path, ids[0], ids[1], owner, opened.head.model.dimension, made_from) as vectors:
             whole = dict(zip(("images", "captions"), vectors, strict=True))
             for piece, arrays in found:
                 for side, values in arrays.items():
@@ -199,7 +200,7 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
 
 
 def _tell_of_cut(path: Path, opened: DualEncoder) -> None:
-    member, = embedding_store.EmbeddingStore.open(path).made_from["members"]
+    member, = System.open_vectors(path).made_from["members"]
     for split, found in member["splits"].items():
         if found["cut_captions"]:
             click.echo(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} are longer than "

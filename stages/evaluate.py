@@ -16,8 +16,6 @@ from stages import measuring, options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipeline import audit, manifest
     from pipeline.files.atomic import write_text
     from pipeline.judgements import qrels
@@ -26,11 +24,9 @@ if TYPE_CHECKING:
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.retrieval.relevance import as_relevance
     from pipeline.scores import by_language, judged, measured, per_query, runs
-    from pipeline.scores.candidates import Columns, Pool
-    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.columns import Columns, of_vectors
     from pipeline.scores.judged import Truth
-    from pipeline.scores.reranked_pool import open_enlarged
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.system import System
     from pipeline.settings import Evaluate, Run, Settings
     from stages import by_hand
 
@@ -87,7 +83,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        known = pool.manifest(columns, paths.manifest, needed=truth.same_text)
+        known = pool.manifest(columns.manifest, paths.manifest, needed=truth.same_text)
         _warn_of_leak(paths, pool)
         pool = judged.judge(by_language.named(pool, known), truth, known)
         numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
@@ -96,7 +92,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
         _write_files(pool, files, table, settings.evaluate)
         if keep:
             how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-            recorded.add(paths.recorded, pool, [EmbeddingStore.open(path) for path in distractors], how, numbers)
+            recorded.add(paths.recorded, pool, [System.open_vectors(path) for path in distractors], how, numbers)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
@@ -114,19 +110,16 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
                              for protocol, numbers in results.protocols(result).items()], output))
 
 
-def _write_files(pool: Pool, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
+def _write_files(pool: System, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
     """Writes the files that were asked for, of one pool."""
     if files.run:
-        with Progress(f"write {files.run.name}", "query", sum(pool.scores.shape)) as bar:
+        with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
             runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes,
                        bar.reach)
-    if files.save_qrels:
-        images, captions = pool.scores.shape
-        ids = [np.arange(size) if known is None else np.asarray(known)
-               for size, known in ((images, pool.image_ids), (captions, pool.caption_ids))]
-        if qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids):
-            click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
-                       err=True)
+    if files.save_qrels and qrels.write(files.save_qrels, as_relevance(pool.truth, pool.shape), pool.image_ids,
+                                        pool.caption_ids):
+        click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
+                   err=True)
     if files.per_query and table is not None:
         per_query.write(files.per_query, [table])
 
@@ -147,21 +140,21 @@ def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns, truth: Truth
-          ) -> Pool | None:
+          ) -> System | None:
     """The one source that was named, None where the run is to be measured."""
     if similarity is not None and embeddings is not None:
         raise InputError("--similarity and --embeddings are two sources; give one")
     if embeddings is not None:
-        return Pool.of_embeddings(embeddings[0], embeddings[1], columns)
+        return of_vectors(*embeddings, columns)
     return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
-def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
+def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> System:
     options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended", "qrels",
                    "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
     if similarity is None:
         raise InputError("--distractors go with --similarity and a head's similarity store")
-    return open_enlarged(similarity, [EmbeddingStore.open(path) for path in distractors])
+    return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
 
 
 def _written(results: summary.Results, output: str) -> str:
@@ -173,7 +166,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
     run = settings.run
     split = settings.score.split
-    stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name, split))
+    stores = {name: System.open(paths.similarity(run.dataset, name, split))
               for name in _systems(paths, run, split)}
     record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
     others = by_hand.found(paths, settings, stores)
@@ -186,9 +179,9 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         of_card = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
         protocols: list[str | Protocol] = [*of_card]
         truth = Truth.of(settings.evaluate).or_of(protocols)
-        pool = Pool.of_store(store)
+        pool = store
         _warn_of_leak(paths, pool)
-        known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
+        known = pool.manifest(None, paths.manifest, needed=truth.same_text)
         pool = by_language.named(pool, known)
         protocols = [pool.protocol] if pool.protocol else protocols
         beyond = _extend(pool, extended, settings.evaluate)
@@ -206,11 +199,11 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     return found
 
 
-def _warn_of_leak(paths: Paths, pool: Pool) -> None:
+def _warn_of_leak(paths: Paths, pool: System) -> None:
     """Warn where a head was trained, on another data set, on photographs of the pool."""
     made = pool.made_from or {}
     names = made.get("trained_on"), made.get("dataset")
-    if None in names or names[0] == names[1] or pool.image_ids is None:
+    if None in names or names[0] == names[1] or not pool.has_ids:
         return
     both = [paths.manifest(str(name)) for name in names]
     if all(path.is_file() for path in both):
@@ -230,10 +223,10 @@ def _systems(paths: Paths, run: Run, split: str) -> list[str]:
     return [name for name in systems(run) if name not in missing]
 
 
-def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
+def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
              ) -> tuple[dict[str, Any], Any | None]:
     """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
-    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.scores.shape[0]
+    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.shape[0]
     with Progress(f"rank {pool.name}", "image", whole + measured.passes(settings) * by_language.images(every)) as bar:
         found = measured.rank(pool, rules, ties, settings, bar.reach)
         numbers = measured.numbers(pool, found, rules, settings, bar.reach)
@@ -242,12 +235,12 @@ def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, 
     if not files.per_query:
         return numbers, None
     tables = [per_query.table(pool, found, rules, name, "" if every else None),
-              *(per_query.table(part.pool, ranked[language], part.rules, name, language)
+              *(per_query.table(part.system, ranked[language], part.rules, name, language)
                 for language, part in every.items())]
     return numbers, per_query.joined(tables)
 
 
-def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:
+def _extend(pool: System, name: str | None, settings: Evaluate) -> dict[str, Any]:
     """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
     if name is None:
         return {}

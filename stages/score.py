@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
     from pipeline.retrieval.stored import Matrix
-    from pipeline.scores import similarity_store
-    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores import layout
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.workers import Executor
 
@@ -126,19 +126,19 @@ def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executo
                                bar.piece)
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
-            similarity_store.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
+            layout.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
                                   image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
             found = pieces.run(opened, pieces.against_all(opened, split, batch_size), kept, batch_size, use.device,
                                place, bar.piece)
-            similarity_store.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
+            layout.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
         kept.remove()
     click.echo(f"{path}: {len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}")
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     """Multiply stored vectors of score.split, unless that is done."""
-    embedded = EmbeddingStore.open(path)
+    embedded = System.open_vectors(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
     target, request = paths.similarity(dataset, path.stem, split), {"made_from": embedded.made_from, "split": split}
     if asked.is_done(target, request):
@@ -147,7 +147,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     options.choose_products(settings)
     found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
     with Progress(path.stem, "image", len(found.images)) as bar:
-        similarity_store.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
+        layout.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
                               found.split.image_ids, found.split.caption_ids,
                               found.split.caption_image.astype(np.int64), found.made_from, progress=bar.reach,
                               image_embeddings=found.images, caption_embeddings=found.captions)

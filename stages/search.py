@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
-    from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.nearest import nearest
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
 
 
@@ -69,7 +69,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     place = where or paths.similarity(manifest.dataset, name, settings.score.split)
     if not place.exists():
         training.read_description(paths.head(manifest.dataset, name))  # says so where there is no such head either
-    store = EmbeddingStore.open(place, remembered)
+    store = System.open_vectors(place, remembered)
     if records.is_encoder(store.made_from):
         name = store.made_from["recipe"]
         queries = _by_encoder(settings, store, texts, image)
@@ -115,14 +115,14 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
 
 
-def _by_encoder(settings: Settings, store: EmbeddingStore, texts: list[str], image: Path | None) -> np.ndarray:
+def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """[Q, d] float32, of a dual encoder, in whose prompt the texts are read."""
     device = settings.training_of(store.made_from["dataset"]).device
     encoder = records.open_again(store.made_from["members"][0], device)
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 
-def _by_head(paths: Paths, manifest: Manifest, name: str, store: EmbeddingStore, texts: list[str], image: Path | None
+def _by_head(paths: Paths, manifest: Manifest, name: str, store: System, texts: list[str], image: Path | None
              ) -> np.ndarray:
     """[Q, d] float32, of the head that made the store."""
     trained, source = training.open_by_name(paths, manifest.dataset, name)
@@ -164,14 +164,14 @@ def _decoded(path: Path) -> Image.Image:
         raise InputError(f"{path}: {error}") from None
 
 
-def _manifest_of(paths: Paths, store: EmbeddingStore) -> Manifest:
+def _manifest_of(paths: Paths, store: System) -> Manifest:
     manifest = Manifest.load(paths.manifest(store.made_from["dataset"]), Remembered(paths.digests))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest
 
 
-def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.ndarray, products: np.ndarray
+def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
           ) -> Iterator[search_page.Hit]:
     """The images that were found, or whose captions were."""
     ids = manifest.images["image_id"].to_numpy()

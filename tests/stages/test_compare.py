@@ -14,8 +14,8 @@ from scored import score
 from tampering import sealed_anew
 
 from pipeline import retrieval
-from pipeline.scores import similarity_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.system import System
 from pipeline.statistics import STATISTICS, compare, holm
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
@@ -28,7 +28,7 @@ def compared(pipeline: Any, *arguments: str) -> dict[str, Any]:
 
 
 def metrics(path: Path) -> retrieval.Metrics:
-    store = SimilarityStore.open(path)
+    store = System.open(path)
     return retrieval.evaluate(store.similarity, store.caption_image)
 
 
@@ -138,10 +138,10 @@ def test_only_seeds_of_one_system_are_averaged(pipeline: Any, refused: Callable[
 
 
 def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> None:
-    store = SimilarityStore.open(score("region", noise=2))
+    store = System.open(score("region", noise=2))
     rows, columns = rng.permutation(len(store.image_ids)), rng.permutation(len(store.caption_ids))
     shuffled = retrieval.as_similarity(store.similarity[:][np.ix_(rows, columns)])
-    similarity_store.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
+    layout.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
                           np.argsort(rows)[store.caption_image[columns]], store.made_from)
     rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")["contrasts"]["all"]["rsum"]
     assert (rsum["difference"], rsum["p"]) == (0, 1)

@@ -21,8 +21,7 @@ from pipeline.manifest import Manifest
 from pipeline.provenance import recorded
 from pipeline.reranking.base import PairSource
 from pipeline.retrieval.blocks import Ids
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -37,7 +36,7 @@ def found(out: str) -> list[tuple[int, float, int, str]]:
 
 def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipeline: Any, project: Path,
                                                                            scenes: Manifest) -> None:
-    store = SimilarityStore.open(OWN)
+    store = System.open(OWN)
     column = 7
     code, out, err = pipeline("search", scenes.split("test").captions[column], "--top", "3")
     assert code == 0, err
@@ -103,7 +102,7 @@ def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refu
 
 def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(pipeline: Any, project: Path,
                                                                               scenes: Manifest) -> None:
-    store, row = SimilarityStore.open(OWN), 2
+    store, row = System.open(OWN), 2
     file = scenes.images_folder / scenes.images.set_index("image_id")["file"][store.image_ids[row]]
     code, out, err = pipeline("search", "--image", file, "--top", "4", "--out", "page.html")
     assert code == 0, err
@@ -131,10 +130,10 @@ def elsewhere(project: Path, scenes: Manifest) -> Path:
 def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Path, scenes: Manifest) -> None:
     code, out, err = pipeline("embed", "other", "--head", HEAD)
     assert (code, f"{elsewhere}: 24 images and 120 captions of other" in out) == (0, True), err
-    store = EmbeddingStore.open(elsewhere)
+    store = System.open_vectors(elsewhere)
     assert (store.made_from["dataset"], store.made_from["split"]) == ("other", "train+val+test")
     test = np.isin(store.image_ids, scenes.split("test").image_ids)
-    own = EmbeddingStore.open(OWN).embeddings()
+    own = System.open_vectors(OWN).embeddings()
     np.testing.assert_allclose(store.embeddings().images[test], own.images, atol=1e-6)
     np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
     out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
