@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,13 +69,18 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[preloaded.Com
 
 
 @pytest.fixture(scope="session")
-def forkserver() -> Iterator[str]:
+def forkserver(_given_cpu: Path) -> Iterator[str]:
     """Processes that are started in this way, and dask's workers, are forked from one that has imported torch."""
+    from multiprocessing.forkserver import ensure_running
+
     import dask
     from distributed.utils import get_mp_context
 
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(["distributed", "pandas", "timm", "torch", "zarr"])
+        get_mp_context().set_forkserver_preload(["distributed", "pandas", "timm", "torch", "zarr", "frozen"])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+            ensure_running()
         yield "forkserver"
 
 

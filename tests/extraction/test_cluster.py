@@ -28,6 +28,8 @@ from pipeline.extractors import Runtime
 from pipeline.store import ledger, read_header
 from pipeline.workers import cluster
 
+pytestmark = pytest.mark.usefixtures("forkserver")
+
 LONGEST = 300.0
 """Seconds for which a test waits for another process before it fails."""
 

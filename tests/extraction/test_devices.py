@@ -14,6 +14,8 @@ from pipeline.errors import InputError
 from pipeline.extraction import devices, worker
 from pipeline.workers import cluster
 
+pytestmark = pytest.mark.usefixtures("forkserver")
+
 
 def own_device() -> list[str]:
     return list(worker._own_device)

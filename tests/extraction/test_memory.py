@@ -16,9 +16,9 @@ from pipeline import extraction, manifest
 from pipeline.extractors import Runtime
 images = Path(sys.argv[1])
 scenes = manifest.build("many", images, images.with_suffix(".csv"))
-engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 32,
+engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 1}, Runtime())
-job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=128)
+job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=64)
 assert extraction.extract(job).extracted == int(sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
@@ -40,6 +40,6 @@ def peak(folder: Path, corpus: Path, count: int) -> int:
 
 
 def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path) -> None:
-    few, many = peak(tmp_path, corpus, 1000), peak(tmp_path, corpus, 10_000)
+    few, many = peak(tmp_path, corpus, 300), peak(tmp_path, corpus, 3000)
     assert many <= 1.15 * few
     assert many - few < 40 * 1024  # in absolute terms too: the libraries' own memory must not hide it

@@ -105,7 +105,7 @@ def test_two_at_once_are_refused(refused: Callable[..., str]) -> None:
         assert "another process is writing to it; wait for it to end" in refused(*EMBED)
 
 
-@pytest.mark.usefixtures("project")
+@pytest.mark.usefixtures("project", "forkserver")
 def test_workers_write_the_same_bytes(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "AT_ONCE", 5)
     command = (*EMBED, "-S", "compute.products=default", "--out")

@@ -117,6 +117,7 @@ def test_a_forgotten_shard_is_extracted_again(extract: Extract, pipeline: Any) -
     assert "5 images extracted" in extract()
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any, refused: Callable[..., str]) -> None:
     extract()
     whole = tree(STORE)

@@ -100,7 +100,7 @@ def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(
         {"name": "rerank", "with": "vse2ad-grid-bigru", "k": 3, "norm_add": 0.5}]
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("made", "forkserver")
 def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
                                      ) -> None:
     monkeypatch.setattr(shards, "SHARD", 50)

@@ -72,7 +72,7 @@ def test_pieces_have_the_batches_of_the_whole(pipeline: Any) -> None:
                                   training.score_all(head, source, part, 2))
 
 
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("many", "forkserver")
 def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     train_late(pipeline)
     folder = Path("similarities", "sample")

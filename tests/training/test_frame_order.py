@@ -8,28 +8,37 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import extraction, manifest, settings, training
-from pipeline.extractors import Runtime
+from pipeline import manifest, settings, training
+from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.sample import render_shots
 from pipeline.sample.movement import MOVEMENTS, choose
-from pipeline.store import FeatureStore
+from pipeline.store import FeatureStore, Shard, StoreLayout, prepare, write_shard
 
+FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (
-    "dimension=64", "word_dimension=32", "batch_size=48", "epochs=1", "decay_epoch=1", "minimum_count=1")]
+    "dimension=32", "word_dimension=16", "batch_size=48", "epochs=1", "decay_epoch=1", "minimum_count=1", "steps=100")]
 CHANGES += [f"recipes.{recipe}.{change}" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")
-            for change in ("learning_rate=0.0003", "dropout=0")]  # few clips and steps
+            for change in ("learning_rate=0.002", "dropout=0", "objective.all_negatives_epochs=1")]  # few clips and steps
 PARAMS = Path(__file__).parents[2] / "params.yaml"
-ENGINE = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 64, "frames": 6}
 
 
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureStore]:
-    folder = render_shots(tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=64).parent
+    """Rendered shots; a frame's features are the window that is seen in it, so that order alone tells which way."""
+    folder = render_shots(tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=32).parent
     table = manifest.build("sample_video", folder / "videos", folder / "captions.csv", kind="video")
-    engine = extraction.EngineSpec.of("frame", ENGINE, Runtime())
-    extraction.extract(extraction.ExtractionJob(table, table.images_folder, folder / "frame.zarr", engine, 16, 72))
-    return table, FeatureStore(folder / "frame.zarr").require(table)
+    ids = table.images["image_id"].to_numpy()
+    path, layout = folder / "frame.zarr", StoreLayout(len(ids), FRAMES, 4, shard_images=len(ids))
+    made = {"engine": "windows", "images": table.images_digest}
+    [number] = prepare(path, layout, made, ids, table.images["bytes"].to_numpy())
+    shard = Shard.empty(layout, number)
+    for row, image in enumerate(ids.tolist()):
+        movement = MOVEMENTS[choose(0, image)]
+        seen = np.array([movement.at(time) for time in np.linspace(0, 1, FRAMES)], np.float32)
+        shard.fill(row, seen, (32, 32), {}, int(table.images["bytes"].iloc[row]))
+    write_shard(path, layout, shard, digest(made))
+    return table, FeatureStore(path).require(table)
 
 
 def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffled: bool) -> float:
@@ -52,17 +61,16 @@ def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("recipe", "steps", "reads_order"), [
-    ("vse_pp-video_seq2seq", 800, True), ("vse_pp-video", 200, False)])
-def test_the_order_of_frames(recipe: str, steps: int, reads_order: bool, shots: tuple[Manifest, FeatureStore],
-                             tmp_path: Path) -> None:
+@pytest.mark.parametrize(("recipe", "reads_order"), [("vse_pp-video_seq2seq", True), ("vse_pp-video", False)])
+def test_the_order_of_frames(recipe: str, reads_order: bool, shots: tuple[Manifest, FeatureStore], tmp_path: Path
+                             ) -> None:
     table, store = shots
-    chosen = settings.load(PARAMS, [*CHANGES, f"training.sample_video.steps={steps}"])
+    chosen = settings.load(PARAMS, CHANGES)
     training.train(training.TrainingJob(table, store, "frame", "bigru", recipe, chosen.recipe(recipe),
                                         chosen.training_of("sample_video"), 0, tmp_path / "head"))
     head = training.load_head(tmp_path / "head", table, store)
     in_order, shuffled = (right_ways(head, table, store, way) for way in (False, True))
     if reads_order:
-        assert in_order > shuffled + 0.1
+        assert in_order > shuffled + 0.2
     else:
         assert in_order == pytest.approx(shuffled, abs=1e-9)

@@ -27,6 +27,7 @@ def values(found: Any) -> list[int]:
     return [int(arrays["squared"][0]) for arrays in found]
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     tasks = [(number, tmp_path / "died") for number in range(8)]
     with cluster.local(2, threads=1) as workers:
