@@ -70,7 +70,7 @@ def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path:
 # One interpreter that has loaded torch and the network forks a child for every run. A moment is one before a file is
 # opened, renamed or removed: as many come however busy the machine is, and between two of them little changes on disk.
 TRIALS = """
-import os, random, signal, sys
+import gc, os, random, signal, sys
 from itertools import count
 from pathlib import Path
 import torch
@@ -109,6 +109,7 @@ def moments_of(store, killed_at=None):  # none if it was killed
     return int(lasted or 0)
 
 extract(folder / "whole.zarr")
+gc.freeze()  # no child copies what is there
 whole, idle, kills = moments_of(folder / "counted.zarr"), moments_of(folder / "counted.zarr"), 0
 chosen = random.Random(0)
 for number in count():

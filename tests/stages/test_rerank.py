@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pipeline.reranking.system import StoredSystem
 from pipeline.scores import contents, similarity_store
 from pipeline.scores.reranked_store import Scored
 from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.workers import cluster
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 NEW = f"{R}+rerank"
@@ -114,6 +116,7 @@ def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str],
     assert "does not score" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0", "--k",
                                                 "12", "--name", "lacking", "--workers", "2")
     assert "give one" in refused(*RERANK, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
+    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=1))
     assert "no dask scheduler answers" in refused(*RERANK, "--k", "4", "--name", "x", "--scheduler", "tcp://127.0.0.1:1")
 
 

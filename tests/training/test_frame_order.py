@@ -18,8 +18,8 @@ from pipeline.store import FeatureStore, Shard, StoreLayout, prepare, write_shar
 FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (
     "dimension=32", "word_dimension=16", "batch_size=48", "epochs=1", "decay_epoch=1", "minimum_count=1", "steps=100")]
-CHANGES += [f"recipes.{recipe}.{change}" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")
-            for change in ("learning_rate=0.002", "dropout=0", "objective.all_negatives_epochs=1")]  # few clips and steps
+CHANGES += [f"recipes.{recipe}.{change}" for recipe in ("vse_pp-video", "vse_pp-video_seq2seq")  # few clips and steps
+            for change in ("learning_rate=0.002", "dropout=0", "objective.all_negatives_epochs=1")]
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 
 
