@@ -39,7 +39,7 @@ if TYPE_CHECKING:
               help="The store; s3://bucket/NAME.zarr is written shard by shard.")
 @click.option("--images", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie.")
-@click.option("--device", metavar="DEVICE", show_default="extract.device",
+@click.option("--device", metavar="DEVICE", show_default="extract.device", callback=options.known_device,
               help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
               help="The library that runs the network: openvino is several times as fast on a CPU.")

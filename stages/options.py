@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla", "meta")
+"""The kinds of torch's devices."""
 
 
 class FilePath(click.Path):
@@ -219,7 +221,15 @@ recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, def
                        help="Which recipe of the settings' section `recipes`; give several for one after another.")
 seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
                      show_default=True, help="Give several for one after another.")
-device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device",
+def known_device(context: click.Context, option: click.Parameter, device: str | None) -> str | None:
+    """Check the kind of device at once, also where nothing is to do; whether one is there, the command sees."""
+    for each in (device or "").split(","):
+        if (kind := each.strip().partition(":")[0]) and kind not in DEVICES:
+            raise InputError(f"{option.opts[-1]} {device}: unknown device {kind!r}; there are: {', '.join(DEVICES)}")
+    return device
+
+
+device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device", callback=known_device,
                       help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do with an existing result that was made with other settings.")

@@ -121,6 +121,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError("--weight goes with --combine add or norm_add, which need it unless you --tune")
     if given["rules"] and given["folds"]:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
+    kind = reranking.resolve(scorer, source)
+    if kind[1] == retriever:
+        raise InputError(f"--with {scorer}: is the retriever itself, whose order it would leave; name another scorer")
     distractors = [EmbeddingStore.open(path) for path in given["distractors"]]
     if distractors:
         options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")
@@ -130,7 +133,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         pool, rules = of_enlarged(store, distractors), retrieval.Protocol("enlarged")
     else:
         pool, rules = of_store(store, languages), _protocol(paths, store, given["rules"], given["folds"])
-    return Job(paths.similarity(dataset, name, split), store, pool, reranking.resolve(scorer, source), source,
+    return Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                given["k"], Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors),
                given["tuned_on"], given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
 

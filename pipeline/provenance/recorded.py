@@ -38,7 +38,7 @@ def add(path: Path, pool: Pool, distractors: Sequence[EmbeddingStore], evaluated
     Raises:
         InputError: If the pool does not say what made it, or the file was changed by hand.
     """
-    if pool.made_from is None:
+    if not pool.made_from:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
     among = [{"dataset": each.made_from["dataset"], "split": each.made_from["split"], "seal": digest(each.made_from),
               "images": len(each.image_ids), "captions": len(each.caption_ids)} for each in distractors]

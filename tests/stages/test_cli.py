@@ -111,6 +111,19 @@ def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(run: An
                                                 PARAMS)
 
 
+@pytest.mark.parametrize("words", [("extract", "--feature", "grid"), ("train", "--feature", "grid"), ("score",),
+                                   ("embed",), ("rerank",), ("hard-negatives",)])
+def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(run: Any, words: tuple[str, ...]) -> None:
+    assert "--device foo:1: unknown device 'foo'; there are: cpu, cuda" in bad(
+        run, *words, "--device", "foo:1", "--params", PARAMS)
+
+
+def test_numbers_of_a_plain_matrix_are_not_recorded(run: Any, perfect: Path, tmp_path: Path) -> None:
+    said = bad(run, "evaluate", "--similarity", perfect, "--record", "--params", PARAMS)
+    assert "does not record what made it" in said
+    assert not (tmp_path / "results").exists()
+
+
 def test_verify_repairs_by_making_the_damaged_shards_again(run: Any, job: extraction.ExtractionJob,
                                                            tmp_path: Path) -> None:
     job.manifest.save(tmp_path / "data" / "sample.parquet")

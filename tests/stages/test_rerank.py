@@ -323,6 +323,7 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
 def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Callable[..., str], project: Path) -> None:
     small = [part for change in ("batch_size=2", "pools=[5, 9]", "searched=[5, 9]", "pairs=1", "repeats=1",
                                  "seconds=0.0", "reranked=3") for part in ("-S", f"throughput.{change}")]
+    assert f"--with {R}: is the retriever itself" in refused("rerank", "--retriever", R, "--with", R)
     assert "give both --retriever and --with" in refused("throughput", "--retriever", R)
     code, out, err = pipeline("throughput", *small, "--retriever", R, "--with", R)
     assert code == 0, err

@@ -160,10 +160,12 @@ class Headline:
 
 
 def headlines(metrics: Mapping[str, Any]) -> list[Headline]:
-    """The tables of results, one for each test set and protocol."""
+    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone."""
     tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
     for system in read_metrics(metrics):
         o = system.origin
+        if o.protocol == "cxc":
+            continue
         tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
     return [Headline(dataset, split, protocol, images, captions, _rows(systems, metrics))
             for (dataset, split, protocol, images, captions), systems in tables.items()]
