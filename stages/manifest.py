@@ -81,6 +81,10 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
         with suppress(OSError):  # a root that is read-only, or full: all is looked at again
             asked.write(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
+    if card.statistics:
+        differing = [f"note: not as the card says: {each}" for each in manifest.differences(card.statistics, table)]
+        click.echo("\n".join(differing) or f"counts and lengths are those of the card, {', '.join(card.statistics)}",
+                   err=bool(differing))
 
 
 def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, options: list[Any]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.errors import InputError, unknown
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
+from pipeline.manifest.statistics import Statistics
 from pipeline.settings import first_fault
 
 
@@ -19,7 +20,8 @@ class Dataset(BaseModel):
 
     `images` and `annotations` are paths below the root. `kind` says what the folder `images` holds. `format` is that of
     the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
-    the path of HGR's file of role graphs; None where the annotations have them or there are none.
+    the path of HGR's file of role graphs; None where the annotations have them or there are none. `revision` is the
+    version of the source, `statistics` what each split should hold, by which a copy is checked.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -34,6 +36,10 @@ class Dataset(BaseModel):
     format: str | None = None
     kind: Kind = "image"
     role_graphs: str | None = None
+    revision: str = ""
+    languages: list[str] = []
+    bibtex: str = ""
+    statistics: dict[str, Statistics] = {}
 
 
 def names(root: Path = Path()) -> list[str]:

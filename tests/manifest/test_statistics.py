@@ -1,0 +1,49 @@
+"""What a card states of each split is compared with what a manifest holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from pipeline import manifest
+from pipeline.manifest import Manifest
+from pipeline.manifest.statistics import Statistics, of
+from pipeline.manifest.table import COLUMNS
+
+CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
+
+
+@pytest.fixture
+def table() -> Manifest:
+    """Two images of train with two captions each; the first one's are equal."""
+    rows = [(image, f"{image}.jpg", 9, "train", 2 * image + k, CAPTIONS[2 * image + k])
+            for image in range(2) for k in range(2)]
+    return Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "own", Path())
+
+
+def test_a_split_is_counted(table: Manifest) -> None:
+    assert of(table) == {"train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)}
+
+
+@pytest.mark.parametrize(("stated", "said"), [
+    ({}, []),
+    ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, []),
+    ({"train": {"unique_captions": 4, "longest": 12}}, ["train: unique captions: expected 4, found 3"]),
+    ({"val": {"images": 1}}, ["val: images: expected 1, found 0"]),
+])
+def test_what_differs_from_the_card_is_said(table: Manifest, stated: dict[str, Any], said: list[str]) -> None:
+    card = {split: Statistics(**numbers) for split, numbers in stated.items()}
+    assert list(manifest.differences(card, table)) == said
+
+
+@pytest.mark.parametrize("name", [name for name in manifest.datasets() if not name.startswith("sample")])
+def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: str) -> None:
+    card = manifest.dataset(name)
+    assert card.licence
+    assert card.source
+    assert card.languages
+    assert card.bibtex.count("{") == card.bibtex.count("}") > 0
+    assert card.statistics["test"].images
