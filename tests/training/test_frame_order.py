@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from new_stores import prepare
 
 from pipeline import manifest, settings, training
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.sample import render_shots
 from pipeline.sample.movement import MOVEMENTS, choose
-from pipeline.store import FeatureStore, Shard, StoreLayout, prepare, write_shard
+from pipeline.store import FeatureStore, Shard, StoreLayout, write_shard
 
 FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (
