@@ -15,20 +15,20 @@ import torch
 
 from benchmarks.measure import report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
-from pipeline.fusion import Member, fuse
 from pipeline.retrieval import Embeddings, consecutive_captions, evaluate
-from pipeline.scores import similarity_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 
 
-def stored(path: Path, images: int, seed: int) -> SimilarityStore:
+def stored(path: Path, images: int, seed: int) -> System:
     """Similarities of one system, in a store."""
     pictures, captions = noisy_pairs(images, 64)
     pictures += 0.05 * torch.randn(pictures.shape, generator=torch.Generator().manual_seed(seed))
     shape = (images, 5 * images)
-    similarity_store.save(path, [Embeddings(pictures, captions)], np.arange(shape[0]), np.arange(shape[1]),
+    layout.save(path, [Embeddings(pictures, captions)], np.arange(shape[0]), np.arange(shape[1]),
                           consecutive_captions(shape), {})
-    return SimilarityStore.open(path)
+    return System.open(path)
 
 
 def compare(images: int, repeats: int) -> None:
@@ -36,11 +36,10 @@ def compare(images: int, repeats: int) -> None:
     owner = consecutive_captions((images, 5 * images))
     with tempfile.TemporaryDirectory() as folder:
         stores = [stored(Path(folder, f"{seed}.zarr"), images, seed) for seed in range(2)]
-        members = [Member(each.path.stem, each.scores, each.image_ids, each.caption_ids) for each in stores]
         times: dict[str, list[float]] = {"mean": [], "zscore": [], "rank": []}
         for _ in range(repeats):
             for method, taken in times.items():
-                taken.append(seconds(lambda method=method: evaluate(fuse(members, method), owner)))  # type: ignore[misc]
+                taken.append(seconds(lambda method=method: evaluate(fuse(stores, method).scores, owner)))  # type: ignore[misc]
     print(f"two members of {images} images x {5 * images} captions, {torch.get_num_threads()} threads")
     report_ratios({method: min(taken) for method, taken in times.items()}, "mean")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline import retrieval, statistics
 from pipeline.paths import Paths, system
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.settings.variation import Variation
 
 RECIPES = ("vse_infty", "vse_infty-crcl")
@@ -30,7 +30,7 @@ def run(*arguments: str) -> None:
 
 def row(paths: Paths, dataset: str, share: float, head: str) -> str:
     """A line of the table."""
-    store = SimilarityStore.open(paths.similarity(dataset, head, "test"))
+    store = System.open(paths.similarity(dataset, head, "test"))
     found = retrieval.evaluate(store.path / "similarity", store.caption_image)
     rsum = statistics.intervals(found)["rsum"]
     recalls = [f"{value:.1f}" for way in (found.i2t, found.t2i) for value in way.recalls.values()]

@@ -1,4 +1,4 @@
-"""The systems beside a run's own that commands made by name: `rerank`, `ensemble`, `rescore`, `score --system`."""
+"""The systems beside a run's own that commands made by name: `rerank`, `ensemble`, `rescore`, `score --embeddings`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 from pipeline.errors import InputError
 from pipeline.paths import Paths, system, systems
 from pipeline.provenance import record
-from pipeline.scores import reranked_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import reranked
+from pipeline.scores.system import System
 from pipeline.settings import Settings
 
 
-def found(paths: Paths, settings: Settings, run: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+def found(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
     """Open the systems that lie beside a run's own, and say which are left out.
 
     Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are no part of it, nor is
@@ -36,7 +36,7 @@ def found(paths: Paths, settings: Settings, run: Mapping[str, SimilarityStore]) 
         if path.stem in known:
             continue
         try:
-            store = SimilarityStore.open(path)
+            store = System.open(path)
             if not _is_of_another_run(path.stem, store.made_from, known):
                 _refuse_unfit(paths, store, run)
                 others[path.stem] = store
@@ -51,16 +51,16 @@ def _is_of_another_run(name: str, made_from: Mapping[str, Any], known: Mapping[s
     return base not in known and f"{name}+".startswith(f"{base}+")
 
 
-def _refuse_unfit(paths: Paths, store: SimilarityStore, run: Mapping[str, SimilarityStore]) -> None:
+def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
     """Refuse what cannot be measured beside the run's systems, or is older than its members."""
     made, path = store.made_from, store.path
     if made.get("trained_on", made["dataset"]) != made["dataset"]:
-        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
+        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --similarity "
                          f"{path} --record` keeps its numbers for the tables")
-    if made.get(reranked_store.KEY, {}).get("distractors"):
-        raise InputError(f"{path}: was reranked among distractors; measure it with --system and --distractors")
+    if made.get(reranked.KEY, {}).get("distractors"):
+        raise InputError(f"{path}: was reranked among distractors; measure it with --similarity and --distractors")
     if not made["members"]:
-        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --system")
+        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --similarity")
     first = next(iter(run.values()))
     stores = record.with_parts({first.path.stem: first, path.stem: store})
     record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))

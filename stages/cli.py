@@ -18,7 +18,6 @@ from click.exceptions import NoArgsIsHelpError
 
 from pipeline.errors import InputError, InputWarning, unknown
 from stages import progress
-from stages.options import renamed
 
 # Section -> command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
 SECTIONS = {
@@ -89,8 +88,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown("command", args[0], COMMANDS)
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command, renamed(args[0], rest, progress.say)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, COMMANDS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,14 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest, retrieval
-    from pipeline.fusion import Member, in_order_of
     from pipeline.provenance import record
     from pipeline.retrieval import Metrics, Protocol, Ties
     from pipeline.scores import by_language, judged
-    from pipeline.scores.candidates import Columns, Pool, require_one_owner
+    from pipeline.scores.columns import Columns, of_matrix
+    from pipeline.scores.fuse import in_order_of
     from pipeline.scores.judged import Truth
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.layout import is_store
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.statistics import contrast, pairs
 
@@ -58,12 +58,12 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
         options.refuse_repeats(group)
     _refuse_stale(paths, dataset, place, [path for group in stores for path in group])
     for group in stores:
-        record.refuse_other_systems([SimilarityStore.open(path) for path in group if Pool.says_its_columns(path)])
+        record.refuse_other_systems([System.open(path) for path in group if is_store(path)])
     groups = _pools(stores, columns)
     own = _own(groups) or _card(dataset, [pool for group in groups for pool in group])
     truth = truth.or_of([rules] if rules else own)
     every = [rules] if rules else truth.protocols(own)
-    known = groups[0][0].manifest(columns, paths.manifest, needed=truth.same_text)
+    known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
     groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     found = _contrasts(groups, every, ties, settings)
@@ -71,13 +71,13 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     click.echo(_written([[pool.name for pool in group] for group in groups], found, output))
 
 
-def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
+def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
                ) -> list[list[dict[str, Any]]]:
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
     pairs_of_systems = pairs.of(len(groups))
     samples = contrast.enough_samples(settings.evaluate.resamples, len(views) * len(pairs_of_systems))
-    total = sum(pool.scores.shape[0] for _, every in views for group in every for pool, _ in group)
+    total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
         for said, systems in views:
             runs = [[_measure(pool, rules, ties, settings, bar) for pool, rules in group] for group in systems]
@@ -86,13 +86,14 @@ def _contrasts(groups: Sequence[Sequence[Pool]], protocols: Sequence[str | Proto
     return found
 
 
-def _views(groups: Sequence[Sequence[Pool]], rules: str | Protocol
-           ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[Pool, str | Protocol]]]]]:
+def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
+           ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[System, str | Protocol]]]]]:
     """All captions, then those of each language: what is said of them, and each system's pool with its rules."""
     parts = [[by_language.parts(pool, rules) for pool in group] for group in groups]
     split = {} if groups[0][0].split is None else {"split": groups[0][0].split}
     return [(split, [[(pool, rules) for pool in group] for group in groups]),
-            *((split | {"language": name}, [[(part[name].pool, part[name].rules) for part in group] for group in parts])
+            *((split | {"language": name},
+               [[(part[name].system, part[name].rules) for part in group] for group in parts])
               for name in parts[0][0])]
 
 
@@ -132,47 +133,46 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
 
 def _refuse_stale(paths: Paths, dataset: str, place: Callable[[str], Path], found: Sequence[Path]) -> None:
     """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
-    stores = {path.stem: SimilarityStore.open(path) for path in found if path.parent == place("").parent}
+    stores = {path.stem: System.open(path) for path in found if path.parent == place("").parent}
     if stores:
         record.refuse_stale(record.with_parts(stores), lambda head: paths.head(dataset, head))
 
 
-def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Pool]]:
+def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[System]]:
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
-    silent = [path for group in stores for path in group if not Pool.says_its_columns(path)]
+    silent = [path for group in stores for path in group if not is_store(path)]
     if not silent and columns != Columns():
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split and --captions-per-image")
-    groups = [[Pool.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
-    known = {pool.image_ids is not None for group in groups for pool in group}
+    groups = [[of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
+    known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:
         raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name the --manifest of its "
                          "images and captions")
     return groups
 
 
-def _own(groups: Sequence[Sequence[Pool]]) -> list[str | Protocol]:
+def _own(groups: Sequence[Sequence[System]]) -> list[str | Protocol]:
     """The protocols of reranked systems, which can be measured by no other; [] where there are none."""
     return list({pool.protocol.name: pool.protocol for group in groups for pool in group if pool.protocol}.values())
 
 
-def _card(dataset: str, pools: Sequence[Pool]) -> list[str]:
+def _card(dataset: str, pools: Sequence[System]) -> list[str]:
     """The protocols of the data set's card where a system is of its test split; for anything else the plain one."""
     benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
                     for pool in pools)
     return manifest.dataset(dataset).protocols if benchmark else ["all"]
 
 
-def _like(first: Pool, pool: Pool) -> Pool:
+def _like(first: System, pool: System) -> System:
     """The pool in the order of the first one's ids, where both know theirs."""
-    if pool is first or first.image_ids is None or pool.image_ids is None:
+    if pool is first or not first.has_ids or not pool.has_ids:
         return pool
-    members = [Member(each.name, each.scores, *each.require_ids()) for each in (first, pool)]
-    require_one_owner(first.name, first.image_of_caption(), pool.name, pool.image_of_caption())
-    return replace(pool, scores=in_order_of(*members), caption_image=first.caption_image)
+    pool.require_owners_of(first)
+    return in_order_of(first, pool)
 
 
-def _measure(pool: Pool, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:
+def _measure(pool: System, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:
     start = bar.done
     return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
                               lambda done: bar.reach(start + done))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, of_ensemble
 from pipeline.fusion import FUSIONS
@@ -23,18 +22,17 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline.files import asked, code
-    from pipeline.fusion import Member, fuse
     from pipeline.fusion import shares as shares_of
-    from pipeline.scores import similarity_store, tuning
-    from pipeline.scores.candidates import Columns, owners, require_one_owner
-    from pipeline.scores.plain import open_scores
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores import tuning
+    from pipeline.scores.columns import Columns, with_record
+    from pipeline.scores.fuse import fuse
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
 
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 """What a member's record says of that member alone."""
 LETTERS = [feature.letter for feature in FEATURES.values()]
-CODE = ("pipeline.fusion.methods", "pipeline.scores.similarity_store")
+CODE = ("pipeline.scores.fuse", "pipeline.scores.layout")
 ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
 
 
@@ -88,7 +86,7 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
         _check_own(name, members)
         places = [Path(member) if Path(member).exists() else place(member) for member in members]
         options.refuse_repeats(places)
-        stores = [open_scores(path, columns) for path in places]
+        stores = [with_record(path, columns) for path in places]
         path = _own(paths, dataset, name, stores[0].made_from["split"])
         tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
         _fuse(path, name, stores, fusion, tuned[0], keep_common, tuned[1])
@@ -96,16 +94,16 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
 
 def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
-    stores = [SimilarityStore.open(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
+    stores = [System.open(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
     _fuse(place(system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
 
 
-def _tune(stores: list[SimilarityStore], on: tuple[Path, ...], columns: Columns, fusion: str,
+def _tune(stores: list[System], on: tuple[Path, ...], columns: Columns, fusion: str,
           weights: tuple[float, ...], settings: Settings) -> tuple[list[float], dict[str, Any]]:
     """The weights that are best on the split val, and what is recorded of them."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
-    scored = [open_scores(path, replace(columns, split="val")) for path in on]
+    scored = [with_record(path, replace(columns, split="val")) for path in on]
     with Progress(f"tune {fusion}", "weighting", len(list(tuning.weightings(len(scored))))) as bar:
         found, said = tuning.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
     click.echo(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
@@ -113,22 +111,22 @@ def _tune(stores: list[SimilarityStore], on: tuple[Path, ...], columns: Columns,
     return found, {"tuned": said}
 
 
-def _fuse(path: Path, name: str, stores: list[SimilarityStore], fusion: str, weights: Sequence[float],
+def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Sequence[float],
           keep_common: bool, tuned: dict[str, Any]) -> None:
     """Write an ensemble, unless it is there and its members are as they were."""
     shares = shares_of(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
-        "fusion": {"method": fusion, "weights": shares, "members": [store.path.stem for store in stores],
+        "fusion": {"method": fusion, "weights": shares, "members": [store.name for store in stores],
                    "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common, "code": code.of(CODE, ROOMS)}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
     for store in stores[1:]:
-        require_one_owner(stores[0].path.stem, _owners(stores[0]), store.path.stem, _owners(store))
-    parts, left_out = _parts(stores, keep_common)
-    with Progress(path.stem, "image", len(parts[0].image_ids)) as bar:
-        _save(path, parts, stores[0], fusion, shares, made_from | left_out, bar)
+        store.require_owners_of(stores[0])
+    parts, left_out = _common(stores) if keep_common else (stores, {})
+    with Progress(path.stem, "image", parts[0].shape[0]) as bar:
+        fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
     asked.write(path, request, asked.files(path))
     said = f", {len(left_out['left_out'])} images left out" if left_out else ""
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
@@ -147,47 +145,26 @@ def _check_own(name: str, members: tuple[str, ...]) -> None:
 def _own(paths: Paths, dataset: str, name: str, split: str) -> Path:
     """Where an ensemble of the user's own is written: beside others of its members' split."""
     path = paths.similarity(dataset, name, split)
-    if path.exists() and SimilarityStore.open(path).made_from.get("ensemble") != name:
+    if path.exists() and System.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
     return path
 
 
-def _owners(store: SimilarityStore) -> dict[int, int]:
-    return owners(store.image_ids, store.caption_ids, store.caption_image)
-
-
-def _parts(stores: list[SimilarityStore], keep_common: bool) -> tuple[list[Member], dict[str, Any]]:
-    """The members' scores with their ids, and what made_from says of the images that were left out."""
-    if not keep_common:
-        return [Member(store.path.stem, store.scores, store.image_ids, store.caption_ids)
-                for store in stores], {}
+def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
+    """The images that all members have, with their captions, and what made_from says of those that were left out."""
     kept = reduce(np.intersect1d, [store.image_ids for store in stores])
     if not len(kept):
-        raise InputError(f"{', '.join(store.path.stem for store in stores)}: have no image in common")
+        raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
     return [_only(store, kept) for store in stores], {"left_out": np.setdiff1d(every, kept).tolist()}
 
 
-def _only(store: SimilarityStore, image_ids: np.ndarray) -> Member:
-    """A member with just these images and their captions."""
+def _only(store: System, image_ids: np.ndarray) -> System:
     keep = np.isin(store.image_ids, image_ids)
-    rows, columns = np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])
-    return Member(store.path.stem, retrieval.select(store.scores, rows, columns), store.image_ids[rows],
-                            store.caption_ids[columns])
+    return store.only(np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image]))
 
 
-def _save(path: Path, parts: list[Member], first: SimilarityStore, fusion: str, shares: list[float],
-          made_from: dict[str, Any], bar: Progress) -> None:
-    ids, captions = parts[0].image_ids, parts[0].caption_ids
-    place = {image: row for row, image in enumerate(ids.tolist())}
-    owner = _owners(first)
-    caption_image = np.array([place[owner[caption]] for caption in captions.tolist()], np.int64)
-    matrices, by_query = similarity_store.parts(fuse(parts, fusion, shares), fusion)
-    similarity_store.save(path, matrices, ids, captions, caption_image, made_from, by_query,
-                          lambda rows: bar.reach(rows / len(matrices)))
-
-
-def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
+def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
     """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
     every = [store.made_from for store in stores]
     for store in stores[1:]:
@@ -205,7 +182,7 @@ def _made_from(name: str, stores: list[SimilarityStore]) -> dict[str, Any]:
             "members": list(heads.values()), **_protocol(stores), **_bank(every)}
 
 
-def _protocol(stores: list[SimilarityStore]) -> dict[str, Any]:
+def _protocol(stores: list[System]) -> dict[str, Any]:
     """The only protocol by which an ensemble of reranked systems can be measured; {} for any."""
     found = {store.protocol.name: store.protocol for store in stores if store.protocol}
     if len(found) > 1:

@@ -16,8 +16,6 @@ from stages import measuring, options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipeline import audit, manifest
     from pipeline.files.atomic import write_text
     from pipeline.judgements import qrels
@@ -26,18 +24,16 @@ if TYPE_CHECKING:
     from pipeline.retrieval import Protocol, Ties, summary
     from pipeline.retrieval.relevance import as_relevance
     from pipeline.scores import by_language, judged, measured, per_query, runs
-    from pipeline.scores.candidates import Columns, Pool
-    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores.columns import Columns, of_vectors
     from pipeline.scores.judged import Truth
-    from pipeline.scores.reranked_pool import open_enlarged
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.system import System
     from pipeline.settings import Evaluate, Run, Settings
     from stages import by_hand
 
 
 @click.command
-@options.system("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
-                "matrix (.npy, zarr).")
+@click.option("--similarity", type=options.FilePath(),
+              help="Measure this images x captions matrix (.npy, zarr, or a similarity store) alone and print it.")
 @click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
 @click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
@@ -60,23 +56,22 @@ if TYPE_CHECKING:
               help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels says what is right.")
 @measuring.output
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
+def command(paths: Paths, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], keep: bool, columns: Columns, truth: Truth, rules: Protocol | None,
             ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
             output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
-    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. One
+    Systems that `rerank`, `ensemble`, `rescore` and `score --embeddings` made by name are measured with the run's. One
     that no longer fits the run is left out with a message. Delete its store to drop one.
 
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
-    Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
+    Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
     """
     settings = _with_metrics(settings, names)
-    similarity = None if source is None else source.scores(paths, settings)
     if from_run:
-        options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
+        options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
                        "save_qrels", "per_query", why="goes without --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
@@ -88,7 +83,7 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        known = pool.manifest(columns, paths.manifest, needed=truth.same_text)
+        known = pool.manifest(columns.manifest, paths.manifest, needed=truth.same_text)
         _warn_of_leak(paths, pool)
         pool = judged.judge(by_language.named(pool, known), truth, known)
         numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
@@ -97,11 +92,11 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
         _write_files(pool, files, table, settings.evaluate)
         if keep:
             how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-            recorded.add(paths.recorded, pool, [EmbeddingStore.open(path) for path in distractors], how, numbers)
+            recorded.add(paths.recorded, pool, [System.open_vectors(path) for path in distractors], how, numbers)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
-                   why="goes with --system or --embeddings; the run is measured by its data set's card")
+                   why="goes with --similarity or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     settings = settings.model_copy(update={"evaluate": truth.chosen(settings.evaluate)})
     measured_run = _measure_run(paths, settings, ties, extended, files)
@@ -115,19 +110,16 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
                              for protocol, numbers in results.protocols(result).items()], output))
 
 
-def _write_files(pool: Pool, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
+def _write_files(pool: System, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
     """Writes the files that were asked for, of one pool."""
     if files.run:
-        with Progress(f"write {files.run.name}", "query", sum(pool.scores.shape)) as bar:
+        with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
             runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes,
                        bar.reach)
-    if files.save_qrels:
-        images, captions = pool.scores.shape
-        ids = [np.arange(size) if known is None else np.asarray(known)
-               for size, known in ((images, pool.image_ids), (captions, pool.caption_ids))]
-        if qrels.write(files.save_qrels, as_relevance(pool.truth, pool.scores.shape), *ids):
-            click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
-                       err=True)
+    if files.save_qrels and qrels.write(files.save_qrels, as_relevance(pool.truth, pool.shape), pool.image_ids,
+                                        pool.caption_ids):
+        click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
+                   err=True)
     if files.per_query and table is not None:
         per_query.write(files.per_query, [table])
 
@@ -148,21 +140,21 @@ def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns, truth: Truth
-          ) -> Pool | None:
+          ) -> System | None:
     """The one source that was named, None where the run is to be measured."""
     if similarity is not None and embeddings is not None:
-        raise InputError("--system and --embeddings are two sources; give one")
+        raise InputError("--similarity and --embeddings are two sources; give one")
     if embeddings is not None:
-        return Pool.of_embeddings(embeddings[0], embeddings[1], columns)
+        return of_vectors(*embeddings, columns)
     return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
-def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> Pool:
+def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> System:
     options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended", "qrels",
                    "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
     if similarity is None:
-        raise InputError("--distractors go with --system and a head's similarity store")
-    return open_enlarged(similarity, [EmbeddingStore.open(path) for path in distractors])
+        raise InputError("--distractors go with --similarity and a head's similarity store")
+    return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
 
 
 def _written(results: summary.Results, output: str) -> str:
@@ -174,7 +166,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
     run = settings.run
     split = settings.score.split
-    stores = {name: SimilarityStore.open(paths.similarity(run.dataset, name, split))
+    stores = {name: System.open(paths.similarity(run.dataset, name, split))
               for name in _systems(paths, run, split)}
     record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
     others = by_hand.found(paths, settings, stores)
@@ -187,9 +179,9 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         of_card = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
         protocols: list[str | Protocol] = [*of_card]
         truth = Truth.of(settings.evaluate).or_of(protocols)
-        pool = Pool.of_store(store)
+        pool = store
         _warn_of_leak(paths, pool)
-        known = pool.manifest(Columns(), paths.manifest, needed=truth.same_text)
+        known = pool.manifest(None, paths.manifest, needed=truth.same_text)
         pool = by_language.named(pool, known)
         protocols = [pool.protocol] if pool.protocol else protocols
         beyond = _extend(pool, extended, settings.evaluate)
@@ -207,11 +199,11 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
     return found
 
 
-def _warn_of_leak(paths: Paths, pool: Pool) -> None:
+def _warn_of_leak(paths: Paths, pool: System) -> None:
     """Warn where a head was trained, on another data set, on photographs of the pool."""
     made = pool.made_from or {}
     names = made.get("trained_on"), made.get("dataset")
-    if None in names or names[0] == names[1] or pool.image_ids is None:
+    if None in names or names[0] == names[1] or not pool.has_ids:
         return
     both = [paths.manifest(str(name)) for name in names]
     if all(path.is_file() for path in both):
@@ -231,10 +223,10 @@ def _systems(paths: Paths, run: Run, split: str) -> list[str]:
     return [name for name in systems(run) if name not in missing]
 
 
-def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
+def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
              ) -> tuple[dict[str, Any], Any | None]:
     """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
-    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.scores.shape[0]
+    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.shape[0]
     with Progress(f"rank {pool.name}", "image", whole + measured.passes(settings) * by_language.images(every)) as bar:
         found = measured.rank(pool, rules, ties, settings, bar.reach)
         numbers = measured.numbers(pool, found, rules, settings, bar.reach)
@@ -243,12 +235,12 @@ def _measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate, 
     if not files.per_query:
         return numbers, None
     tables = [per_query.table(pool, found, rules, name, "" if every else None),
-              *(per_query.table(part.pool, ranked[language], part.rules, name, language)
+              *(per_query.table(part.system, ranked[language], part.rules, name, language)
                 for language, part in every.items())]
     return numbers, per_query.joined(tables)
 
 
-def _extend(pool: Pool, name: str | None, settings: Evaluate) -> dict[str, Any]:
+def _extend(pool: System, name: str | None, settings: Evaluate) -> dict[str, Any]:
     """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
     if name is None:
         return {}

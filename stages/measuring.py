@@ -24,7 +24,7 @@ def columns(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
                 **others: Any) -> None:
-        from pipeline.scores.candidates import Columns
+        from pipeline.scores.columns import Columns
 
         command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
 

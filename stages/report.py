@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from pipeline.report.page.render import failures, made_from
     from pipeline.retrieval import Protocol
     from pipeline.scores import by_language
-    from pipeline.scores.candidates import Pool
     from pipeline.scores.judged import Truth, judge
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from stages import scored_systems
 
@@ -109,7 +108,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
             head.name: head.description for head in trained if head.name in ours}))
 
 
-def _ensembles(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, dict[str, Path]]:
+def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dict[str, Path]]:
     """The run's ensembles whose members are all scored, each of its first seed: name -> feature -> similarity store."""
     run, whole = settings.run, {}
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
@@ -127,15 +126,15 @@ def _protocol(settings: Settings, card: manifest.Dataset, truth: Truth) -> str |
     return truth.protocols([card.protocols[0] if settings.score.split == "test" else "all"])[0]
 
 
-def _judged(paths: Paths, settings: Settings, truth: Truth) -> Callable[[Pool], Pool]:
+def _judged(paths: Paths, settings: Settings, truth: Truth) -> Callable[[System], System]:
     """Gives a pool of the run its right answers."""
-    def right(pool: Pool) -> Pool:
+    def right(pool: System) -> System:
         known = Manifest.load(paths.manifest(settings.run.dataset)) if truth != Truth() else None
         return judge(by_language.named(pool, known), truth, known)
     return right
 
 
-def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once."""
     shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
     folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
@@ -145,8 +144,8 @@ def _of_one_pool(found: Mapping[str, SimilarityStore]) -> dict[str, SimilaritySt
     return {name: store for name, store in shown.items() if name not in folded}
 
 
-def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilarityStore],
-              shown: Mapping[str, SimilarityStore], images: Path | None, truth: Truth,
+def _explorer(paths: Paths, settings: Settings, found: Mapping[str, System],
+              shown: Mapping[str, System], images: Path | None, truth: Truth,
               progress: Callable[[str], object]) -> dict[str, Any]:
     """All systems of the run. Compared at first: the narrowest and the widest ensemble of the first recipe with any."""
     there = scored_systems.first(settings, found)
@@ -157,7 +156,7 @@ def _explorer(paths: Paths, settings: Settings, found: Mapping[str, SimilaritySt
                            (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
 
 
-def _is_also_ensemble(name: str, found: Mapping[str, SimilarityStore]) -> bool:
+def _is_also_ensemble(name: str, found: Mapping[str, System]) -> bool:
     """Whether a lone head is shown as an ensemble of one member."""
     made_from = found[name].made_from
     if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: its features are also the scorer's

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from pipeline.fusion.reranked import Combination
     from pipeline.manifest import Manifest
     from pipeline.reranking.base import PairSource
-    from pipeline.reranking.rerank import Job, Report, of_enlarged, of_store, rerank
+    from pipeline.reranking.rerank import Job, Report, rerank
     from pipeline.retrieval import Protocol
-    from pipeline.scores.by_language import languages_of
-    from pipeline.scores.embedding_store import EmbeddingStore
-    from pipeline.scores.reranked_pool import recorded
-    from pipeline.scores.reranked_store import KEY
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.by_language import with_languages
+    from pipeline.scores.reranked import KEY
+    from pipeline.scores.system import System, recorded
     from pipeline.settings import Settings
 
 COMBINATIONS = ("scorer", "add", "norm_add")
@@ -106,12 +104,12 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if given["tune"] and not place.exists():
         raise InputError(f"{place}: --tune chooses on val, and val is not scored; run `pipeline score -S "
                          "score.split=val`, and its ensembles")
-    store = SimilarityStore.open(place).check()
+    store = System.open(place).check()
     if KEY in store.made_from:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from[KEY]['retriever']['system']} and a larger k")
     _check_manifest(paths.manifest(dataset), store)
-    languages = languages_of(store, paths)
+    pool = with_languages(store, paths)
     source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
@@ -124,26 +122,26 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     kind = reranking.resolve(scorer, source)
     if kind[1] == retriever:
         raise InputError(f"--with {scorer}: is the retriever itself, whose order it would leave; name another scorer")
-    distractors = [EmbeddingStore.open(path) for path in given["distractors"]]
+    distractors = [System.open_vectors(path) for path in given["distractors"]]
     if distractors:
         options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")
-        if languages is not None:
+        if pool.languages is not None:
             raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and "
                              "--distractors enlarge one pool; score a manifest of one language")
-        pool, rules = of_enlarged(store, distractors), retrieval.Protocol("enlarged")
+        pool, rules = store.among(distractors), retrieval.Protocol("enlarged")
     else:
-        pool, rules = of_store(store, languages), _protocol(paths, store, given["rules"], given["folds"])
+        rules = _protocol(paths, store, given["rules"], given["folds"])
     return Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                given["k"], Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors),
                given["tuned_on"], given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
 
 
-def _check_manifest(file: Path, store: SimilarityStore) -> None:
+def _check_manifest(file: Path, store: System) -> None:
     if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
 
 
-def _protocol(paths: Paths, store: SimilarityStore, name: str | None, folds: int | None) -> Protocol:
+def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) -> Protocol:
     """The protocol that is named, or the data set's own."""
     if name or folds:
         return retrieval.PROTOCOLS[name] if name else retrieval.Protocol(f"{folds}fold", folds=folds or 1)

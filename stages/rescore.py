@@ -14,8 +14,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     from pipeline.files import asked, code
     from pipeline.rescoring import RESCORERS, stored
-    from pipeline.scores import similarity_store
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.settings.run import Rescore
 
@@ -61,17 +60,15 @@ def command(paths: Paths, settings: Settings, system: str | None, name: str | No
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
     """Write one rescored system, unless it is there and its source is as it was."""
     path = paths.similarity(dataset, name, split)
-    source = SimilarityStore.open(paths.similarity(dataset, system, split))
+    source = System.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
     modules = [RESCORERS.module(step.name)] if step.name in RESCORERS else []
-    request = {"made_from": made, "code": code.of([*modules, "pipeline.scores.similarity_store"], ROOMS)}
+    request = {"made_from": made, "code": code.of([*modules, "pipeline.scores.layout"], ROOMS)}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
-    scores = stored.compute(source.check(), made, paths)
-    matrices, fusion = similarity_store.parts(scores)
+    made_anew = stored.compute(source.check(), made, paths)
     with Progress(name, "image", len(source.image_ids)) as bar:
-        similarity_store.save(path, matrices, source.image_ids, source.caption_ids, source.caption_image, made, fusion,
-                              bar.reach)
+        made_anew.save(path, made, progress=bar.reach)
     asked.write(path, request, asked.files(path))
     click.echo(f"{path}: {step.name} of {system}")

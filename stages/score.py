@@ -24,28 +24,31 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
     from pipeline.retrieval.stored import Matrix
-    from pipeline.scores import similarity_store
-    from pipeline.scores.embedding_store import EmbeddingStore
+    from pipeline.scores import layout
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.workers import Executor
 
 
 @click.command
 @click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; without it and --system all heads and encoders of the run.")
+              help="Which visual feature; without it, --head and --embeddings all heads and encoders of the run.")
 @options.dataset
 @options.text
 @options.recipes
 @options.seeds
-@options.system("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
-                "embed`, of a dual encoder or of a head that was trained on other data. The matrix gets its name.")
+@click.option("--head", "folder", type=options.FilePath(),
+              help="A head's folder, for one that was trained with --out. The matrix gets its name.")
+@click.option("--embeddings", type=options.FilePath(), metavar="STORE",
+              help="Embeddings by pipeline embed, of a dual encoder or of a head that was trained on other data. The "
+              "matrix gets their name.")
 @click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @workplace.on_workers
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None,
+            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, embeddings: Path | None,
             files: Path | None, device: str | None, workers: int, scheduler: str | None) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
@@ -58,18 +61,18 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
 
-    Example: pipeline score --system embeddings/flickr8k/clip-vit-base-patch32.zarr
+    Example: pipeline score --embeddings embeddings/flickr8k/clip-vit-base-patch32.zarr
     """
     workplace.check(scheduler)
-    if source and source.path and (source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()):
-        options.refuse("feature", "dataset", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
-                       why="goes without embeddings, which are multiplied as they are")
-        _score_embeddings(paths, settings, source.path)
+    if embeddings:
+        options.refuse("feature", "dataset", "text", "recipes", "seeds", "folder", "files", "device", "workers",
+                       "scheduler", why="goes without --embeddings, which are multiplied as they are")
+        _score_embeddings(paths, settings, embeddings)
         return
     dataset = dataset or settings.run.dataset
-    if source:
-        options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
-        folders = [source.path or paths.head(dataset, source.named)]
+    if folder:
+        options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which names the head")
+        folders = [folder]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed))
                    for recipe in recipes for seed in seeds]
@@ -88,7 +91,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
             _score(path, use, settings, place)
             if request is not None:
                 asked.write(path, request, asked.files(path))
-    for encoder in settings.run.encoders if not (source or feature) else []:
+    for encoder in settings.run.encoders if not (folder or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
@@ -123,19 +126,19 @@ def _score(path: Path, use: training.HeadUse, settings: Settings, place: Executo
                                bar.piece)
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
-            similarity_store.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
+            layout.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
                                   image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
             found = pieces.run(opened, pieces.against_all(opened, split, batch_size), kept, batch_size, use.device,
                                place, bar.piece)
-            similarity_store.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
+            layout.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
         kept.remove()
     click.echo(f"{path}: {len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}")
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     """Multiply stored vectors of score.split, unless that is done."""
-    embedded = EmbeddingStore.open(path)
+    embedded = System.open_vectors(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
     target, request = paths.similarity(dataset, path.stem, split), {"made_from": embedded.made_from, "split": split}
     if asked.is_done(target, request):
@@ -144,7 +147,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     options.choose_products(settings)
     found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
     with Progress(path.stem, "image", len(found.images)) as bar:
-        similarity_store.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
+        layout.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
                               found.split.image_ids, found.split.caption_ids,
                               found.split.caption_image.astype(np.int64), found.made_from, progress=bar.reach,
                               image_embeddings=found.images, caption_embeddings=found.captions)

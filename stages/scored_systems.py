@@ -15,12 +15,12 @@ from pipeline.paths import Paths, system, systems
 from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
 from pipeline.scores.judged import Truth
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.settings import Settings
 from stages import by_hand
 
 
-def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, SimilarityStore]:
+def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, System]:
     """Open the similarities of the run's scored systems, and of those beside them.
 
     Args:
@@ -35,7 +35,7 @@ def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict
         InputError: If scores, heads and metrics do not belong together.
     """
     dataset, split = settings.run.dataset, settings.score.split
-    found = {name: SimilarityStore.open(path) for name in systems(settings.run)
+    found = {name: System.open(path) for name in systems(settings.run)
              if (path := paths.similarity(dataset, name, split)).exists()}
     if found:
         record.refuse_stale(found, lambda head: paths.head(dataset, head))
@@ -46,7 +46,7 @@ def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict
     return found
 
 
-def first(settings: Settings, found: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
     """Choose the run's first recipe, text encoder and seed with scored systems.
 
     Args:
@@ -112,7 +112,7 @@ def truth(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> Truth
     return found
 
 
-def galleries(paths: Paths, settings: Settings, shown: Mapping[str, SimilarityStore], given: Path | None,
+def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None,
               right: Truth) -> dict[str, Gallery]:
     """Join systems with their captions and photographs.
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
-    from pipeline.scores.embedding_store import EmbeddingStore
     from pipeline.scores.nearest import nearest
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
 
 
@@ -39,14 +39,17 @@ if TYPE_CHECKING:
               help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
-@options.system("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
-                "`pipeline embed`.", show_default="the run's first head")
+@click.option("--head", metavar="SYSTEM", show_default="the run's first",
+              help="The head, or dual encoder, whose space is searched.")
 @options.dataset
+@click.option("--in", "where", type=options.FilePath(), show_default="the head's similarity store",
+              help="Search these embeddings of the same head, made by pipeline embed.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="results/search.html", help="The page.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
-            find: str | None, source: options.Source | None, dataset: str | None, top: int, out: Path | None) -> None:
+            find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None
+            ) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
 
     Example: pipeline search "a red house by the sea"
@@ -58,16 +61,20 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     options.choose_products(settings)
     texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
+    run = settings.run
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
     remembered = Remembered(paths.digests)
-    store = _store(paths, settings, source, dataset, remembered)
-    name = store.made_from["recipe"]
+    manifest = Manifest.load(paths.manifest(dataset or run.dataset), remembered)
+    name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    place = where or paths.similarity(manifest.dataset, name, settings.score.split)
+    if not place.exists():
+        training.read_description(paths.head(manifest.dataset, name))  # says so where there is no such head either
+    store = System.open_vectors(place, remembered)
     if records.is_encoder(store.made_from):
+        name = store.made_from["recipe"]
         queries = _by_encoder(settings, store, texts, image)
     else:
-        name = store.made_from["members"][0]["head"]
-        trained_on = dataset or store.made_from.get("trained_on", store.made_from["dataset"])
-        queries = _by_head(paths, trained_on, name, store, texts, image)
+        queries = _by_head(paths, manifest, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)),
@@ -81,19 +88,6 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     for section in sections:
         _print(section, of_several=len(sections) > 1)
     click.echo(f"{path}: thumbnails of these, from {searched}")
-
-
-def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str | None,
-           remembered: Remembered) -> EmbeddingStore:
-    """What is searched: the store that was named, or that of a head's scores."""
-    if source and source.path:
-        return EmbeddingStore.open(source.path, remembered)
-    run, trained_on = settings.run, Manifest.load(paths.manifest(dataset or settings.run.dataset), remembered).dataset
-    name = source.named if source else system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    place = paths.similarity(trained_on, name, settings.score.split)
-    if not place.exists():
-        training.read_description(paths.head(trained_on, name))  # says so where there is no such head either
-    return EmbeddingStore.open(place, remembered)
 
 
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
@@ -121,17 +115,17 @@ def _print(section: search_page.Section, of_several: bool) -> None:
         click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
 
 
-def _by_encoder(settings: Settings, store: EmbeddingStore, texts: list[str], image: Path | None) -> np.ndarray:
+def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """[Q, d] float32, of a dual encoder, in whose prompt the texts are read."""
     device = settings.training_of(store.made_from["dataset"]).device
     encoder = records.open_again(store.made_from["members"][0], device)
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 
-def _by_head(paths: Paths, dataset: str, name: str, store: EmbeddingStore, texts: list[str], image: Path | None
+def _by_head(paths: Paths, manifest: Manifest, name: str, store: System, texts: list[str], image: Path | None
              ) -> np.ndarray:
     """[Q, d] float32, of the head that made the store."""
-    trained, source = training.open_by_name(paths, dataset, name)
+    trained, source = training.open_by_name(paths, manifest.dataset, name)
     training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
@@ -170,14 +164,14 @@ def _decoded(path: Path) -> Image.Image:
         raise InputError(f"{path}: {error}") from None
 
 
-def _manifest_of(paths: Paths, store: EmbeddingStore) -> Manifest:
+def _manifest_of(paths: Paths, store: System) -> Manifest:
     manifest = Manifest.load(paths.manifest(store.made_from["dataset"]), Remembered(paths.digests))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest
 
 
-def _hits(manifest: Manifest, store: EmbeddingStore, captions: bool, places: np.ndarray, products: np.ndarray
+def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
           ) -> Iterator[search_page.Hit]:
     """The images that were found, or whose captions were."""
     ids = manifest.images["image_id"].to_numpy()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline import manifest, retrieval
     from pipeline.files.atomic import write_text
     from pipeline.retrieval import Metrics
-    from pipeline.scores.similarity_store import SimilarityStore
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.statistics import contrast
     from pipeline.studies import claims
@@ -138,7 +138,7 @@ def _measure(paths: Paths, settings: Settings, side: SystemOfClaim, seed: int, s
     part = run.features[0] if side.features == "R" else side.features
     rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
     name = system(side.recipe, part, run.texts[0], seed)
-    store = SimilarityStore.open(paths.similarity(run.dataset, name, split)).check()
+    store = System.open(paths.similarity(run.dataset, name, split)).check()
     return retrieval.evaluate(store.scores, store.caption_image, rules,
                               block_megabytes=settings.evaluate.block_megabytes)
 

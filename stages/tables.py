@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeline.report import latex, markdown, tables
     from pipeline.report.paper import Paper
     from pipeline.report.table import Rows, TableRequest
+    from pipeline.retrieval.summary import wrapped
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
 
@@ -57,9 +58,10 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
             (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
         (making / "preview.tex").write_text(preview, encoding="utf-8")
-    click.echo(f"{paths.tables}: " + (", ".join(f"{name}.tex, {name}.md" for name in shown) or "no table has rows"))
+    click.echo(wrapped(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else
+                                              "no table has rows")))
     if empty := [name for name in built if name not in shown]:
-        click.echo(f"left out, without rows: {', '.join(empty)}")
+        click.echo(wrapped(f"left out, without rows: {', '.join(empty)}"))
 
 
 def _names(columns: str) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
     from pipeline.provenance.trace import Effort, image_of, query, trace
-    from pipeline.scores.candidates import Pool
-    from pipeline.scores.similarity_store import holds_scores, opened
+    from pipeline.scores.layout import holds_scores, is_store
+    from pipeline.scores.system import System
     from pipeline.settings import Settings
 
 
@@ -71,10 +71,10 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
 
 def _read(paths: Paths, path: Path, name: str | None) -> Result:
     """A system of metrics.json, or a store of similarities or embeddings."""
-    if Pool.says_its_columns(path):
+    if is_store(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
-        return Result(path, opened(path).made_from)
+        return Result(path, System.open_either(path).made_from)
     try:
         metrics = from_json(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():

@@ -15,10 +15,11 @@ from invented_heads import head
 from PIL import Image
 
 from pipeline.files.digest import sha256
-from pipeline.fusion import Member, fuse
 from pipeline.manifest import Manifest
-from pipeline.scores import similarity_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.retrieval import as_similarity
+from pipeline.scores import layout
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 from pipeline.store.layout import StoreLayout, create
 
 CAPTIONS = [
@@ -50,8 +51,8 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
         stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: ENGINES[feature]})
         _features(root, manifest, feature)
     for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():
-        parts = [SimilarityStore.open(stores[feature]) for feature in features]
-        fused = fuse([Member(part.path.stem, part.scores, part.image_ids, part.caption_ids) for part in parts])
+        parts = [System.open(stores[feature]) for feature in features]
+        fused = fuse(parts).scores
         members = [member for part in parts for member in part.made_from["members"]]
         _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble,
               {feature: ENGINES[feature] for feature in features})
@@ -81,7 +82,7 @@ def _save(root: Path, manifest: Manifest, name: str, scores: object, members: li
                  "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
                  "manifest": manifest.digest, "members": members, "languages": manifest.languages}
     path = root / "similarities" / "sample" / f"{name}.zarr"
-    similarity_store.save(path, [similarity_store.as_similarity(scores)], split.image_ids, split.caption_ids,
+    layout.save(path, [as_similarity(scores)], split.image_ids, split.caption_ids,
                           split.caption_image, made_from)
     return path
 

@@ -20,7 +20,7 @@ from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
-from pipeline.scores import embedding_store
+from pipeline.scores import layout
 from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
 
 AT_ONCE = 256
@@ -62,7 +62,7 @@ _opened: list[tuple[str, DualEncoder]] = []  # the last one, after its identity
 def embed(path: Path, encoder: DualEncoder, job: Job, made_from: Record, executor: Executor | None = None,
           progress: Callable[[int, bool], object] = lambda images, before: None) -> None:
     """Embed splits into a store. An interrupted call with the same arguments goes on."""
-    embedding_store.refuse_other(path)
+    layout.refuse_no_vectors(path)
     with exclusive(path):
         kept = KeptPieces(path, {"encoder": identity(job.model, encoder), "manifest": job.manifest.digest,
                                  "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
@@ -122,7 +122,7 @@ def _compose(path: Path, splits: Sequence[Split], pieces: Iterator[Piece], dimen
     owner = np.concatenate([split.caption_image + first for split, first in zip(splits, firsts, strict=False)])
     ids = [np.concatenate([getattr(split, name) for split in splits]) for name in ("image_ids", "caption_ids")]
     row = column = 0
-    with embedding_store.writing(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
+    with layout.writing_vectors(path, ids[0], ids[1], owner, dimension, made_from) as (images, captions):
         for piece in pieces:
             images[row:row + len(piece.images)] = piece.images
             captions[column:column + len(piece.captions)] = piece.captions

@@ -10,8 +10,8 @@ from pipeline.dual_encoders import record
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest, Split
 from pipeline.retrieval.collection import rows_of
-from pipeline.scores import contents
-from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores import layout
+from pipeline.scores.system import System
 
 
 class SplitVectors(NamedTuple):
@@ -23,12 +23,12 @@ class SplitVectors(NamedTuple):
     made_from: dict[str, Any]  # the record of these
 
 
-def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVectors:
+def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
     if not record.is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
         raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
-                         "--system`")
+                         "--head`")
     if made["manifest"] != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
@@ -38,10 +38,10 @@ def of_split(embedded: EmbeddingStore, manifest: Manifest, name: str) -> SplitVe
     split = manifest.split(name)
     return SplitVectors(split, _rows(embedded, "image", split.image_ids), _rows(embedded, "caption", split.caption_ids),
                         record.of_split(made, name) if record.is_encoder(made) else
-                        {key: value for key, value in made.items() if key != contents.KEY})
+                        {key: value for key, value in made.items() if key != layout.CONTENTS})
 
 
-def _rows(embedded: EmbeddingStore, side: Any, wanted: np.ndarray) -> np.ndarray:
+def _rows(embedded: System, side: Any, wanted: np.ndarray) -> np.ndarray:
     ids = getattr(embedded, f"{side}_ids")
     rows = rows_of(ids, wanted, lambda each: f"{embedded.path}: lacks {side} {each}; run `pipeline embed` again")
     return embedded.vectors(side)[rows]

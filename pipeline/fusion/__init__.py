@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from pipeline import lazy
 
 if TYPE_CHECKING:
-    from pipeline.fusion.methods import FUSIONS, Member, align, fuse, in_order_of, shares
+    from pipeline.fusion.methods import FUSIONS, shares
 
 lazy.offer(__name__)

@@ -14,27 +14,28 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.fusion import Member, fuse
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import results
 from pipeline.provenance.step import Step
 from pipeline.rescoring import stored
-from pipeline.retrieval import Embeddings, Similarity, as_similarity, select
+from pipeline.retrieval import Embeddings, Similarity, as_similarity
 from pipeline.retrieval.blocks import Ids, cut
 from pipeline.retrieval.collection import Side, rows_of
-from pipeline.scores import by_language, contents, similarity_store
-from pipeline.scores.candidates import Pool
+from pipeline.scores import by_language, layout
+from pipeline.scores.fuse import fuse
 from pipeline.scores.judged import Truth, judge, told
+from pipeline.scores.kinds import Fused, Matrix
+from pipeline.scores.layout import COLUMNS, ROWS
 from pipeline.scores.measured import extend, measure
-from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 
 ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
 
 
-def can_be(store: SimilarityStore) -> bool:
+def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores.
 
     Args:
@@ -44,10 +45,10 @@ def can_be(store: SimilarityStore) -> bool:
         False for those of a head that scores pairs and recorded no embeddings: `of_head` scores some of them again.
     """
     single = store.made_from["ensemble"] is None and stored.SOURCE not in store.made_from
-    return not single or "image_embeddings" in (store.made_from.get(contents.KEY) or {"image_embeddings": ""})
+    return not single or "image_embeddings" in (store.made_from.get(layout.CONTENTS) or {"image_embeddings": ""})
 
 
-def scores(store: SimilarityStore, paths: Paths) -> Step:
+def scores(store: System, paths: Paths) -> Step:
     """Compute a head's scores from its embeddings, or an ensemble's from its members' scores, and compare every cell.
 
     Args:
@@ -72,13 +73,13 @@ def scores(store: SimilarityStore, paths: Paths) -> Step:
             return Step(store.path, what, cells, None)
     try:
         sources = _fused(store, fusion, members) if members else [_product(store)]
-        other = next(filter(None, map(_first_other, map(as_similarity, store.matrices), sources)), None)
+        other = _other_cell(store, sources)
     except InputError as error:
         other = str(error)
     return Step(store.path, what, cells, other or cells)
 
 
-def _rescored(store: SimilarityStore, paths: Paths, cells: str) -> Step:
+def _rescored(store: System, paths: Paths, cells: str) -> Step:
     made = store.made_from
     name = made[stored.SOURCE]["system"]
     path = paths.similarity(made["dataset"], name, made["split"])
@@ -86,38 +87,47 @@ def _rescored(store: SimilarityStore, paths: Paths, cells: str) -> Step:
     if not path.exists():
         return Step(store.path, what, cells, None)
     try:
-        again, _ = similarity_store.parts(stored.compute(SimilarityStore.open(path), made, paths))
-        other = next(filter(None, map(_first_other, map(as_similarity, store.matrices), again)), None)
+        again, _ = layout.divided(stored.compute(System.open(path), made, paths).scores)
+        other = _other_cell(store, again)
     except InputError as error:
         other = str(error)
     return Step(store.path, what, cells, other or cells)
 
 
-def _product(store: SimilarityStore) -> Similarity:
+def _product(store: System) -> Similarity:
     vectors = store.embeddings()
     return Embeddings(vectors.images, vectors.captions)  # twice as fast as in float64, and close enough
 
 
-def _fused(store: SimilarityStore, fusion: Mapping[str, Any], members: list[Path]) -> list[Similarity]:
+def _fused(store: System, fusion: Mapping[str, Any], members: list[Path]) -> list[Similarity]:
     """What an ensemble's matrices should be. Raises InputError where it is read by another fusion than it says."""
-    parts = [_aligned(SimilarityStore.open(path), store) for path in members]
-    matrices, by_query = similarity_store.parts(fuse(parts, fusion["method"], fusion["weights"]), fusion["method"])
-    how = by_query or {"method": None, "weights": []}
-    if (how["method"], tuple(how["weights"])) != (store.fusion, store.weights):
-        raise InputError(f"it is read by {store.fusion or 'mean'} with weights {list(store.weights)}")
-    if tuple(how.get("matrices", store.matrices_each)) != store.matrices_each:
-        raise InputError(f"its members are read as {list(store.matrices_each)} matrices")
+    parts = [_aligned(System.open(path), store) for path in members]
+    fused = fuse(parts, fusion["method"], fusion["weights"])
+    matrices, by_query = layout.divided(fused.scores, fusion["method"])
+    how, kind = by_query or {"method": None, "weights": []}, _stored(store)
+    if (how["method"], tuple(how["weights"])) != (kind.method, kind.weights):
+        raise InputError(f"it is read by {kind.method or 'mean'} with weights {list(kind.weights)}")
+    if tuple(how.get("matrices", kind.each)) != kind.each:
+        raise InputError(f"its members are read as {list(kind.each)} matrices")
     return matrices
 
 
-def _aligned(member: SimilarityStore, store: SimilarityStore) -> Member:
+def _aligned(member: System, store: System) -> System:
     """A member with the images and captions of an ensemble. Raises InputError where it lacks some."""
     def rows(side: Side) -> Ids:
-        return rows_of(getattr(member, f"{side}_ids"), getattr(store, f"{side}_ids"),
-                       lambda each: f"{member.path.stem} lacks {side} {each}")
+        return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
 
-    places = rows("image"), rows("caption")
-    return Member(member.path.stem, select(member.scores, *places), store.image_ids, store.caption_ids)
+    return member.only(rows("image"), rows("caption"))
+
+
+def _stored(store: System) -> Matrix | Fused:
+    assert isinstance(store.kind, Matrix | Fused)
+    return store.kind
+
+
+def _other_cell(store: System, again: list[Similarity]) -> str | None:
+    """The first cell of any matrix that is another than when it is computed again; None where there is none."""
+    return next(filter(None, map(_first_other, map(as_similarity, _stored(store).matrices), again)), None)
 
 
 def _first_other(kept: Any, again: Similarity) -> str | None:
@@ -147,7 +157,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     Yields:
         A comparison of numbers and one of intervals for each protocol.
     """
-    pool, how = Pool.of_store(SimilarityStore.open(path)), entry.get("evaluated_with")
+    pool, how = System.open(path), entry.get("evaluated_with")
     # Where the manifest is another one now, its own step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
     pool = by_language.named(pool, known)

@@ -15,7 +15,7 @@ from pipeline.manifest import Manifest
 from pipeline.provenance.of_head import another
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
-from pipeline.scores.similarity_store import opened
+from pipeline.scores.system import System
 
 
 def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest, drawn: int,
@@ -56,7 +56,7 @@ def _embedded_again(encoder: Any, store: Path, manifest: Manifest, drawn: int, i
                     ) -> Step:
     what = "embedded again"
     try:
-        scores = opened(store)
+        scores = System.open_either(store)
         whole = manifest.split(scores.made_from["split"])
         ids = np.intersect1d(whole.image_ids, scores.image_ids)
         chosen = [*np.random.default_rng().permutation(ids)[:drawn].tolist(), *([] if image is None else [image])]

@@ -16,8 +16,8 @@ from pipeline.manifest import Manifest, Split
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.collection import rows_of
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore, opened
+from pipeline.scores.kinds import Vectors
+from pipeline.scores.system import System
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""
@@ -98,7 +98,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
     """
     what = "embedded again"
     try:
-        scores = opened(store)
+        scores = System.open_either(store)
         source = training.source_of(training.read_description(folder), manifest, features)
         own = trained_on[0] if trained_on else manifest
         read = training.source_of(training.read_description(folder), *trained_on) if trained_on else source
@@ -109,7 +109,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
         part = whole.only(np.isin(whole.image_ids, [*chosen.tolist(), *([] if image is None else [image])]))
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
         source.check(part.store_rows)
-        if isinstance(scores, SimilarityStore) and not training.embeds(head):
+        if not isinstance(scores.kind, Vectors) and not training.embeds(head):
             cells = training.score_all(head, source, part, batch_size)
             return Step(store, "scored again", told, _other_scores(scores, part, cells) or told)
         vectors = training.embed(head.model, source, part, head.text, batch_size)
@@ -119,7 +119,7 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
         return Step(store, what, f"{drawn} images", None if gone else str(error))
 
 
-def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> str | None:
+def _other_scores(scores: System, part: Split, again: np.ndarray) -> str | None:
     """The first score that is another than the store holds, in words; None where there is none."""
     places = []
     for what, there, wanted in (("image", scores.image_ids, part.image_ids),
@@ -135,7 +135,7 @@ def _other_scores(scores: SimilarityStore, part: Split, again: np.ndarray) -> st
             f"{apart[image, caption]:.3f} apart")
 
 
-def another(scores: SimilarityStore | EmbeddingStore, part: Split, again: Embeddings) -> str | None:
+def another(scores: System, part: Split, again: Embeddings) -> str | None:
     """Find the first vector that is another than a store holds.
 
     Args:

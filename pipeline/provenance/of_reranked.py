@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import zarr
 
 from pipeline import reranking
 from pipeline.errors import InputError
@@ -15,14 +14,11 @@ from pipeline.paths import Paths
 from pipeline.provenance.step import Step
 from pipeline.reranking import candidates
 from pipeline.reranking.base import PairScorer, PairSource
-from pipeline.reranking.candidates import Pairs, Searched
-from pipeline.reranking.rerank import of_enlarged, of_store
-from pipeline.scores import reranked_store
-from pipeline.scores.by_language import languages_of
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.reranked_pool import recorded
-from pipeline.scores.reranked_store import KEY, Scored, protocol_of
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.reranking.candidates import Pairs
+from pipeline.scores.by_language import with_languages
+from pipeline.scores.kinds import Candidates
+from pipeline.scores.reranked import KEY, Scored, protocol_of
+from pipeline.scores.system import System, recorded
 
 PAIRS = 2048
 """How many pairs are scored again, drawn anew each time so that nobody can know which ones."""
@@ -30,7 +26,7 @@ ROUNDING = 1e-5
 """Scores may differ by this much when they are computed again, in other batches or on another machine."""
 
 
-def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
+def steps(store: System, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now.
 
     Args:
@@ -43,8 +39,9 @@ def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
     record, dataset = store.made_from[KEY], store.made_from["dataset"]
     scorer, name = None, record["scorer"]["name"]
     try:
-        pool = _pool(store, paths)
-        found = _candidates(store, pool)
+        assert isinstance(store.kind, Candidates)
+        pool = _pool(store, store.kind, paths)
+        found = store.kind.found_in(store, pool.shape)
         told = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
         said: str | None = _other_candidates(found, pool, record) or told
     except InputError as error:
@@ -62,26 +59,19 @@ def steps(store: SimilarityStore, paths: Paths) -> Iterator[Step]:
         yield Step(store.path, "pairs scored again", "equal", _other_pair(found, pool, scorer) or "equal")
 
 
-def _pool(store: SimilarityStore, paths: Paths) -> Searched:
+def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
-    assert store.retriever is not None
     wanted = store.made_from[KEY]["distractors"]
     if not wanted:
-        return of_store(store.retriever, languages_of(store.retriever, paths))
-    there = [EmbeddingStore.open(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
+        return with_languages(kind.retriever, paths)
+    there = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
     by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
     if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:
         raise InputError(f"the embeddings of {missing[0]} are not below {paths.root / 'embeddings'}")
-    return of_enlarged(store.retriever, [by_seal[each["seal"]] for each in wanted])
+    return kind.retriever.among([by_seal[each["seal"]] for each in wanted])
 
 
-def _candidates(store: SimilarityStore, pool: Searched) -> Mapping[str, Scored]:
-    if store.reranked:
-        return store.reranked
-    return reranked_store.read(store.path, zarr.open_group(store.path, mode="r", zarr_format=3), pool.scores.shape)
-
-
-def _other_candidates(found: Mapping[str, Scored], pool: Searched, record: Mapping[str, Any]) -> str | None:
+def _other_candidates(found: Mapping[str, Scored], pool: System, record: Mapping[str, Any]) -> str | None:
     """The first query whose candidates are others when sought again, in words; None where there is none."""
     widths = {each.places.shape[1] for each in found.values()}
     again = candidates.find(pool, protocol_of(record), "all" if len(widths) > 1 else widths.pop())
@@ -96,18 +86,19 @@ def _other_candidates(found: Mapping[str, Scored], pool: Searched, record: Mappi
     return None
 
 
-def _other_pair(found: Mapping[str, Scored], pool: Searched, scorer: PairScorer) -> str | None:
+def _other_pair(found: Mapping[str, Scored], pool: System, scorer: PairScorer) -> str | None:
     """The first of some pairs that has another score, in words; None where there is none.
 
     Pairs with another data set's distractors are left out: their scorer is opened for both.
     """
-    captions = len(pool.caption_ids)
+    captions = pool.shape[1]
     every = candidates.wanted(found, captions)
-    own = (pool.image_dataset[every.image] == 0) & (pool.caption_dataset[every.caption] == 0)
+    (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
+    own = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
     every = Pairs(every.image[own], every.caption[own])
     chosen = np.sort(np.random.default_rng().permutation(len(every))[:PAIRS])
     pairs = Pairs(every.image[chosen], every.caption[chosen])
-    ids = pool.image_ids[pairs.image], pool.caption_ids[pairs.caption]
+    ids = image_ids[pairs.image], caption_ids[pairs.caption]
     try:
         again = scorer.score(*ids)
     except InputError as error:

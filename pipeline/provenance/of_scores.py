@@ -15,11 +15,11 @@ from pipeline.paths import Paths
 from pipeline.provenance import computed_again, of_reranked, results
 from pipeline.provenance.step import Result, Step
 from pipeline.rescoring import stored
-from pipeline.scores import contents
-from pipeline.scores.candidates import owners
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.reranked_store import KEY, systems_of
-from pipeline.scores.similarity_store import SimilarityStore, opened
+from pipeline.retrieval.collection import Collection
+from pipeline.scores import layout
+from pipeline.scores.kinds import Vectors
+from pipeline.scores.reranked import KEY, systems_of
+from pipeline.scores.system import System
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
@@ -52,10 +52,10 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
         yield from _store(path, seal, paths, manifest, True)
         for member in members:
             if member["head"] == name:
-                found = SimilarityStore.open(path).made_from["members"][0]["checkpoint"] if path.exists() else None
+                found = System.open(path).made_from["members"][0]["checkpoint"] if path.exists() else None
                 yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
         if path.exists() and path not in seen:
-            yield from _members(SimilarityStore.open(path).made_from, paths, manifest, seen | {path})
+            yield from _members(System.open(path).made_from, paths, manifest, seen | {path})
 
 
 def _made_of(made_from: Mapping[str, Any]) -> list[tuple[str, str | None]]:
@@ -77,7 +77,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield Step(path, "what made it", above, None)
         return
     try:
-        store = opened(path)
+        store = System.open_either(path)
     except InputError as error:
         yield Step(path, "what made it", above, str(error))
         return
@@ -85,7 +85,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield Step(path, "what made it", above, digest(store.made_from))
     yield from _bytes(store)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
-    if isinstance(store, EmbeddingStore):
+    if isinstance(store.kind, Vectors):
         return
     if KEY in store.made_from:
         yield from of_reranked.steps(store, paths)
@@ -93,9 +93,9 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield computed_again.scores(store, paths)
 
 
-def _bytes(store: SimilarityStore | EmbeddingStore) -> Iterator[Step]:
-    recorded, found = store.made_from.get(contents.KEY), contents.of(store.path)
-    wrong = contents.changed(store.path, store.made_from)
+def _bytes(store: System) -> Iterator[Step]:
+    recorded, found = store.made_from.get(layout.CONTENTS), layout.digests(store.path)
+    wrong = layout.changed(store.path, store.made_from)
     if not wrong:
         yield Step(store.path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None,
                    digest(found))
@@ -104,20 +104,20 @@ def _bytes(store: SimilarityStore | EmbeddingStore) -> Iterator[Step]:
         yield Step(store.path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
 
 
-def _size(store: SimilarityStore | EmbeddingStore) -> str:
+def _size(store: System) -> str:
     return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions of {store.made_from['split']}"
 
 
-def _ids(store: SimilarityStore | EmbeddingStore, manifest: Manifest) -> str:
+def _ids(store: System, manifest: Manifest) -> str:
     """The store's size where its rows and columns are images and captions of its split, each caption of its image."""
     split = manifest.split(store.made_from["split"])
-    owner = owners(split.image_ids, split.caption_ids, split.caption_image)
+    owner = Collection(split.image_ids, split.caption_ids, split.caption_image).image_of_caption()
     if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
         return f"image {extra[0]}, which is not in the split {split.name}"
     for what, ids in (("image", store.image_ids), ("caption", store.caption_ids)):
         if len(np.unique(ids)) < len(ids):
             return f"the same {what} twice"
-    for caption, image in owners(store.image_ids, store.caption_ids, store.caption_image).items():
+    for caption, image in store.image_of_caption().items():
         if owner.get(caption) != image:
             return f"caption {caption} as of image {image}"
     kept = set(store.image_ids.tolist())

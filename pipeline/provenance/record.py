@@ -16,8 +16,8 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.rescoring import stored
-from pipeline.scores import reranked_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import reranked
+from pipeline.scores.system import System
 from pipeline.training import checkpoint
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _networks(head: Head, source: ImageSource) -> dict[str, Any]:
     return training.networks(source, head.text)
 
 
-def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
+def refuse_other_systems(stores: Sequence[System]) -> None:
     """Check that stores which are to be averaged as seeds of one system are such seeds.
 
     Stores without recorded settings cannot be seeds of a system with recorded settings.
@@ -87,14 +87,14 @@ def refuse_other_systems(stores: Sequence[SimilarityStore]) -> None:
                              "score them alike, or leave it out")
 
 
-def _known(store: SimilarityStore) -> tuple[HeadRecord, ...] | None:
+def _known(store: System) -> tuple[HeadRecord, ...] | None:
     try:
         return tuple(HeadRecord.of(entry) for entry in store.made_from["members"])
     except (KeyError, TypeError):
         return None
 
 
-def with_parts(stores: Mapping[str, SimilarityStore]) -> dict[str, SimilarityStore]:
+def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
     """Add the systems of which others are made, and the heads behind them, as far as they are scored.
 
     Args:
@@ -109,11 +109,11 @@ def with_parts(stores: Mapping[str, SimilarityStore]) -> dict[str, SimilaritySto
         for name in (*heads, *(name for name, _ in _sealed(store))):
             path = store.path.with_name(f"{name}.zarr")
             if name not in found and path.exists():
-                found[name] = SimilarityStore.open(path)
+                found[name] = System.open(path)
     return found
 
 
-def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[str], Path]) -> None:
+def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path]) -> None:
     """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
 
     If an ensemble's members are scored, their scores must be those that the ensemble was made of. The files of a head
@@ -149,9 +149,9 @@ def refuse_stale(stores: Mapping[str, SimilarityStore], head_folder: Callable[[s
                              f"`pipeline {again}` again")
 
 
-def _refuse_another_scorer(store: SimilarityStore, head_folder: Callable[[str], Path]) -> None:
+def _refuse_another_scorer(store: System, head_folder: Callable[[str], Path]) -> None:
     """Compare the checkpoint of a head that scored pairs with the recorded digest."""
-    scorer = store.made_from.get(reranked_store.KEY, {}).get("scorer", {})
+    scorer = store.made_from.get(reranked.KEY, {}).get("scorer", {})
     if "checkpoint" in scorer:
         file = head_folder(scorer["name"]) / "best.safetensors"
         if file.exists() and sha256(file) != scorer["checkpoint"]:
@@ -174,10 +174,10 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
                              "ensembles")
 
 
-def _made_again(store: SimilarityStore) -> tuple[str, str]:
+def _made_again(store: System) -> tuple[str, str]:
     """What a system is of others, and the command that makes it anew."""
     made = store.made_from
-    if record := made.get(reranked_store.KEY):
+    if record := made.get(reranked.KEY):
         return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
                                         f"--with {record['scorer']['name']} --name {store.path.stem}")
     if stored.SOURCE in made:
@@ -194,19 +194,19 @@ def _of_ones_own(fusion: Mapping[str, Any]) -> str:
     return "".join(said) + (f" --fusion {fusion['method']}" if fusion.get("method", "mean") != "mean" else "")
 
 
-def _members(store: SimilarityStore) -> list[dict[str, Any]]:
+def _members(store: System) -> list[dict[str, Any]]:
     return store.made_from["members"] if _is_made_of_others(store) else []
 
 
-def _is_made_of_others(store: SimilarityStore) -> bool:
+def _is_made_of_others(store: System) -> bool:
     """Whether its scores are an ensemble's, rescored or reranked."""
     return store.made_from["ensemble"] is not None or bool(_sealed(store))
 
 
-def _sealed(store: SimilarityStore) -> list[tuple[str, str]]:
+def _sealed(store: System) -> list[tuple[str, str]]:
     """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
-    if record := store.made_from.get(reranked_store.KEY):
-        return reranked_store.systems_of(record)
+    if record := store.made_from.get(reranked.KEY):
+        return reranked.systems_of(record)
     if source := store.made_from.get(stored.SOURCE):
         return [(source["system"], source["seal"])]
     fusion = store.made_from.get("fusion") or {}

@@ -15,13 +15,12 @@ from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
 from pipeline.provenance import results
-from pipeline.scores.candidates import Pool
-from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.system import System
 
-COMMAND = "evaluate --system STORE --record"
+COMMAND = "evaluate --similarity STORE --record"
 
 
-def add(path: Path, pool: Pool, distractors: Sequence[EmbeddingStore], evaluated_with: Mapping[str, Any],
+def add(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
         numbers: Mapping[str, Any]) -> str:
     """Write the numbers of one pool beside those of others. An entry of the same name is replaced.
 

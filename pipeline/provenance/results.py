@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 
 BESIDE = ("made_from", "evaluated_with", "digest")
 """What stands in an entry beside the protocols and their numbers."""
@@ -103,7 +103,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
         elif found["digest"] != digest_of(found):
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
         store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
-        if store.exists() and SimilarityStore.open(store).made_from != made_from:
+        if store.exists() and System.open(store).made_from != made_from:
             raise InputError(f"{path}: {name} was scored again since; run `pipeline evaluate`")
     return unknown
 

@@ -27,8 +27,8 @@ from pipeline.paths import Paths
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
 from pipeline.retrieval import Relevance
-from pipeline.scores.embedding_store import holds_no_scores
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.layout import holds_vectors_alone
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 
 
@@ -73,7 +73,7 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
     dataset = made_from["dataset"]
 
     def vectors(name: str) -> Path:
-        return result.path if holds_no_scores(result.path) else paths.similarity(dataset, name, made_from["split"])
+        return result.path if holds_vectors_alone(result.path) else paths.similarity(dataset, name, made_from["split"])
 
     for member in made_from["members"]:
         if ENCODER in member:
@@ -154,7 +154,7 @@ def query(result: Result, image: int, caption: int | None) -> str:
     Raises:
         InputError: If the store does not hold the query.
     """
-    store = SimilarityStore.open(result.path)
+    store = System.open(result.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     image_ids, caption_ids = store.image_ids, store.caption_ids
     if isinstance(scores, Folded) and image in image_ids:

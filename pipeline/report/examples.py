@@ -22,9 +22,8 @@ from pipeline.retrieval import PerDirection, QueryRanks, Relevance, Similarity, 
 from pipeline.retrieval.relevance import Positives
 from pipeline.retrieval.similarity import Direction
 from pipeline.scores import by_language
-from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 
 WORDS: dict[Direction, dict[str, str]] = {
     "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",
@@ -68,14 +67,14 @@ class Gallery:
     languages: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, store: SimilarityStore, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
+    def of(cls, store: System, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
         """Join a system's scores with its captions and photographs."""
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
         files = [file_of[image] for image in store.image_ids.tolist()]
-        pool = judge(by_language.named(Pool.of_store(store), manifest), truth, manifest)
+        pool = judge(by_language.named(store, manifest), truth, manifest)
         assert pool.caption_ids is not None
         return cls(store.path.stem, pool.scores, pool.caption_image,
                    [texts[caption] for caption in pool.caption_ids.tolist()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,51 +11,13 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.protocols import Protocol
-from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, select
+from pipeline.retrieval.similarity import Direction, PerDirection, select
 from pipeline.retrieval.top import top
-from pipeline.scores.reranked_store import Scored, of_language
-from pipeline.statistics.languages import Languages, divide
+from pipeline.scores.reranked import Scored, of_language
+from pipeline.scores.system import System
 
 SEED = 0
 """Of the order in which equally similar candidates are taken where k ends among them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """The pool in which candidates are sought.
-
-    Attributes:
-        scores: The retriever's [I, C].
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-        caption_image: Int64 [C], each caption's image as a row; -1 for distractors.
-        datasets: The data sets of images and captions, the queries' first.
-        image_dataset: Int64 [I], each image's place among `datasets`.
-        caption_dataset: Int64 [C], each caption's.
-        queries: How many images and captions are queries; they come first, distractors after them.
-        languages: Each caption's language as text [C]; None where they are of one.
-    """
-
-    scores: Similarity | PerDirection
-    image_ids: Ids
-    caption_ids: Ids
-    caption_image: Ids
-    datasets: tuple[str, ...]
-    image_dataset: Ids
-    caption_dataset: Ids
-    queries: tuple[int, int]
-    languages: Languages | None = None
-
-    def of_languages(self) -> list[tuple[str, Searched, Ids, Ids]]:
-        """Divide the pool by language: a language's captions, and the images that have one."""
-        if self.languages is None:
-            return []
-        every = divide(self.scores, self.caption_image, self.languages).items()
-        return [(name, replace(self, scores=part.scores, image_ids=self.image_ids[part.images],
-                               caption_ids=self.caption_ids[part.captions], caption_image=part.caption_image,
-                               image_dataset=self.image_dataset[part.images],
-                               caption_dataset=self.caption_dataset[part.captions], queries=part.scores.shape,
-                               languages=None), part.images, part.captions) for name, part in every]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +36,17 @@ class Pairs:
         return len(self.image)
 
 
-def sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
+def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
     """Count the candidates of a query."""
     found = _sizes(pool, protocol, k)
-    for number, (name, part, *_) in enumerate(pool.of_languages()):
+    for number, (name, (part, *_)) in enumerate(pool.by_language().items()):
         each = _sizes(part, protocol.of_language(name), k, f" in {name}")
         found |= {of_language(number, way): size for way, size in each.items()}
     return found
 
 
-def _sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"], where: str = "") -> dict[str, int]:
-    parts = protocol.parts(pool.caption_image, pool.scores.shape[0])
+def _sizes(pool: System, protocol: Protocol, k: int | Literal["all"], where: str = "") -> dict[str, int]:
+    parts = protocol.parts(pool.caption_image, pool.shape[0])
     found: dict[str, int] = {}
     for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
         size = min(len(part[side]) for part in parts)
@@ -95,7 +57,7 @@ def _sizes(pool: Searched, protocol: Protocol, k: int | Literal["all"], where: s
     return found
 
 
-def find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
+def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
          progress: Callable[[int], object] = lambda queries: None) -> dict[str, Scored]:
     """Find each query's best k candidates within its own fold.
 
@@ -104,7 +66,7 @@ def find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_mega
     """
     found = _find(pool, protocol, k, block_megabytes, progress)
     done = sum(pool.queries)
-    for number, (name, part, images, captions) in enumerate(pool.of_languages()):
+    for number, (name, (part, images, captions)) in enumerate(pool.by_language().items()):
         own = _find(part, protocol.of_language(name), k, block_megabytes,
                     lambda here, before=done: progress(before + here))  # type: ignore[misc]
         done += sum(part.queries)
@@ -122,9 +84,9 @@ def _in_whole(found: Scored, asked: Ids, sought: Ids, queries: int) -> Scored:
     return Scored(places, retrieved, np.zeros(places.shape, np.float32))
 
 
-def _find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_megabytes: float,
+def _find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float,
           progress: Callable[[int], object]) -> dict[str, Scored]:
-    parts = protocol.parts(pool.caption_image, pool.scores.shape[0])
+    parts = protocol.parts(pool.caption_image, pool.shape[0])
     found: dict[str, Scored] = {}
     done, widths = 0, _sizes(pool, protocol, k)
     for name in get_args(Direction):
@@ -141,13 +103,14 @@ def _find(pool: Searched, protocol: Protocol, k: int | Literal["all"], block_meg
     return found
 
 
-def _by_id(pool: Searched, images: Ids, captions: Ids) -> tuple[Ids, Ids]:
+def _by_id(pool: System, images: Ids, captions: Ids) -> tuple[Ids, Ids]:
     """The rows and columns of a fold in the order of data sets and ids."""
-    return (images[np.lexsort((pool.image_ids[images], pool.image_dataset[images]))],
-            captions[np.lexsort((pool.caption_ids[captions], pool.caption_dataset[captions]))])
+    (image_dataset, image_ids), (caption_dataset, caption_ids) = pool.items("image"), pool.items("caption")
+    return (images[np.lexsort((image_ids[images], image_dataset[images]))],
+            captions[np.lexsort((caption_ids[captions], caption_dataset[captions]))])
 
 
-def _of_fold(pool: Searched, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
+def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
              progress: Callable[[int], object]) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
     images, captions = fold

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from pipeline.errors import InputError
 from pipeline.files import code
 from pipeline.files.digest import digest
@@ -16,14 +14,10 @@ from pipeline.files.lock import exclusive
 from pipeline.fusion.reranked import Combination
 from pipeline.reranking import SCORERS, candidates, shards, stored, tuning
 from pipeline.reranking.base import PairScorer, PairSource
-from pipeline.reranking.candidates import Searched
 from pipeline.retrieval.protocols import Protocol
-from pipeline.scores import contents, reranked_store
-from pipeline.scores.candidates import Pool
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.reranked_store import KEY, Scored
-from pipeline.scores.similarity_store import SimilarityStore
-from pipeline.statistics.languages import Languages
+from pipeline.scores import layout, reranked
+from pipeline.scores.reranked import KEY, Scored
+from pipeline.scores.system import System
 from pipeline.workers import Executor, InProcess
 
 ROOMS = ("pipeline.reranking", "pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
@@ -73,8 +67,8 @@ class Job:
     """
 
     path: Path
-    retriever: SimilarityStore
-    pool: Searched
+    retriever: System
+    pool: System
     scorer: tuple[str, str]
     source: PairSource
     k: int | Literal["all"]
@@ -89,7 +83,7 @@ class Job:
     @property
     def queries(self) -> int:
         """How many queries seek candidates, those within languages too."""
-        return sum(map(sum, [self.pool.queries, *(part.queries for _, part, *_ in self.pool.of_languages())]))
+        return sum(map(sum, [self.pool.queries, *(part.queries for part, *_ in self.pool.by_language().values())]))
 
 
 class Outcome(NamedTuple):
@@ -104,26 +98,6 @@ class Outcome(NamedTuple):
     made_from: dict[str, Any]
     pairs: int
     written: bool
-
-
-def of_store(store: SimilarityStore, languages: Languages | None = None) -> Searched:
-    """Take a store's images and captions as the pool in which candidates are sought."""
-    images, captions = len(store.image_ids), len(store.caption_ids)
-    return Searched(store.scores, store.image_ids, store.caption_ids, store.caption_image,
-                    (store.made_from["dataset"],), np.zeros(images, np.int64), np.zeros(captions, np.int64),
-                    (images, captions), languages)
-
-
-def of_enlarged(store: SimilarityStore, distractors: Sequence[EmbeddingStore]) -> Searched:
-    """Take a head's images and captions with those of distractors as the pool in which candidates are sought."""
-    own = EmbeddingStore.open(store.path)
-    pool, every = Pool.of_enlarged(own, distractors), [own, *distractors]
-    datasets = tuple(dict.fromkeys(each.made_from["dataset"] for each in every))
-    image, caption = (np.concatenate([np.full(len(getattr(each, name)), datasets.index(each.made_from["dataset"]))
-                                      for each in every]) for name in ("image_ids", "caption_ids"))
-    return Searched(pool.scores, np.concatenate([each.image_ids for each in every]),
-                    np.concatenate([each.caption_ids for each in every]), pool.caption_image, datasets, image, caption,
-                    (len(own.image_ids), len(own.caption_ids)))
 
 
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
@@ -154,7 +128,9 @@ def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
         k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
         made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
     theirs = job.retriever
-    reranked_store.save(job.path, theirs.image_ids, theirs.caption_ids, theirs.caption_image, found, made)
+    ids = zip(layout.IDS, (theirs.image_ids, theirs.caption_ids, theirs.caption_image), strict=True)
+    with layout.writing(job.path, dict(ids) | reranked.arrays_of(found), made):
+        pass
     code.write(job.path, made_by)
     shards.remove(_folder(job))
     return Outcome(made, scored, written=True)
@@ -191,27 +167,21 @@ def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> 
 def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
             ) -> tuple[dict[str, Any], dict[str, Scored] | None]:
     """The record of the store that is there, {} where none is, and its candidates where these serve."""
-    import zarr
-
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
         return {}, None
-    try:
-        group = zarr.open_group(job.path, mode="r", zarr_format=3)
-        there: dict[str, Any] = dict(group.attrs["made_from"])  # type: ignore[arg-type]
+    with layout.reading(job.path, "exists and is no reranked system; give another --name") as (group, there):
         record = there[KEY]
-    except (FileNotFoundError, KeyError, ValueError, TypeError):
-        raise InputError(f"{job.path}: exists and is no reranked system; give another --name") from None
     if differ := stored.what_differs(record, made[KEY]):
         if not job.redo:
             raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
                              "with --if-changed redo")
         return {}, None
-    if contents.changed(job.path, there) or code.changed(job.path, made_by):
+    if layout.changed(job.path, there) or code.changed(job.path, made_by):
         return {}, None
-    found = reranked_store.read(job.path, group, (len(job.pool.image_ids), len(job.pool.caption_ids)))
+    found = reranked.read(job.path, group, job.pool.shape)
     serves = all(found[name].places.shape[1] >= k for name, k in wanted.items())
-    return {key: value for key, value in there.items() if key != contents.KEY}, found if serves else None
+    return layout.without_digests(there), found if serves else None
 
 
 def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor, report: Report

@@ -25,8 +25,9 @@ from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.reranking.base import PairScorer, PairSource, Scores
-from pipeline.reranking.candidates import Pairs, Searched
+from pipeline.reranking.candidates import Pairs
 from pipeline.retrieval.blocks import Ids
+from pipeline.scores.system import System
 from pipeline.workers import Executor, Wanted
 
 SHARD = 8192
@@ -107,13 +108,12 @@ def begin(folder: Path, request: Mapping[str, Any], anew: bool) -> None:
     write_text(asked, json.dumps({"request": digest(dict(request))}))
 
 
-def digest_of(pool: Searched, pairs: Pairs) -> str:
+def digest_of(pool: System, pairs: Pairs) -> str:
     """Digest which pairs are scored, whatever their rows and columns."""
-    named = (pool.image_dataset[pairs.image], pool.image_ids[pairs.image], pool.caption_dataset[pairs.caption],
-             pool.caption_ids[pairs.caption])
     whole = hashlib.sha256("\n".join(pool.datasets).encode())
-    for values in named:
-        whole.update(np.ascontiguousarray(values, np.int64).tobytes())
+    for items, places in ((pool.items("image"), pairs.image), (pool.items("caption"), pairs.caption)):
+        for values in items:
+            whole.update(np.ascontiguousarray(values[places], np.int64).tobytes())
     return whole.hexdigest()
 
 
@@ -122,7 +122,7 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(folder: Path, pool: Searched, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]],
+def run(folder: Path, pool: System, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]],
         executor: Executor, on_start: Callable[[int], object], on_pairs: Callable[[int], object]) -> Scores:
     """Score the pairs whose shards are missing, and read all."""
     shards = dict(_cut(pool, pairs))
@@ -146,9 +146,10 @@ def run(folder: Path, pool: Searched, pairs: Pairs, scorers: Mapping[tuple[int, 
     return scores
 
 
-def _cut(pool: Searched, pairs: Pairs) -> Iterator[tuple[int, Ids]]:
+def _cut(pool: System, pairs: Pairs) -> Iterator[tuple[int, Ids]]:
     """The pairs of each shard, with the number of the first: of one data set each, whole images where that fits."""
-    owner = pool.image_dataset[pairs.image] * len(pool.datasets) + pool.caption_dataset[pairs.caption]
+    (of_image, _), (of_caption, _) = pool.items("image"), pool.items("caption")
+    owner = of_image[pairs.image] * len(pool.datasets) + of_caption[pairs.caption]
     for each in np.unique(owner).tolist():
         rows = np.flatnonzero(owner == each)
         image = pairs.image[rows]
@@ -165,12 +166,13 @@ def _last_begin(begins: Ids, at_most: int) -> int:
     return int(fitting[-1]) if len(fitting) else at_most
 
 
-def _task(folder: Path, first: int, rows: Ids, pool: Searched, pairs: Pairs,
+def _task(folder: Path, first: int, rows: Ids, pool: System, pairs: Pairs,
           scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]) -> PairTask:
-    image, caption = pairs.image[rows], pairs.caption[rows]
-    kind, name, source, made_from = scorers[int(pool.image_dataset[image[0]]), int(pool.caption_dataset[caption[0]])]
-    return PairTask(kind, name, source, made_from, pool.image_ids[image], pool.caption_ids[caption],
-                    _file(folder, first).absolute())
+    (of_image, image), (of_caption, caption) = (
+        [values[places[rows]] for values in items]
+        for items, places in ((pool.items("image"), pairs.image), (pool.items("caption"), pairs.caption)))
+    kind, name, source, made_from = scorers[int(of_image[0]), int(of_caption[0])]
+    return PairTask(kind, name, source, made_from, image, caption, _file(folder, first).absolute())
 
 
 def _file(folder: Path, first: int) -> Path:

@@ -12,8 +12,8 @@ from pipeline.files.digest import digest
 from pipeline.fusion.reranked import Combination
 from pipeline.reranking.base import PairScorer
 from pipeline.retrieval.protocols import Protocol
-from pipeline.scores import contents, reranked_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout, reranked
+from pipeline.scores.system import System
 
 ABOVE = ("members", "features", "untrained")
 """Parts of a scorer's record that join those of the retriever."""
@@ -21,12 +21,12 @@ FREE = ("combine", "weight", "k", "tuned", "roles")
 """Parts of `made_from[KEY]` on which the scores of a pair do not depend, or that follow from the others."""
 
 
-def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequence[PairScorer], k: int | str,
+def made_from(retriever: System, kind: str, name: str, scorers: Sequence[PairScorer], k: int | str,
               protocol: Protocol, how: Combination, distractors: Sequence[Mapping[str, Any]] = (),
               tuned: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Compose the record of a reranked system: its retriever's, joined with its scorer's, with one more step."""
     theirs, said = retriever.made_from, scorers[0].made_from
-    kept = {key: value for key, value in theirs.items() if key != contents.KEY}
+    kept = layout.without_digests(theirs)
     heads = {member["head"] for member in theirs["members"]}
     step: dict[str, Any] = {"name": "rerank", "with": re.sub(r"-s\d+$", "", name), "k": k}
     if how.name != "scorer":
@@ -34,7 +34,7 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
     if any(each.get("bank") == "test" for each in said.get("steps", [])):
         step["bank"] = "test"  # tables mark what has seen the test queries
     record = {
-        "retriever": {"system": retriever.path.stem, "seal": retriever.seal},
+        "retriever": {"system": retriever.name, "seal": retriever.seal},
         "roles": [_role(theirs), _role(said)],
         "scorer": {key: value for key, value in said.items() if key not in ABOVE} | {
             "kind": kind, "name": name, "made_from": digest(said)},
@@ -48,7 +48,7 @@ def made_from(retriever: SimilarityStore, kind: str, name: str, scorers: Sequenc
         "untrained": list(dict.fromkeys([*theirs["untrained"], *said.get("untrained", [])])),
         "members": [*theirs["members"], *(member for member in said.get("members", [])
                                           if member["head"] not in heads)],
-        reranked_store.KEY: record | ({"tuned": dict(tuned)} if tuned else {})}
+        reranked.KEY: record | ({"tuned": dict(tuned)} if tuned else {})}
 
 
 def _role(made_from: Mapping[str, Any]) -> str:
@@ -67,15 +67,15 @@ def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
     return [key for key in dict.fromkeys((*mine, *other)) if key not in FREE and mine.get(key) != other.get(key)]
 
 
-def require_one_split(retriever: SimilarityStore, scorer: PairScorer, name: str) -> None:
+def require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:
     """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is."""
     for key in ("manifest", "split"):
         if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
-            raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.path.stem} "
+            raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.name} "
                              f"{retriever.made_from[key]!r}; score both anew")
     own = retriever.made_from["dataset"]
     if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a network of pixels, as it comes, was trained on neither
         here, there = (made.get("trained_on", own) for made in (retriever.made_from, scorer.made_from))
         if here != there:
-            raise InputError(f"{name}: was trained on {there}, the retriever {retriever.path.stem} on {here}; give two "
+            raise InputError(f"{name}: was trained on {there}, the retriever {retriever.name} on {here}; give two "
                              "that were trained on the same, see --trained-on")

@@ -11,7 +11,7 @@ from pipeline.reranking.base import PairSource, Progress, Scores
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import rows_of
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 
 AT_ONCE = 1 << 20
 """Pairs read before progress is told."""
@@ -38,7 +38,7 @@ class StoredSystem:
             raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
                              f"{source.images if source.images != source.dataset else source.captions} are wanted; "
                              "rerank by a head that scores pairs, or leave out --distractors")
-        self.store = SimilarityStore.open(source.paths.similarity(source.dataset, name, source.split)).check()
+        self.store = System.open(source.paths.similarity(source.dataset, name, source.split)).check()
         self.matrix = as_similarity(self.store.similarity)
 
     @property

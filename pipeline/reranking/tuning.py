@@ -12,9 +12,9 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.fusion.reranked import Combination
 from pipeline.retrieval.protocols import Protocol
-from pipeline.scores import reranked_store
-from pipeline.scores.reranked_store import Scored
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout, reranked
+from pipeline.scores.reranked import Scored
+from pipeline.scores.system import System
 
 KS = (5, 10, 20, 50, 100)
 """The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for."""
@@ -22,7 +22,7 @@ STEPS = 20
 """Into how many parts the weight's range from 0 to 1 is cut."""
 
 
-def require_val(retriever: SimilarityStore) -> None:
+def require_val(retriever: System) -> None:
     """Check that scores are of the split on which choices are made."""
     if (split := retriever.made_from["split"]) != "val":
         raise InputError(f"{retriever.path}: is of the split {split}; k and the weight are chosen on val alone: score "
@@ -38,7 +38,7 @@ def choices(k: int | Literal["all"], scored: int, combination: str
             yield size, Combination(combination, weight)
 
 
-def tune(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mapping[str, Any],
+def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any],
          block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean."""
@@ -55,11 +55,11 @@ def tune(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mappin
     return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
 
 
-def _rsum(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
+def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
           ) -> float:
     """RSUM; with captions in several languages, the mean over these."""
-    rules, owner = reranked_store.protocol_of(record), retriever.caption_image
-    scores = reranked_store.source(retriever.scores, found, owner, record)
+    rules, owner = reranked.protocol_of(record), retriever.caption_image
+    scores = reranked.source(retriever.scores, found, owner, record)
     if not scores.languages:
         return retrieval.evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
     each = []
@@ -72,18 +72,13 @@ def _rsum(retriever: SimilarityStore, found: Mapping[str, Scored], record: Mappi
 
 def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Read what was chosen on the split val."""
-    import zarr
-
-    try:
-        made: dict[str, Any] = dict(zarr.open_group(path, mode="r", zarr_format=3).attrs["made_from"])  # type: ignore[arg-type]
-        record = made[reranked_store.KEY]
+    with layout.reading(path, "no choice of k and weight there; make it on the split val with `pipeline rerank "
+                              "--tune`") as (_, made):
+        record = made[reranked.KEY]
         said = dict(record["tuned"])
-    except (FileNotFoundError, KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: no choice of k and weight there; make it on the split val with `pipeline rerank "
-                         "--tune`") from None
     if made["split"] != "val":
         raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
-    mine = made_from[reranked_store.KEY]
+    mine = made_from[reranked.KEY]
     one, other = mine["scorer"], record["scorer"]
     alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
     if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
@@ -92,4 +87,4 @@ def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all
     if (wanted := mine["protocol"]["folds"]) != (there := record["protocol"]["folds"]):
         raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, and candidates are sought in "
                          f"{wanted} here; tune on val with --folds {wanted}")
-    return record["k"], reranked_store.combination_of(record), said | {"on": path.stem}
+    return record["k"], reranked.combination_of(record), said | {"on": path.stem}

@@ -19,8 +19,7 @@ from pipeline.manifest import Split
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import rows_of
 from pipeline.retrieval.similarity import Similarity
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 
 if TYPE_CHECKING:
     from pipeline.retrieval import Similarity
@@ -52,7 +51,7 @@ class _Head(NamedTuple):
     bank_captions: np.ndarray
 
 
-def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], list[float]]]) -> Bank:
+def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[float]]]) -> Bank:
     """Make the bank of the queries that are ranked."""
     def within(side: str) -> Similarity:
         stores, weights = heads()
@@ -62,7 +61,7 @@ def of_test(scores: Similarity, heads: Callable[[], tuple[list[EmbeddingStore], 
     return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
 
 
-def of_train(train: Split, test: list[EmbeddingStore], embedded: list[EmbeddingStore], weights: list[float]) -> Bank:
+def of_train(train: Split, test: list[System], embedded: list[System], weights: list[float]) -> Bank:
     """Make the bank of the split train."""
     for mine, theirs in zip(test, embedded, strict=True):
         if mine.checkpoints != theirs.checkpoints:
@@ -84,11 +83,11 @@ def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
     return rows_of(there, wanted, lambda each: f"{path}: lacks {side} {each} of the split train; embed it whole")
 
 
-def heads_of(system: SimilarityStore) -> tuple[list[str], list[float]]:
+def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
     made = system.made_from
     fusion = made.get("fusion")
     if "steps" in made or (made["ensemble"] is not None and (not fusion or fusion["method"] != "mean")):
-        raise InputError(f"{system.path.stem}: a bank needs a head, or an ensemble of heads by mean")
-    return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.path.stem], [1.0])
+        raise InputError(f"{system.name}: a bank needs a head, or an ensemble of heads by mean")
+    return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
 

@@ -15,7 +15,10 @@ Side: TypeAlias = Literal["image", "caption"]
 
 
 def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
-    """Find where ids stand among others."""
+    """Find where ids stand among others: int64 [n], -1 for one that is not among them.
+
+    With `missing`, which makes a message of the first such id, that is an InputError.
+    """
     if not len(ids):
         rows = np.full(len(wanted), -1, np.int64)
     else:
@@ -49,11 +52,15 @@ class Collection:
         return len(self.image_ids), len(self.caption_ids)
 
     def ids(self, side: Side) -> Ids:
-        """Choose one side's ids."""
+        """Choose one side's ids, int64 [I] or [C]."""
         return self.image_ids if side == "image" else self.caption_ids
 
+    def image_of_caption(self) -> dict[int, int]:
+        """Map the ids of captions to those of their images."""
+        return dict(zip(self.caption_ids.tolist(), self.image_ids[self.caption_image].tolist(), strict=True))
+
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
-        """Find where ids stand, all of which must be here."""
+        """Find where ids stand, all of which must be here; `rows` are theirs in the file `where`, for the message."""
         places = rows_of(self.ids(side), ids)
         if missing := int((places < 0).sum()):
             first = np.argmin(places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
@@ -13,24 +14,39 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
-COLUMNS = ("R@1", "R@5", "R@10", "median rank", "mean rank", "tied queries")
+RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("median rank", "mean rank", "tied queries")
+COLUMNS = RECALLS + RANKS
+TERMINAL = 80
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
 def to_text(results: Results) -> str:
-    """Write one small text table for each result."""
+    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     parts = []
     for name, numbers in results:
         if "rsum" not in numbers:  # a run file, for which only the named metrics are known
-            parts += [_title(name, numbers), *(f"  {line}" for line in _metrics(numbers)), ""]
+            parts += [wrapped(_title(name, numbers)), *(wrapped(line, "  ") for line in _metrics(numbers)), ""]
             continue
-        cells = [["", *COLUMNS], *([title, *_row(numbers, way)] for way, title in DIRECTIONS.items())]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        parts += [_title(name, numbers), *(f"  {line}".rstrip() for line in lines), f"  RSUM {_rsum(numbers)}",
-                  *(f"  {line}" for line in _remarks(numbers)), ""]
-    parts += [line for each in _seeds(results) for line in (each, "")]
+        rows = [[title, *_row(numbers, way)] for way, title in DIRECTIONS.items()]
+        recalls = aligned([["", *RECALLS], *(row[:4] for row in rows)])
+        ranks = aligned([["", *RANKS], *([row[0], *row[4:]] for row in rows)])
+        parts += [wrapped(_title(name, numbers)), *recalls, *ranks, f"  RSUM {_rsum(numbers)}",
+                  *(wrapped(line, "  ") for line in _remarks(numbers)), ""]
+    parts += [line for each in _seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Write a table's rows as indented lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return [f"  {row}".rstrip() for row in rows]
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Break a sentence into lines of a terminal's width; those after the first are indented by two more columns."""
+    return textwrap.fill(text, TERMINAL, initial_indent=indent, subsequent_indent=f"{indent}  ",
+                         break_long_words=False, break_on_hyphens=False)
 
 
 def to_markdown(results: Results) -> str:

@@ -13,58 +13,50 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.paths import Paths
 from pipeline.retrieval import Metrics, Protocol, Ties
+from pipeline.retrieval.blocks import Ids
+from pipeline.retrieval.collection import rows_of
 from pipeline.retrieval.protocols import protocol
 from pipeline.scores import measured
-from pipeline.scores.candidates import Pool
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
-from pipeline.statistics.languages import LanguagePool, Languages, divide, mean_recall
+from pipeline.statistics.languages import mean_recall
 
 
 class Language(NamedTuple):
     """One language's captions, and the images that have one.
 
     Attributes:
-        pool: Their scores.
+        system: The view of them.
         rules: The protocol for this language.
-        part: What they are of the whole pool.
+        images: Int64 [I'], their rows in the whole pool.
     """
 
-    pool: Pool
+    system: System
     rules: Protocol
-    part: LanguagePool
+    images: Ids
 
 
-def named(pool: Pool, manifest: Manifest | None) -> Pool:
+def named(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
-    if manifest is None or LANGUAGE not in manifest.table.columns or pool.caption_ids is None:
-        return pool
-    pool.require_manifest(manifest)
-    table = manifest.table
-    language = dict(zip(table["caption_id"].tolist(), table[LANGUAGE].tolist(), strict=True))
-    return replace(pool, languages=np.array([language[caption] for caption in pool.caption_ids.tolist()]))
+    if manifest is None or LANGUAGE not in manifest.table.columns or not system.has_ids:
+        return system
+    system.require_manifest(manifest)
+    rows = rows_of(manifest.table["caption_id"].to_numpy(), system.caption_ids)
+    return replace(system, languages=manifest.table[LANGUAGE].to_numpy()[rows].astype(str))
 
 
-def languages_of(store: SimilarityStore, paths: Paths) -> Languages | None:
-    """Look up the languages of a store's captions."""
-    if len(store.made_from.get("languages", ())) < 2:
-        return None
-    found = named(Pool.of_store(store), Manifest.load(paths.manifest(store.made_from["dataset"]))).languages
-    return found if found is not None and len(np.unique(found)) > 1 else None
+def with_languages(system: System, paths: Paths) -> System:
+    """Name the language of each caption of a store, where its record says that there are several."""
+    if len(system.made_from.get("languages", ())) < 2:
+        return system
+    found = named(system, Manifest.load(paths.manifest(system.made_from["dataset"])))
+    return found if found.languages is not None and len(np.unique(found.languages)) > 1 else system
 
 
-def parts(pool: Pool, rules: str | Protocol) -> dict[str, Language]:
-    """Divide a pool by language."""
-    if pool.languages is None:
-        return {}
-    found = {}
-    for name, part in divide(pool.scores, pool.truth, pool.languages).items():
-        own = replace(pool, scores=part.scores, caption_image=part.relevance.owner, languages=None,
-                      relevance=None if pool.relevance is None else part.relevance,
-                      image_ids=None if pool.image_ids is None else pool.image_ids[part.images],
-                      caption_ids=None if pool.caption_ids is None else pool.caption_ids[part.captions])
-        found[name] = Language(own, protocol(rules).of_language(name), part)
-    return found
+def parts(system: System, rules: str | Protocol) -> dict[str, Language]:
+    """Divide a system by language."""
+    return {name: Language(view, protocol(rules).of_language(name), images)
+            for name, (view, images, _) in system.by_language().items()}
 
 
 def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
@@ -72,14 +64,14 @@ def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
     """Find every query's best right candidate in its language."""
     found, done = {}, 0
     for name, part in every.items():
-        found[name] = measured.rank(part.pool, part.rules, ties, settings, partial(_reached, progress, done))
-        done += len(part.part.images)
+        found[name] = measured.rank(part.system, part.rules, ties, settings, partial(_reached, progress, done))
+        done += len(part.images)
     return found
 
 
 def images(every: Mapping[str, Language]) -> int:
     """Count the images that one pass through all languages reports to its `progress`."""
-    return sum(len(part.part.images) for part in every.values())
+    return sum(len(part.images) for part in every.values())
 
 
 def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settings: Evaluate,
@@ -89,17 +81,17 @@ def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settin
         return {}
     told, done = {}, images(every)
     for name, part in every.items():
-        report = partial(_reached, progress, done - len(part.part.images))
-        told[name] = _with_mean_recall(measured.numbers(part.pool, ranked[name], part.rules, settings, report))
-        done += len(part.part.images)
-    mean, *interval = mean_recall({name: (part.part, ranked[name]) for name, part in every.items()})
+        report = partial(_reached, progress, done - len(part.images))
+        told[name] = _with_mean_recall(measured.numbers(part.system, ranked[name], part.rules, settings, report))
+        done += len(part.images)
+    mean, *interval = mean_recall({name: (part.images, ranked[name]) for name, part in every.items()})
     return {"languages": told, "mean_of_languages": {"mR": mean, "interval": {"mR": interval}}}
 
 
-def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: measured.Progress = lambda images: None) -> dict[str, Any]:
     """Divide, rank and measure at once."""
-    every = parts(pool, rules)
+    every = parts(system, rules)
     return numbers(every, rank(every, ties, settings, progress), settings, progress)
 
 

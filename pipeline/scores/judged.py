@@ -1,4 +1,4 @@
-"""A pool with other relevance than one image a caption: from a qrels file, or of equal captions."""
+"""A system with other relevance than one image a caption: from a qrels file, or of equal captions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from pipeline.judgements import qrels
 from pipeline.judgements.rows import same_text
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Protocol
-from pipeline.retrieval.collection import Collection, rows_of
-from pipeline.scores.candidates import Columns, Pool
+from pipeline.retrieval.collection import rows_of
+from pipeline.scores.columns import Columns, of_matrix
+from pipeline.scores.layout import is_store
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 
 
@@ -78,50 +80,41 @@ class Truth:
             raise InputError(f"cannot read {self.qrels}: {error.strerror or error}") from None
 
 
-def matrix(path: Path, columns: Columns, truth: Truth) -> Pool:
-    """Open a matrix or store as `Pool.of_matrix` does; with judgements it may have any number of captions an image."""
-    if truth.qrels is None or columns != Columns() or Pool.says_its_columns(path):
-        return Pool.of_matrix(path, columns)
-    scores = retrieval.as_similarity(path)
-    return Pool(path.stem, scores, np.full(scores.shape[1], -1, np.int64))
+def matrix(path: Path, columns: Columns, truth: Truth) -> System:
+    """Open a matrix or store as `of_matrix` does; with judgements it may have any number of captions an image."""
+    if truth.qrels is None or columns != Columns() or is_store(path):
+        return of_matrix(path, columns)
+    return System.of(path.stem, path)
 
 
-def judge(pool: Pool, truth: Truth, manifest: Manifest | None) -> Pool:
-    """Replace a pool's right answers."""
+def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
+    """Replace a system's right answers."""
     if truth.qrels is not None:
-        images, captions = pool.scores.shape
-        ids = (pool.image_ids, pool.caption_ids)
-        collection = Collection(np.arange(images) if ids[0] is None else ids[0],
-                                np.arange(captions) if ids[1] is None else ids[1], pool.caption_image)
-        return replace(pool, relevance=qrels.read(truth.qrels, collection))
+        return replace(system, relevance=qrels.read(truth.qrels, system))
     if truth.same_text:
-        kept, relevance = same_text(pool.collection(_texts(pool, manifest)), pool.languages)
-        every = np.arange(pool.scores.shape[0])
-        assert pool.caption_ids is not None
-        return replace(pool, scores=retrieval.select(pool.scores, every, kept), relevance=relevance,
-                       caption_ids=pool.caption_ids[kept], caption_image=pool.caption_image[kept],
-                       languages=None if pool.languages is None else pool.languages[kept])
-    return pool
+        kept, relevance = same_text(replace(system, captions=_texts(system, manifest)), system.languages)
+        return replace(system.only(np.arange(system.shape[0]), kept), relevance=relevance)
+    return system
 
 
-def _texts(pool: Pool, manifest: Manifest | None) -> list[str]:
-    """The text of each caption of the pool."""
-    _, captions = pool.require_ids()
+def _texts(system: System, manifest: Manifest | None) -> list[str]:
+    """The text of each caption of the system."""
+    _, captions = system.require_ids()
     if manifest is None:
         raise InputError("--same-text compares captions by their text: name the --manifest")
-    pool.require_manifest(manifest)
+    system.require_manifest(manifest)
     table = manifest.table
     rows = rows_of(table["caption_id"].to_numpy(), captions,
-                   lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {pool.name} has")
+                   lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {system.name} has")
     return table["caption"].to_numpy()[rows].tolist()
 
 
-def told(pool: Pool, truth: Truth) -> dict[str, Any]:
+def told(system: System, truth: Truth) -> dict[str, Any]:
     """Describe the relevance for results."""
-    if pool.relevance is None:
+    if system.relevance is None:
         return {}
     source = truth.qrels.name if truth.qrels else "equal captions"
-    i2t, t2i = pool.relevance.i2t, pool.relevance.t2i
+    i2t, t2i = system.relevance.i2t, system.relevance.t2i
     told = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
             "graded": i2t.grade is not None or t2i.grade is not None}
     return {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}

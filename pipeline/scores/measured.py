@@ -20,8 +20,9 @@ from pipeline.retrieval import Metrics, Protocol, Relevance, Ties
 from pipeline.retrieval.collection import Collection
 from pipeline.retrieval.placements import place
 from pipeline.scores import runs
-from pipeline.scores.candidates import Columns, Pool
+from pipeline.scores.columns import Columns
 from pipeline.scores.judged import Truth
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 from pipeline.statistics import interval
 
@@ -31,25 +32,25 @@ EXTENDED = {"eccv_caption": eccv_caption}
 """Judgements that are measured besides the captions' own, by name."""
 
 
-def measure(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
     """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals."""
-    return numbers(pool, rank(pool, rules, ties, settings, progress), rules, settings, progress)
+    return numbers(system, rank(system, rules, ties, settings, progress), rules, settings, progress)
 
 
-def rank(pool: Pool, rules: str | Protocol, ties: Ties, settings: Evaluate,
+def rank(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
          progress: Progress = lambda images: None) -> Metrics:
     """Do the first half of `measure`: find every query's best right candidate, and the recalls."""
-    return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.block_megabytes, progress)
+    return retrieval.evaluate(system.scores, system.truth, rules, ties, settings.block_megabytes, progress)
 
 
-def numbers(pool: Pool, found: Metrics, rules: str | Protocol, settings: Evaluate,
+def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
     """Do the second half of `measure`: intervals, and the metrics that the settings name."""
     measured = found.as_dict() | {"interval": interval(found)}
     if settings.metrics:
-        images = pool.scores.shape[0]
-        measured["metrics"] = of_pool(parse_all(settings.metrics), pool.scores, pool.truth, found, rules, settings,
+        images = system.scores.shape[0]
+        measured["metrics"] = of_pool(parse_all(settings.metrics), system.scores, system.truth, found, rules, settings,
                                       lambda done: progress(images + done))
     return measured
 
@@ -91,12 +92,12 @@ def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tupl
     return collection, qrels.read(truth.qrels, collection)
 
 
-def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
+def extend(system: System, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
     """Measure by other judgements than the captions' own images."""
     if name == "cxc":
-        return {"extended": {"cxc": _cxc(pool, settings, progress)}}
-    rows, columns, relevance = EXTENDED[name](pool.collection())
-    scores, found, done = retrieval.select(pool.scores, rows, columns), {}, 0
+        return {"extended": {"cxc": _cxc(system, settings, progress)}}
+    rows, columns, relevance = EXTENDED[name](_known(system))
+    scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, partial(_told, progress, done))
         measured, done = retrieval.measure([ranks]), done + 2 * len(rows)
@@ -105,28 +106,41 @@ def extend(pool: Pool, name: str, settings: Evaluate, progress: Progress = lambd
     return {"extended": found}
 
 
-def _cxc(pool: Pool, settings: Evaluate, progress: Progress) -> dict[str, Any]:
+def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, Any]:
     """R@1, R@5 and R@10 of CxC's four tasks: across, and where there are embeddings within images and captions."""
     if settings.cxc is None:
         raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
                          "params.yaml")
-    right, metrics = cxc.read(Path(settings.cxc), pool.collection()), parse_all(METRICS["cxc"])
-    ranks = retrieval.rank(pool.scores, right.across, settings.block_megabytes, progress)
+    right, metrics = cxc.read(Path(settings.cxc), _known(system)), parse_all(METRICS["cxc"])
+    ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
-    if vectors := pool.vectors():
+    if vectors := _vectors(system):
         from pipeline.retrieval.others import Others  # and with it torch
 
         every = [place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
                  for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
         drawn = right.across.drawn_with[every[1].query]
-        within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), pool.scores.shape[0])
+        within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), system.scores.shape[0])
         same = as_dict(measure_folds(metrics, [within], settings.resamples, settings.seed))
         for metric, ways in found.items():
             for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
                 ways[task] = same[metric][way]
                 ways["interval"][task] = same[metric]["interval"][way]
     return found
+
+
+def _known(system: System) -> System:
+    """The system, whose ids must be known."""
+    system.require_ids()
+    return system
+
+
+def _vectors(system: System) -> tuple[Any, Any] | None:
+    """The vectors behind the scores; None where there are none, as of ensembles."""
+    if isinstance(system.scores, retrieval.Embeddings):
+        return system.scores.images, system.scores.captions
+    return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
 
 
 def _told(progress: Progress, before: int, done: int) -> None:

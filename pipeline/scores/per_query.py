@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pipeline.files.atomic import replacing
 from pipeline.files.spreadsheet import cell
 from pipeline.retrieval import Metrics
 from pipeline.retrieval.metrics import RECALLS
 from pipeline.retrieval.protocols import protocol as find
-from pipeline.scores.candidates import Pool
+from pipeline.scores.system import System
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,26 +18,22 @@ if TYPE_CHECKING:
 KEYS = ["protocol", "language", "direction", "fold", "query"]
 
 
-def table(pool: Pool, found: Metrics, rules: object, name: str = "", language: str | None = None) -> pd.DataFrame:
+def table(system: System, found: Metrics, rules: object, name: str = "", language: str | None = None) -> pd.DataFrame:
     """The queries of one system."""
     import pandas as pd
 
     parts, start = [], f"{name} " if name else ""
+    owner = system.caption_image if system.relevance is None else system.relevance.owner
     said = {} if language is None else {"language": language}
-    cut = find(rules).parts(_owner(pool), pool.scores.shape[0])  # type: ignore[arg-type]
+    cut = find(rules).parts(owner, system.shape[0])  # type: ignore[arg-type]
     for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
-        for way, queries, places, ids in (("i2t", ranks.i2t, images, pool.image_ids),
-                                          ("t2i", ranks.t2i, captions, pool.caption_ids)):
-            numbers = places[queries.query] if ids is None else np.asarray(ids)[places[queries.query]]
+        for way, queries, places, ids in (("i2t", ranks.i2t, images, system.image_ids),
+                                          ("t2i", ranks.t2i, captions, system.caption_ids)):
             parts.append(pd.DataFrame({
-                "protocol": found.protocol, **said, "direction": way, "fold": fold, "query": numbers,
+                "protocol": found.protocol, **said, "direction": way, "fold": fold, "query": ids[places[queries.query]],
                 f"{start}rank": queries.ranks(found.ties), f"{start}tied": queries.equal,
                 **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _owner(pool: Pool) -> np.ndarray:
-    return pool.caption_image if pool.relevance is None else pool.relevance.owner
 
 
 def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from pipeline.retrieval.placements import NEVER, Placements
 from pipeline.retrieval.relevance import Positives
 from pipeline.retrieval.similarity import Direction
 from pipeline.retrieval.top import top
-from pipeline.scores.candidates import Pool
+from pipeline.scores.system import System
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,17 +46,17 @@ class Run(NamedTuple):
     score: npt.NDArray[np.float64]
 
 
-def write(path: Path, pool: Pool, count: int, seed: int, block_megabytes: float,
+def write(path: Path, system: System, count: int, seed: int, block_megabytes: float,
           progress: Progress = lambda queries: None) -> None:
     """Writes the best candidates of every query, of both directions."""
-    name, generator, before = "".join(pool.name.split()) or "run", np.random.default_rng(seed), 0
+    name, generator, before = "".join(system.name.split()) or "run", np.random.default_rng(seed), 0
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
         for number, (way, asking, answering) in enumerate(WAYS):
-            places, scores = _best(pool, way, count, generator, block_megabytes, _after(progress, before))
+            places, scores = _best(system, way, count, generator, block_megabytes, _after(progress, before))
             before += len(places)
-            queries, candidates = _ids(pool, asking), _ids(pool, answering)
+            queries, candidates = system.ids(asking), system.ids(answering)
             for query, row, values in zip(queries.tolist(), candidates[places].tolist(), scores.tolist(), strict=True):
                 if listed:
                     found = {f"{answering}:{each}": value for each, value in zip(row, values, strict=True)}
@@ -72,17 +72,12 @@ def _after(progress: Progress, before: int) -> Progress:
     return lambda done: progress(before + done)
 
 
-def _ids(pool: Pool, side: Side) -> Ids:
-    known = pool.image_ids if side == "image" else pool.caption_ids
-    return np.arange(pool.scores.shape[0 if side == "image" else 1]) if known is None else known
-
-
-def _best(pool: Pool, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
+def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
           progress: Progress) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Places and scores [Q, k] of the best candidates, best first."""
-    candidates = pool.scores.shape[1 if way == "i2t" else 0]
-    places = top(pool.scores, way, min(count, candidates), generator, block_megabytes, progress).places
-    source = pool.scores
+    candidates = system.scores.shape[1 if way == "i2t" else 0]
+    places = top(system.scores, way, min(count, candidates), generator, block_megabytes, progress).places
+    source = system.scores
     if isinstance(source, PerDirection):
         source = source.direction(way, int(block_megabytes * 1e6))
     query = np.repeat(np.arange(len(places)), places.shape[1])

@@ -8,14 +8,14 @@ from typing import Any
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.fusion import Member, fuse
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 
 STEPS = {2: 20, 3: 10, 4: 6}
 """Members -> into how many parts the whole is cut; more members: 4."""
 
 
-def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusion: str, block_megabytes: float,
+def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_megabytes: float,
          progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
     """Choose the weights with the largest RSUM on other scores of the same systems."""
     if len(on) != len(members):
@@ -28,18 +28,17 @@ def tune(members: Sequence[SimilarityStore], on: Sequence[SimilarityStore], fusi
         if store.made_from.get("file", "none") in [each.made_from.get("file") for each in members]:
             raise InputError(f"{store.path}: is a member itself; weights are chosen on scores of val, not on "
                              "those that they are used for")
-        if _heads(store) != _heads(member):
-            raise InputError(f"{store.path}: was not scored by the heads of {member.path.stem}")
-    parts = [Member(store.path.stem, store.scores, store.image_ids, store.caption_ids) for store in on]
+        if store.checkpoints != member.checkpoints:
+            raise InputError(f"{store.path}: was not scored by the heads of {member.name}")
     best, chosen, tried = -math.inf, [1.0] * len(on), 0
     for weights in weightings(len(on)):
-        rsum = retrieval.evaluate(fuse(parts, fusion, weights), on[0].caption_image,
+        rsum = retrieval.evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,
                                   block_megabytes=block_megabytes).rsum
         tried += 1
         progress(tried)
         if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
             best, chosen = rsum, weights
-    return chosen, {"tried": tried, "rsum": best, "on": [store.path.stem for store in on],
+    return chosen, {"tried": tried, "rsum": best, "on": [store.name for store in on],
                     "seals": [store.seal for store in on]}
 
 
@@ -60,7 +59,3 @@ def _sums(count: int, total: int) -> Iterator[list[int]]:
 
 def _uneven(weights: Sequence[float]) -> float:
     return max(weights) - min(weights)
-
-
-def _heads(store: SimilarityStore) -> list[str]:
-    return [member["checkpoint"] for member in store.made_from["members"]]

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.retrieval.metrics import RECALLS, Metrics
+from pipeline.retrieval.summary import aligned, wrapped
 from pipeline.statistics.per_image import STATISTICS
 from pipeline.statistics.seeds import over_seeds
 from pipeline.statistics.significance import compare, holm
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
+SHORT = {f"{way}_r{k}": f"{way} R@{k}" for way in ("i2t", "t2i") for k in RECALLS} | {"rsum": "RSUM"}
+"""As a terminal's 80 columns have room for."""
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
@@ -65,8 +68,8 @@ def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     """Write one small text table for each comparison."""
     parts = [f"A  {a}", f"B  {b}", ""]
     for each in contrasts:
-        parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each)]), ""]
-    return "\n".join([*parts, *notes(contrasts)])
+        parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each, SHORT)]), ""]
+    return "\n".join([*parts, *map(wrapped, notes(contrasts))])
 
 
 def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
@@ -75,13 +78,6 @@ def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
     for each in contrasts:
         lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
     return "\n\n".join([f"A: `{a}`, B: `{b}`", "\n".join(lines), *notes(contrasts)])
-
-
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table's rows as indented lines with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-    return [f"  {row}".rstrip() for row in rows]
 
 
 def title(contrast: Mapping[str, Any]) -> str:
@@ -111,6 +107,6 @@ def mean(value: float, deviation: float | None) -> str:
     return f"{value:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
 
 
-def _cells(contrast: Mapping[str, Any]) -> list[list[str]]:
-    return [[TITLES[name], *(mean(contrast[name][system], contrast[name]["spread"][system]) for system in "ab"),
+def _cells(contrast: Mapping[str, Any], titles: Mapping[str, str] = TITLES) -> list[list[str]]:
+    return [[titles[name], *(mean(contrast[name][system], contrast[name]["spread"][system]) for system in "ab"),
              *tested(contrast[name])] for name in STATISTICS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,47 +11,23 @@ from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.metrics import Metrics
 from pipeline.retrieval.relevance import Relevance, as_relevance
-from pipeline.retrieval.similarity import PerDirection, Similarity, select
 from pipeline.statistics.intervals import wilson
 from pipeline.statistics.per_image import contributions, drawn, gather
 
 Languages = npt.NDArray[np.str_]
 
 
-@dataclass(frozen=True)
-class LanguagePool:
-    """The captions of one language, and the images that have one.
-
-    Attributes:
-        scores: [I', C'].
-        relevance: what is right in it.
-        images: int64 [I'], rows of the whole pool.
-        captions: int64 [C'], columns of the whole pool.
-    """
-
-    scores: Similarity | PerDirection
-    relevance: Relevance
-    images: Ids
-    captions: Ids
-
-    @property
-    def caption_image(self) -> Ids:
-        """Each caption's image as a row of `scores`: int64 [C']."""
-        return self.relevance.owner
-
-
-def divide(scores: Similarity | PerDirection, truth: object, languages: Languages) -> dict[str, LanguagePool]:
-    """Divide a pool by language."""
-    if languages.shape != scores.shape[1:]:
-        raise InputError(f"languages: expected one for each of {scores.shape[1]} captions, received "
-                         f"{list(languages.shape)}")
-    found, relevance = {}, as_relevance(truth, scores.shape)
+def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:
+    """Find the images and captions of each language with a right answer: its captions, and the images that have one."""
+    if languages.shape != shape[1:]:
+        raise InputError(f"languages: expected one for each of {shape[1]} captions, received {list(languages.shape)}")
+    found, relevance = {}, as_relevance(truth, shape)
     for name in np.unique(languages).tolist():
         captions = np.flatnonzero(languages == name)
         images = _images(relevance, captions)
         part = relevance.select(images, captions)
         if len(part.i2t.candidate) and len(part.t2i.candidate):
-            found[name] = LanguagePool(select(scores, images, captions), part, images, captions)
+            found[name] = images, captions
     return found
 
 
@@ -65,7 +40,7 @@ def _images(relevance: Relevance, captions: Ids) -> Ids:
     return np.unique(np.concatenate([answered, answering, owner[owner >= 0]]))
 
 
-def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence: float = 0.95
+def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float = 0.95
                 ) -> tuple[float, float, float]:
     """Compute the mean over languages of mR, which is the mean of the six recalls.
 
@@ -74,8 +49,8 @@ def mean_recall(measured: Mapping[str, tuple[LanguagePool, Metrics]], confidence
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    asking = {name: pool.images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
-              for name, (pool, metrics) in measured.items()}
+    asking = {name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
+              for name, (images, metrics) in measured.items()}
     rows = np.unique(np.concatenate(list(asking.values())))
     each = np.zeros(len(rows))
     for name, (_, metrics) in measured.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from pipeline.retrieval.summary import aligned, wrapped
 from pipeline.statistics import contrast
 
 COLUMNS = ("", "RSUM", "difference", "p", "Holm", "over")
@@ -21,8 +22,8 @@ def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]
     """Write one text table of all pairs for each protocol."""
     parts = [*(f"{number}  {name}" for number, name in enumerate(names, 1)), ""]
     for each in contrasts:
-        parts += [contrast.title(each[0]), *contrast.aligned([COLUMNS, *_rows(len(names), each)]), ""]
-    return "\n".join([*parts, *_notes(contrasts)])
+        parts += [contrast.title(each[0]), *aligned([COLUMNS, *_rows(len(names), each)]), ""]
+    return "\n".join([*parts, *map(wrapped, _notes(contrasts))])
 
 
 def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Mapping[str, Any]]]) -> str:

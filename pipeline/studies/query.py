@@ -12,8 +12,8 @@ from pipeline import reranking, training
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.reranking.base import PairSource
-from pipeline.scores.embedding_store import EmbeddingStore
 from pipeline.scores.nearest import nearest
+from pipeline.scores.system import System
 from pipeline.settings import Throughput
 from pipeline.studies.throughput import interleaved
 
@@ -29,7 +29,7 @@ def measure(source: PairSource, retriever: str, scorer: str, settings: Throughpu
     and reranking; ratio: both / retrieve.
     """
     head, _ = training.open_by_name(source.paths, source.dataset, retriever, source.device)
-    store = EmbeddingStore.open(source.paths.similarity(source.dataset, retriever, source.split))
+    store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
     if store.checkpoints != [head.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
     vectors, k = np.array(store.vectors("image")), settings.reranked

@@ -129,7 +129,7 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
     try:
         if "finetuned" in described:
             return None
-        roots = ("pipeline.training.embedding", "pipeline.retrieval.embeddings", "pipeline.scores.similarity_store")
+        roots = ("pipeline.training.embedding", "pipeline.retrieval.embeddings", "pipeline.scores.layout")
         recipe = Recipe.model_validate(described["recipe_settings"])
         return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
                 "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,

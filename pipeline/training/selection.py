@@ -47,8 +47,11 @@ def of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
     """Measure similarities; with captions in several languages the means over languages."""
     if val.languages is None:
         return _row(retrieval.evaluate(similarity, val.caption_image))
-    pools = divide(retrieval.as_similarity(similarity), val.caption_image, val.languages).values()
-    rows = [_row(retrieval.evaluate(pool.scores, pool.caption_image)) for pool in pools]
+    source = retrieval.as_similarity(similarity)
+    parts = divide(val.caption_image, source.shape, val.languages).values()
+    rows = [_row(retrieval.evaluate(retrieval.select(source, images, captions),
+                                    np.searchsorted(images, val.caption_image[captions])))
+            for images, captions in parts]
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,24 +12,32 @@ from scipy.stats import rankdata, zscore
 from sorting import noisy_pairs
 
 from pipeline.errors import InputError
-from pipeline.fusion import FUSIONS, Member, align, fuse
+from pipeline.fusion import FUSIONS
 from pipeline.fusion.combining import WeightedSum, mean
 from pipeline.retrieval import Embeddings, Protocol, as_similarity, evaluate
 from pipeline.retrieval.directions import Directions
+from pipeline.scores import fuse as fusing
+from pipeline.scores.fuse import align
+from pipeline.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
 OWNER = np.random.default_rng(5).permutation(np.arange(90) // 3)
 
 
-def member(name: str, seed: int, levels: int = 10**6) -> Member:
+def fuse(*given: Any, **more: Any) -> Any:
+    """The scores of the ensemble."""
+    return fusing.fuse(*given, **more).scores
+
+
+def member(name: str, seed: int, levels: int = 10**6) -> System:
     scores = np.random.default_rng(seed).integers(0, levels, (30, 90)) / np.float32(1000)
-    return Member(name, scores.astype(np.float32), IMAGES, CAPTIONS)
+    return System.of(name, scores.astype(np.float32), None, IMAGES, CAPTIONS)
 
 
-def shuffled(given: Member, seed: int) -> Member:
+def shuffled(given: System, seed: int) -> System:
     generator = np.random.default_rng(seed)
     rows, columns = generator.permutation(30), generator.permutation(90)
-    return Member(given.name, given.similarity[np.ix_(rows, columns)], IMAGES[rows], CAPTIONS[columns])
+    return given.only(rows, columns)
 
 
 @pytest.mark.parametrize("method", list(FUSIONS))
@@ -40,9 +50,9 @@ def test_permuted_members_give_the_same_ensemble(method: str) -> None:
 
 def test_the_mean_is_the_mean_of_similarities() -> None:
     members = [member("a", 0), shuffled(member("b", 1), 2)]
-    whole = (members[0].similarity + member("b", 1).similarity) / 2
+    whole = (members[0].scores.values + member("b", 1).scores.values) / 2
     assert evaluate(fuse(members), OWNER).as_dict() == evaluate(whole, OWNER).as_dict()
-    weighted = members[0].similarity * np.float32(0.25) + member("b", 1).similarity * np.float32(0.75)
+    weighted = members[0].scores.values * np.float32(0.25) + member("b", 1).scores.values * np.float32(0.75)
     assert evaluate(fuse(members, weights=[2, 6]), OWNER).as_dict() == evaluate(weighted, OWNER).as_dict()
     every = slice(None), slice(None)
     for fused, expected in ((fuse(members), whole), (fuse(members, weights=[2, 6]), weighted)):
@@ -65,7 +75,7 @@ def test_rescaling_is_among_the_candidates_of_each_query(
     fused = evaluate(fuse(members, method, [3, 1]), OWNER, block_megabytes=megabytes)
     by_axis = [
         sum(
-            weight * rescale(np.asarray(each.similarity, np.float64), axis)
+            weight * rescale(np.asarray(each.scores.values, np.float64), axis)
             for weight, each in zip((0.75, 0.25), members, strict=True)
         )
         for axis in (0, 1)
@@ -80,7 +90,7 @@ def test_in_a_fold_only_its_items_are_candidates(method: str) -> None:
     folds = evaluate(fuse(members, method, [3, 1]), OWNER, Protocol("thirds", folds=3)).folds
     for fold, metrics in enumerate(folds):
         rows, columns = np.arange(10) + 10 * fold, np.flatnonzero(fold == OWNER // 10)
-        part = [Member(each.name, each.similarity[np.ix_(rows, columns)], rows, columns) for each in members]
+        part = [each.only(rows, columns) for each in members]
         assert metrics.i2t == evaluate(fuse(part, method, [3, 1]), OWNER[columns] - 10 * fold).i2t
 
 
@@ -95,7 +105,7 @@ def test_a_system_of_two_matrices_has_its_weight_in_both_directions(rng: np.rand
 @pytest.mark.parametrize("method", ["mean", "zscore", "rank"])
 def test_constant_members_stay_at_chance(method: str) -> None:
     members = [
-        Member(name, np.full((40, 40), value, np.float32), np.arange(40), np.arange(40))
+        System.of(name, np.full((40, 40), value, np.float32), None, np.arange(40), np.arange(40))
         for name, value in (("a", 0.1), ("b", 0.7))
     ]
     metrics = evaluate(fuse(members, method, [1, 2]), np.arange(40))
@@ -107,7 +117,7 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
     sides = [noisy_pairs(30, 3, 0.3, seed) for seed in (0, 1)]
     for images, captions in sides:
         images[29], captions[87:] = images[0], captions[:3]
-    members = [Member(str(each), Embeddings(*side), IMAGES, CAPTIONS) for each, side in enumerate(sides)]
+    members = [System.of(str(each), Embeddings(*side), None, IMAGES, CAPTIONS) for each, side in enumerate(sides)]
     metrics = evaluate(fuse(members, method), np.arange(90) // 3)
     assert (metrics.t2i.tied, metrics.i2t.tied) == (6, 2)
 
@@ -115,19 +125,19 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
 def test_members_with_other_ids_are_refused() -> None:
     first, other = member("a", 0), member("b", 1)
     with pytest.raises(InputError, match=r"b has 1 image ids that a lacks \(5\)"):
-        fuse([first, other._replace(image_ids=np.where(IMAGES == 0, 5, IMAGES))])
+        fuse([first, replace(other, image_ids=np.where(IMAGES == 0, 5, IMAGES))])
     with pytest.raises(
         InputError,
         match=r"a has 90 caption ids that b lacks|b has 90 caption ids that a lacks \(1, 12, 23, ...\)",
     ):
-        fuse([first, other._replace(caption_ids=CAPTIONS + 1)])
-    smaller = Member("c", np.asarray(other.similarity)[:29], IMAGES[:29], CAPTIONS)
+        fuse([first, replace(other, caption_ids=CAPTIONS + 1)])
+    smaller = System.of("c", np.asarray(other.scores.values)[:29], None, IMAGES[:29], CAPTIONS)
     with pytest.raises(InputError, match=r"a has 1 image ids that c lacks \(203\)"):
         align([first, smaller])
     with pytest.raises(InputError, match="b: image id 7 occurs twice"):
-        align([first, other._replace(image_ids=np.where(IMAGES == 0, 7, IMAGES))])
+        align([first, replace(other, image_ids=np.where(IMAGES == 0, 7, IMAGES))])
     with pytest.raises(InputError, match=r"b: a matrix \[30, 90\] has 29 image ids"):
-        align([first, other._replace(image_ids=IMAGES[:29])])
+        align([first, replace(other, image_ids=IMAGES[:29])])
 
 
 def test_unusable_weights_and_methods_are_refused() -> None:
@@ -140,4 +150,4 @@ def test_unusable_weights_and_methods_are_refused() -> None:
     with pytest.raises(InputError, match="at least one member"):
         fuse([])
     with pytest.raises(InputError, match="cannot be fused again"):
-        fuse([Member("twice", fuse(members, "rank"), IMAGES, CAPTIONS)])
+        fuse([System.of("twice", fuse(members, "rank"), None, IMAGES, CAPTIONS)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,17 +11,24 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.fusion.reranked import Candidates, Combination, Reranked
 from pipeline.reranking import candidates
-from pipeline.reranking.candidates import Searched
-from pipeline.retrieval import PROTOCOLS, Embeddings, Protocol, as_similarity, select
-from pipeline.scores.reranked_store import source
+from pipeline.retrieval import PROTOCOLS, Embeddings, Protocol, select
+from pipeline.scores.reranked import source
+from pipeline.scores.system import System
 
 IMAGES, CAPTIONS = 6, 12
 OWNER = np.repeat(np.arange(IMAGES), 2)
 
 
-def searched(scores: np.ndarray) -> Searched:
-    return Searched(as_similarity(scores), np.arange(IMAGES), np.arange(CAPTIONS), OWNER, ("here",),
-                    np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64), (IMAGES, CAPTIONS))
+def searched(scores: np.ndarray) -> System:
+    return System.of("retriever", scores, OWNER)
+
+
+class EveryItemAsks(System):
+    """A pool of several data sets of which all are queries."""
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        return self.shape
 
 
 def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protocol = PROTOCOLS["all"],
@@ -73,17 +80,23 @@ def test_of_more_stored_candidates_the_first_k_count(rng: np.random.Generator) -
 
 
 def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_columns(rng: np.random.Generator) -> None:
-    image_ids, image_dataset = np.arange(IMAGES) % 3, np.arange(IMAGES) // 3
-    caption_ids, caption_dataset = np.arange(CAPTIONS) % 6, np.arange(CAPTIONS) // 6
+    image_ids, caption_ids = np.arange(IMAGES) % 3, np.arange(CAPTIONS) % 6
 
     def found(images: np.ndarray, captions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        pool = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), datasets=("here", "there"),  # ties alone
-                       image_ids=image_ids[images], image_dataset=image_dataset[images],
-                       caption_ids=caption_ids[captions], caption_dataset=caption_dataset[captions])
-        best = candidates.find(pool, PROTOCOLS["all"], 2)
+        ids, of_captions = image_ids[images], caption_ids[captions]
+        pools = tuple(System.of(name, np.zeros((3, 6)), None, ids[rows], of_captions[columns],
+                                made_from={"dataset": name})
+                      for name, rows, columns in (("here", slice(3), slice(6)), ("there", slice(3, 6), slice(6, 12))))
+        whole = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), pools=pools)  # ties alone
+        best = candidates.find(EveryItemAsks(**{each.name: getattr(whole, each.name) for each in fields(whole)}),
+                               PROTOCOLS["all"], 2)
         return (captions[best["i2t"].places][np.argsort(images)], images[best["t2i"].places][np.argsort(captions)])
 
-    one, two = found(np.arange(IMAGES), np.arange(CAPTIONS)), found(rng.permutation(IMAGES), rng.permutation(CAPTIONS))
+    def mixed(size: int) -> np.ndarray:
+        """The rows of each data set in another order."""
+        return np.concatenate([rng.permutation(size), size + rng.permutation(size)])
+
+    one, two = found(np.arange(IMAGES), np.arange(CAPTIONS)), found(mixed(3), mixed(6))
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
 
@@ -94,8 +107,7 @@ def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.
     images, captions = rng.permutation(IMAGES), rng.permutation(CAPTIONS)
     one = candidates.find(searched(retriever), PROTOCOLS["all"], 3)
     place = np.argsort(images)
-    pool = Searched(as_similarity(retriever[images][:, captions]), images, captions, place[OWNER[captions]], ("here",),
-                    np.zeros(IMAGES, np.int64), np.zeros(CAPTIONS, np.int64), (IMAGES, CAPTIONS))
+    pool = System.of("retriever", retriever[images][:, captions], place[OWNER[captions]], images, captions)
     two = candidates.find(pool, PROTOCOLS["all"], 3)
     for query, image in enumerate(images.tolist()):
         assert sorted(captions[two["i2t"].places[query]]) == sorted(one["i2t"].places[image])

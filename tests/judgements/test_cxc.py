@@ -13,7 +13,7 @@ from pipeline.judgements import cxc
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.collection import Collection
 from pipeline.scores import measured
-from pipeline.scores.candidates import Pool
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 
 IMAGES, CAPTIONS = np.arange(100, 112), np.arange(500, 560)
@@ -58,7 +58,7 @@ def recall(scores: np.ndarray, right: np.ndarray, k: int) -> float:
 def test_the_four_tasks_agree_with_sorting(files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator) -> None:
     folder, right = files
     images, captions = rng.standard_normal((12, 6)), rng.standard_normal((60, 6))
-    pool = Pool("a", Embeddings(images, captions), np.arange(60) // 5, IMAGES, CAPTIONS)
+    pool = System.of("a", Embeddings(images, captions), np.arange(60) // 5, IMAGES, CAPTIONS)
     settings = Evaluate(resamples=10, seed=0, block_megabytes=0.001, cxc=str(folder))
     found = measured.extend(pool, "cxc", settings)["extended"]["cxc"]
     cross = images @ captions.T
@@ -94,6 +94,7 @@ def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.
     (folder / "sts_test.csv").unlink()
     with pytest.raises(InputError, match=r"cannot read .*sts_test.csv"):
         cxc.read(folder, collection)
+    two = np.arange(2)
     with pytest.raises(InputError, match=r"name their folder with -S evaluate\.cxc=FOLDER"):
-        measured.extend(Pool("a", Embeddings(np.eye(2), np.eye(2)), np.arange(2), np.arange(2), np.arange(2)), "cxc",
+        measured.extend(System.of("a", Embeddings(np.eye(2), np.eye(2)), two, two, two), "cxc",
                         Evaluate(resamples=1, seed=0, block_megabytes=1))

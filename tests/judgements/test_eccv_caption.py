@@ -13,7 +13,7 @@ from pipeline.judgements.eccv_caption import eccv_caption, pairs_of_package
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.collection import Collection
 from pipeline.scores import measured
-from pipeline.scores.candidates import Pool
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 
 WAYS = ("i2t", "t2i")
@@ -56,7 +56,7 @@ def measure(monkeypatch: pytest.MonkeyPatch, truth: Any, *pool: np.ndarray) -> d
     scores, image_ids, caption_ids, caption_image = pool
     monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: eccv_caption(collection, truth))
     settings = Evaluate(resamples=10, seed=0, block_megabytes=0.05)
-    found = Pool("a", as_similarity(scores), caption_image, image_ids, caption_ids)
+    found = System.of("a", as_similarity(scores), caption_image, image_ids, caption_ids)
     extended: dict[str, Any] = measured.extend(found, "eccv_caption", settings)["extended"]
     return extended
 

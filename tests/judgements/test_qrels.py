@@ -15,8 +15,8 @@ from pipeline.judgements.rows import same_text
 from pipeline.manifest import Manifest
 from pipeline.retrieval import Relevance, as_similarity
 from pipeline.retrieval.collection import Collection
-from pipeline.scores.candidates import Pool
 from pipeline.scores.judged import Truth, judge
+from pipeline.scores.system import System
 
 IMAGES, CAPTIONS = np.array([30, 10, 20]), np.array([7, 5, 6, 8])
 COLLECTION = Collection(IMAGES, CAPTIONS, np.array([0, 1, 1, 2]))
@@ -126,7 +126,7 @@ def test_equal_captions_are_one_query_right_for_each_image() -> None:
 def test_a_pool_with_equal_captions_keeps_the_ids_and_images_of_the_first_of_each() -> None:
     table = pd.DataFrame({"image_id": [30, 10, 10, 20], "file": list("abbc"), "bytes": 1, "split": "test",
                           "caption_id": CAPTIONS, "caption": ["a dog", "a dog", "a cat", "a bird"]})
-    pool = Pool("mine", as_similarity(np.arange(12.0).reshape(3, 4)), COLLECTION.caption_image, IMAGES, CAPTIONS)
+    pool = System.of("mine", as_similarity(np.arange(12.0).reshape(3, 4)), COLLECTION.caption_image, IMAGES, CAPTIONS)
     judged = judge(pool, Truth(same_text=True), Manifest(table, "mine", Path()))
     assert judged.caption_ids is not None
     assert judged.caption_ids.tolist() == [7, 6, 8]

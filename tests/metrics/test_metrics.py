@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import agreement
 from pipeline.errors import InputError
-from pipeline.fusion.methods import Member, fuse
 from pipeline.metrics import METRICS, parse, parse_all
 from pipeline.metrics.base import Fold, Metric
 from pipeline.metrics.certainty import of_median
@@ -27,6 +26,8 @@ from pipeline.retrieval import (
 from pipeline.retrieval.placements import place
 from pipeline.retrieval.ranks import Ties
 from pipeline.retrieval.relevance import Positives
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 from pipeline.statistics import interval
 
 EVERY = ("R@1", "R@3", "Recall@2", "P@3", "MRR", "MRR@2", "nDCG", "nDCG@3", "AP", "AP@3", "AP(rel=2)", "R(rel=3)@2",
@@ -97,9 +98,9 @@ def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generato
     scores = (images.astype(np.float64) @ captions.T.astype(np.float64)).round(6)
     image, caption = np.nonzero(rng.random(scores.shape) < 0.2)
     relevance = Relevance.of_pairs(image, caption, scores.shape)
-    member = Member("a", scores, np.arange(15), np.arange(60))
+    member = System.of("a", scores, None, np.arange(15), np.arange(60))
     source = {"matrix": lambda: as_similarity(scores), "embeddings": lambda: Embeddings(images, captions)}.get(
-        kind, lambda: fuse([member], kind))()
+        kind, lambda: fuse([member], kind).scores)()
     for way in ("i2t", "t2i"):
         found = place(source, relevance, way, block_megabytes=1e-3)  # type: ignore[arg-type]
         told: list[int] = []

@@ -15,7 +15,7 @@ from pipeline.manifest import Manifest
 from pipeline.retrieval.protocols import protocol
 from pipeline.retrieval.relevance import Positives, Relevance
 from pipeline.scores import by_language
-from pipeline.scores.candidates import Pool
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 from pipeline.statistics import interval, intervals
 from pipeline.statistics.languages import divide, mean_recall
@@ -24,17 +24,17 @@ SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
 
 
-def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> Pool:
+def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> System:
     """Captions in four languages, an image's together, as Multi30K has them; the noise grows from cs to fr."""
     languages = np.tile(np.repeat(list(EACH), list(EACH.values())), images)
     owner = np.repeat(np.arange(images), sum(EACH.values()))
     scores = rng.standard_normal((images, len(owner))).astype(np.float32) * noise
     scores *= np.array([1 + sorted(EACH).index(name) for name in languages], np.float32)
     scores[owner, np.arange(len(owner))] += 3
-    return Pool("mine", retrieval.as_similarity(scores), owner, languages=languages)
+    return System.of("mine", retrieval.as_similarity(scores), owner, languages=languages)
 
 
-def alone(pool: Pool, language: str) -> retrieval.Metrics:
+def alone(pool: System, language: str) -> retrieval.Metrics:
     """What is measured of a matrix that has only this language's captions."""
     assert pool.languages is not None
     columns = np.flatnonzero(pool.languages == language)
@@ -72,12 +72,13 @@ def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_
 def test_images_without_a_caption_in_a_language_are_not_in_its_pool() -> None:
     scores = np.array([[9, 1, 0], [8, 2, 5], [7, 3, 6]], np.float32)
     owner, languages = np.array([0, 1, 2]), np.array(["en", "en", "de"])
-    pools = divide(retrieval.as_similarity(scores), owner, languages)
-    assert {name: (pool.images.tolist(), pool.captions.tolist(), pool.caption_image.tolist())
-            for name, pool in pools.items()} == {"de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
-    np.testing.assert_array_equal(pools["en"].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]])
+    pools = System.of("mine", scores, owner, languages=languages).by_language()
+    assert {name: (images.tolist(), captions.tolist(), pool.caption_image.tolist())
+            for name, (pool, images, captions) in pools.items()} == {
+        "de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
+    np.testing.assert_array_equal(pools["en"][0].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]])
     with pytest.raises(InputError, match=r"expected one for each of 3 captions, received \[2\]"):
-        divide(retrieval.as_similarity(scores), owner, languages[:2])
+        divide(owner, (3, 3), languages[:2])
 
 
 def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None:
@@ -85,8 +86,8 @@ def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None
     asked = Positives.of_pairs(np.array([1, 3]), np.array([0, 1]), 4)
     answers = Positives.of_pairs(np.array([0, 1]), np.array([2, 3]), 2)
     truth = Relevance.of_directions(asked, answers, np.array([0, 3]))
-    pools = divide(retrieval.as_similarity(np.zeros((4, 2), np.float32)), truth, np.array(["en", "de"]))
-    assert pools["en"].images.tolist() == [0, 1, 2]
+    pools = divide(truth, (4, 2), np.array(["en", "de"]))
+    assert pools["en"][0].tolist() == [0, 1, 2]
 
 
 def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np.random.Generator) -> None:
@@ -94,8 +95,9 @@ def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np
     sizes = {"de": 400, "en": 80}
     languages = np.repeat(list(sizes), list(sizes.values()))
     scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(480, dtype=np.float32)
-    pools = divide(retrieval.as_similarity(scores), np.arange(480), languages)
-    measured = {name: (pool, retrieval.evaluate(pool.scores, pool.caption_image)) for name, pool in pools.items()}
+    pools = System.of("mine", scores, np.arange(480), languages=languages).by_language()
+    measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                for name, (pool, rows, _) in pools.items()}
     halves = [(found.high - found.low) / 12 for found in (intervals(each)["rsum"] for _, each in measured.values())]
     _, low, high = mean_recall(measured)
     assert (high - low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
@@ -106,8 +108,9 @@ def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rn
     images = 60
     once = rng.standard_normal((images, images)).astype(np.float32) + 2 * np.eye(images, dtype=np.float32)
     owner = np.repeat(np.arange(images), 2)
-    pools = divide(retrieval.as_similarity(np.repeat(once, 2, axis=1)), owner, np.tile(["de", "en"], images))
-    measured = {name: (pool, retrieval.evaluate(pool.scores, pool.caption_image)) for name, pool in pools.items()}
+    pools = System.of("mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)).by_language()
+    measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                for name, (pool, rows, _) in pools.items()}
     own = intervals(measured["en"][1])["rsum"]
     np.testing.assert_allclose(mean_recall(measured), [own.value / 6, own.low / 6, own.high / 6])
 
@@ -122,9 +125,9 @@ def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
         scores = rng.standard_normal((images, 2 * images)).astype(np.float32)
         owner = np.repeat(np.arange(images), 2)
         scores[owner, np.arange(2 * images)] += np.where(hard[owner], 0.5, 4)
-        pools = divide(retrieval.as_similarity(scores), owner, np.tile(["de", "en"], images))
-        truth.append(mean_recall({name: (pool, retrieval.evaluate(pool.scores, pool.caption_image))
-                                  for name, pool in pools.items()}))
+        pools = System.of("mine", scores, owner, languages=np.tile(["de", "en"], images)).by_language()
+        truth.append(mean_recall({name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                                              for name, (pool, rows, _) in pools.items()}))
     expected = np.mean([value for value, _, _ in truth])
     held = sum(low <= expected <= high for _, low, high in truth)
     assert 0.90 * draws <= held <= draws
@@ -157,8 +160,8 @@ def manifest_of(**columns: Any) -> Manifest:
 
 def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> None:
     manifest = manifest_of(language=["en", "de", "en"])
-    pool = Pool("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
-                np.array([7, 9]), np.array([3, 2, 1]), {"manifest": manifest.digest})
+    pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
+                np.array([7, 9]), np.array([3, 2, 1]), made_from={"manifest": manifest.digest})
     named = by_language.named(pool, manifest)
     assert named.languages is not None
     assert named.languages.tolist() == ["en", "de", "en"]

@@ -7,9 +7,10 @@ import pytest
 from sorting import best_positions
 
 from pipeline.errors import InputError
-from pipeline.fusion.methods import Member, fuse
 from pipeline.retrieval import Embeddings, Protocol, QueryRanks, Relevance, evaluate, rank
 from pipeline.retrieval.relevance import Positives, as_relevance
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 from pipeline.statistics import intervals
 
 
@@ -46,7 +47,7 @@ def test_many_right_answers_agree_with_sorting(kind: str, apart: bool) -> None:
         shape = (int(generator.integers(2, 9)), int(generator.integers(2, 15)))
         scores = generator.integers(0, generator.choice([4, 1000]), shape).astype(np.float32)
         relevance, dense = random_relevance(seed, shape, apart)
-        source = scores if kind == "matrix" else fuse([Member("a", scores, *map(np.arange, shape))], kind)
+        source = scores if kind == "matrix" else fuse([System.of("a", scores)], kind).scores
         found = rank(source, relevance, block_megabytes=3e-4)
         check(found.i2t, scores, dense[0])
         check(found.t2i, scores.T, dense[1].T)

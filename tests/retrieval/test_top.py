@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.fusion import fuse
-from pipeline.fusion.methods import Member
 from pipeline.retrieval import as_similarity
 from pipeline.retrieval.top import top
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
@@ -52,5 +52,5 @@ def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rn
     assert told[-1] == len(ranked)
     everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
     assert np.array_equal(everything.places, ranked)
-    member = Member("a", scores, np.arange(30), np.arange(70))
-    assert np.array_equal(top(fuse([member], "zscore"), way, 7, rng, megabytes).places, ranked[:, :7])
+    member = System.of("a", scores, None, np.arange(30), np.arange(70))
+    assert np.array_equal(top(fuse([member], "zscore").scores, way, 7, rng, megabytes).places, ranked[:, :7])

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from pipeline.errors import InputError
-from pipeline.fusion import fuse
-from pipeline.fusion.methods import Member
 from pipeline.retrieval import Embeddings, rank
 from pipeline.retrieval.blocks import PRODUCT_WIDTH, TILE_CELLS, TILE_WIDTH, cut, product_blocks
 from pipeline.retrieval.workers import share
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -46,8 +46,8 @@ def test_counts_of_large_blocks_with_ties_are_those_of_plain_comparisons(threads
 def test_computed_scores_do_not_depend_on_the_threads(threads: int, method: str, rng: np.random.Generator) -> None:
     sides = [rng.standard_normal((size, 24)).astype(np.float32) for size in (300, PRODUCT_WIDTH + 301)]
     owner = rng.integers(0, 300, len(sides[1]))
-    member = Member("a", Embeddings(*sides), np.arange(300), np.arange(len(owner)))
-    ranks = rank(fuse([member], method), owner, block_megabytes=1)
+    member = System.of("a", Embeddings(*sides), None, np.arange(300), np.arange(len(owner)))
+    ranks = rank(fuse([member], method).scores, owner, block_megabytes=1)
     exact = sides[0].astype(np.float64) @ sides[1].astype(np.float64).T
     np.testing.assert_array_equal(ranks.t2i.greater, (exact > exact[owner, np.arange(len(owner))]).sum(0))
     assert not ranks.t2i.equal.any()

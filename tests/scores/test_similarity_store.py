@@ -12,17 +12,17 @@ import zarr
 
 from pipeline import retrieval
 from pipeline.errors import InputError
-from pipeline.fusion import Member, fuse
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.stored import Matrix
-from pipeline.scores import contents, similarity_store
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import COLUMNS, ROWS, SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.fuse import fuse
+from pipeline.scores.layout import COLUMNS, ROWS
+from pipeline.scores.system import System
 
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:
     images, captions = matrix.shape
-    similarity_store.save(path, [Matrix(each) for each in (matrix, *others)], np.arange(images),
+    layout.save(path, [Matrix(each) for each in (matrix, *others)], np.arange(images),
                           np.arange(captions) + 100, np.arange(captions) % images, {"seed": 0}, **options)
 
 
@@ -34,12 +34,12 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "s.zarr"
     for scale in (1, 2):
         save(path, numbered(2 * ROWS + 5) * scale)
-        store = SimilarityStore.open(path)
+        store = System.open(path)
         assert np.array_equal(store.similarity[:], numbered(2 * ROWS + 5) * scale)
         assert store.image_ids.tolist() == list(range(2 * ROWS + 5))
         assert store.caption_ids.tolist() == [100, 101, 102]
-        assert store.made_from == {"seed": 0, "contents": contents.of(path)}
-        assert contents.changed(path, store.made_from) == []
+        assert store.made_from == {"seed": 0, "contents": layout.digests(path)}
+        assert layout.changed(path, store.made_from) == []
     assert [entry.name for entry in path.parent.iterdir()] == ["s.zarr"]
 
 
@@ -57,9 +57,9 @@ class Watched(Matrix):
 def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     source = Watched(numbered(ROWS + 3, 2 * COLUMNS + 1))
     told: list[int] = []
-    similarity_store.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
+    layout.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
                           np.zeros(2 * COLUMNS + 1, np.int64), {}, progress=told.append)
-    store = SimilarityStore.open(tmp_path / "s.zarr")
+    store = System.open(tmp_path / "s.zarr")
     assert store.similarity.chunks == (ROWS, COLUMNS)
     assert source.largest == ROWS * COLUMNS
     assert told == [ROWS, ROWS + 3]
@@ -69,13 +69,13 @@ def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
 def test_embeddings_are_read_back_by_memory_map(tmp_path: Path) -> None:
     vectors = {"image_embeddings": np.zeros((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
-    embeddings = SimilarityStore.open(tmp_path / "s.zarr").embeddings()
+    embeddings = System.open(tmp_path / "s.zarr").embeddings()
     assert isinstance(embeddings.captions, np.memmap)
     assert np.array_equal(embeddings.images, vectors["image_embeddings"])  # all zeros, and written all the same
     assert np.array_equal(embeddings.captions, vectors["caption_embeddings"])
     save(tmp_path / "t.zarr", numbered(4, 8))
     with pytest.raises(InputError, match="holds no embeddings"):
-        SimilarityStore.open(tmp_path / "t.zarr").embeddings()
+        System.open(tmp_path / "t.zarr").embeddings()
 
 
 def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Pat
     captions = generator.standard_normal((COLUMNS + 60, 96)).astype(np.float32)
     images[-40:], captions[-60:] = images[:40], captions[:60]
     product = Embeddings(images, captions, double=True)
-    similarity_store.save(tmp_path / "s.zarr", [product], np.arange(len(images)), np.arange(len(captions)),
+    layout.save(tmp_path / "s.zarr", [product], np.arange(len(images)), np.arange(len(captions)),
                           np.zeros(len(captions), np.int64), {})
-    matrix = SimilarityStore.open(tmp_path / "s.zarr").similarity[:]
+    matrix = System.open(tmp_path / "s.zarr").similarity[:]
     assert np.array_equal(matrix[-40:], matrix[:40])
     assert np.array_equal(matrix[:, -60:], matrix[:, :60])
 
@@ -95,11 +95,11 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
                                                                      ) -> None:
     first, second = (rng.random((12, 24)).astype(np.float32) for _ in range(2))
     save(tmp_path / "s.zarr", first, second, fusion={"method": "rank", "weights": [0.25, 0.75]})
-    store = SimilarityStore.open(tmp_path / "s.zarr")
-    members = [Member(str(each), each, np.arange(12), np.arange(24)) for each in (first, second)]
+    store = System.open(tmp_path / "s.zarr")
+    members = [System.of(str(each), each, None, np.arange(12), np.arange(24)) for each in (first, second)]
     rules = retrieval.Protocol("thirds", folds=3)
     owner = np.arange(24) // 2
-    expected = retrieval.evaluate(fuse(members, "rank", [1, 3]), owner, rules)
+    expected = retrieval.evaluate(fuse(members, "rank", [1, 3]).scores, owner, rules)
     assert retrieval.evaluate(store.scores, owner, rules).as_dict() == expected.as_dict()
     with pytest.raises(InputError, match=r"by rank .* has no one matrix"):
         _ = store.similarity
@@ -107,7 +107,7 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a matrix of \(4, 3\) for 9 image and 3 caption ids"):
-        similarity_store.save(tmp_path / "s.zarr", [Matrix(numbered(4))], np.arange(9), np.arange(3),
+        layout.save(tmp_path / "s.zarr", [Matrix(numbered(4))], np.arange(9), np.arange(3),
                               np.zeros(3, np.int64), {})
     assert not (tmp_path / "s.zarr").exists()
     (tmp_path / "mine").mkdir()
@@ -119,23 +119,23 @@ def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no similarity store there"):
-        SimilarityStore.open(tmp_path / "nowhere.zarr")
+        System.open(tmp_path / "nowhere.zarr")
     (tmp_path / "zarr.json").write_text("{}")
     with pytest.raises(InputError, match="no similarity store there"):
-        SimilarityStore.open(tmp_path)
+        System.open(tmp_path)
     save(tmp_path / "s.zarr", numbered(4), numbered(4), fusion={"method": "zscore", "weights": [1]})
     with pytest.raises(InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"):
-        SimilarityStore.open(tmp_path / "s.zarr")
+        System.open(tmp_path / "s.zarr")
     group = zarr.open_group(tmp_path / "s.zarr", mode="r+")
     group.create_array("image_ids", shape=(5,), dtype="int64", overwrite=True)[:] = np.arange(5)
     with pytest.raises(InputError, match="5 image and 3 caption ids"):
-        SimilarityStore.open(tmp_path / "s.zarr")
+        System.open(tmp_path / "s.zarr")
 
 
-@pytest.mark.parametrize("kind", [SimilarityStore, EmbeddingStore])
+@pytest.mark.parametrize("opened", [System.open, System.open_vectors])
 @pytest.mark.parametrize("name", ["image_ids", "caption_ids", "caption_image"])
 @pytest.mark.parametrize("harm", ["cut short", "lost"])
-def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, kind: type, name: str, harm: str) -> None:
+def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, opened: Any, name: str, harm: str) -> None:
     vectors = {"image_embeddings": np.ones((4, 2), np.float32), "caption_embeddings": np.ones((8, 2), np.float32)}
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
     chunk = tmp_path / "s.zarr" / name / "c" / "0"
@@ -144,7 +144,7 @@ def test_damaged_ids_are_refused_with_their_place(tmp_path: Path, kind: type, na
     else:
         chunk.write_bytes(chunk.read_bytes()[:-3])
     with pytest.raises(InputError, match=re.escape(str(chunk))):
-        kind.open(tmp_path / "s.zarr")
+        opened(tmp_path / "s.zarr")
 
 
 def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path) -> None:
@@ -153,4 +153,4 @@ def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path)
     chunk = tmp_path / "s.zarr" / "caption_embeddings" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-3])
     with pytest.raises(InputError, match=re.escape(f"{chunk}: expected a chunk of 64 bytes, received 61")):
-        SimilarityStore.open(tmp_path / "s.zarr").embeddings()
+        System.open(tmp_path / "s.zarr").embeddings()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.manifest import Manifest
-from pipeline.scores import embedding_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 
@@ -57,7 +57,7 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     renamed = scenes.table.copy()
     renamed["file"] = [f"{1000000 + image}.jpg" for image in renamed["image_id"]]
     Manifest(renamed, "flickr", scenes.images_folder).save(project / "data" / "flickr.parquet")
-    own = SimilarityStore.open(Path("similarities/sample", f"{HEAD}.zarr"))
+    own = System.open(Path("similarities/sample", f"{HEAD}.zarr"))
     table = renamed.copy()
     table["split"] = "test"
     table["file"] = [f"{1000000 + image}_0123456789.jpg" for image in renamed["image_id"]]
@@ -68,7 +68,7 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     made = own.made_from | {"dataset": "zero", "trained_on": "flickr", "split": "test"}
     path = Path("embeddings/zero/x.zarr")
     path.parent.mkdir(parents=True)
-    with embedding_store.writing(path, ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns],
+    with layout.writing_vectors(path, ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns],
                                  vectors.images.shape[1], made) as (images, captions):
         images[:], captions[:] = vectors.images, vectors.captions[:len(columns)]
     code, _, err = pipeline("evaluate", "--similarity", path)

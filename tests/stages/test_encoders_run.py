@@ -16,8 +16,7 @@ from tiny_dual_encoders import FOLDERS
 from pipeline.dual_encoders import embedding, pieces
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
@@ -52,7 +51,7 @@ def project(prepared: Path, pipeline: Any) -> None:
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    store = EmbeddingStore.open(path)
+    store = System.open_vectors(path)
     return np.array(store.vectors("image")), np.array(store.vectors("caption"))
 
 
@@ -63,7 +62,7 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
     assert "24 images and 120 captions of sample" in out
     assert "of 80 captions of train are longer than 12 tokens" in out
     assert not STORE.with_name("tiny.zarr.pieces").exists()
-    made = EmbeddingStore.open(STORE).made_from
+    made = System.open_vectors(STORE).made_from
     member, = made["members"]
     assert member["encoder"]["model"] == "clip:models/clip"
     assert member["encoder"]["trained_on"] == "noise"
@@ -138,7 +137,7 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
         assert code == 0, err
         assert "4 images x 20 captions of test" in out
     assert "nothing to do" in pipeline("score", "--embeddings", STORE)[1]
-    store, (images, captions) = SimilarityStore.open(SCORED), read(SCORED)
+    store, (images, captions) = System.open(SCORED), read(SCORED)
     np.testing.assert_allclose(store.similarity[:], images @ captions.T, atol=1e-6)
     test = Manifest.load(Path("data/sample.parquet")).split("test")
     assert store.caption_ids.tolist() == test.caption_ids.tolist()
@@ -203,8 +202,8 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
 
 @pytest.mark.usefixtures("project")
 def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
-    assert "give --system" in refused("embed", "sample")
-    assert "goes with an encoder" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
+    assert "give --head or --model" in refused("embed", "sample")
+    assert "goes with --model" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
     assert "goes with the NAME of a data set" in refused("embed", "--model", "clip:models/clip")
     assert "cannot be downloaded" in refused("embed", "sample", "--model", "clip:no folder")
     assert pipeline(*EMBED, "--split", "val")[0] == 0

@@ -12,16 +12,19 @@ from scored import score
 from sorting import measure
 
 from pipeline import retrieval
-from pipeline.fusion import FUSIONS, Member, fuse
+from pipeline.fusion import FUSIONS
 from pipeline.fusion.combining import of_direction
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import DIRECTIONS, SimilarityStore
+from pipeline.scores.fuse import fuse
+from pipeline.scores.kinds import Fused
+from pipeline.scores.layout import DIRECTIONS
+from pipeline.scores.system import System
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 
 
-def opened(name: str) -> SimilarityStore:
-    return SimilarityStore.open(Path("similarities", "sample", f"{name}.zarr"))
+def opened(name: str) -> System:
+    return System.open(Path("similarities", "sample", f"{name}.zarr"))
 
 
 def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
@@ -65,7 +68,7 @@ def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any, fusi
     code, _, err = pipeline("ensemble", "mine", *members, "--fusion", fusion,
                             *("--weight", "2", "--weight", "1", "--weight", "1"))
     assert code == 0, err
-    matrices = [SimilarityStore.open(path).similarity[:].astype(np.float64) for path in paths]
+    matrices = [System.open(path).similarity[:].astype(np.float64) for path in paths]
     by_image = np.average([rescaled(matrix, fusion) for matrix in matrices], axis=0, weights=[2, 1, 1])
     by_caption = np.average([rescaled(matrix.T, fusion).T for matrix in matrices], axis=0, weights=[2, 1, 1])
     mine = opened("mine")
@@ -131,12 +134,12 @@ def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plai
     code, _, err = pipeline("ensemble", "ours", *plain, "--fusion", fusion)
     assert code == 0, err
     split = scenes.split("test")
-    members = [Member(name, np.load(f"{name}_test.npy"), split.image_ids, split.caption_ids)
+    members = [System.of(name, np.load(f"{name}_test.npy"), None, split.image_ids, split.caption_ids)
                for name in ("good", "noise")]
     fused = opened("ours")
     assert fused.made_from["fusion"]["members"] == ["good_test", "noise_test"]
     assert (fused.made_from["dataset"], fused.made_from["split"]) == (scenes.dataset, "test")
-    expected = retrieval.evaluate(fuse(members, fusion), split.caption_image)
+    expected = retrieval.evaluate(fuse(members, fusion).scores, split.caption_image)
     assert retrieval.evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
     assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
                     "m.parquet")[0] == 0
@@ -231,11 +234,12 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
     code, _, err = pipeline("ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion)
     assert code == 0, err
     mine, grid, every = opened("mine"), opened(GRID), slice(None)
-    assert corrected.fusion == DIRECTIONS
+    assert isinstance(corrected.kind, Fused)
+    assert corrected.kind.method == DIRECTIONS
     for direction in ("i2t", "t2i"):
         own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
-        one = fuse([Member("a", own, mine.image_ids, mine.caption_ids),
-                    Member("b", grid.similarity[:], mine.image_ids, mine.caption_ids)], fusion)
+        one = fuse([System.of("a", own, None, mine.image_ids, mine.caption_ids),
+                    System.of("b", grid.similarity[:], None, mine.image_ids, mine.caption_ids)], fusion).scores
         expected, found = (of_direction(each, direction).block(every, every) for each in (one, mine.scores))
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert mine.made_from["steps"] == [{"name": "ensemble", "bank": "test"}]

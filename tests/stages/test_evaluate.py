@@ -19,7 +19,7 @@ from pipeline.provenance import computed_again
 from pipeline.provenance.step import DIFFERS, MATCHES
 from pipeline.retrieval import Relevance
 from pipeline.scores import measured
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.statistics import intervals
 
 RUN = ("-S", "run.features=[region, grid]")
@@ -40,7 +40,7 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     results = json.loads(Path("results", "metrics.json").read_text(encoding="utf-8"))
     assert (code, json.loads(out)) == (0, results)
     assert list(results) == [f"vse2ad-{name}-bigru-s0" for name in ("region", "grid", "R", "RG")]
-    store = SimilarityStore.open(Path("similarities/sample/vse2ad-RG-bigru-s0.zarr"))
+    store = System.open(Path("similarities/sample/vse2ad-RG-bigru-s0.zarr"))
     metrics = retrieval.evaluate(store.similarity, store.caption_image)
     numbers = results["vse2ad-RG-bigru-s0"]["all"]
     assert {**metrics.as_dict(), "interval": numbers["interval"]} == numbers
@@ -95,6 +95,7 @@ def test_text_and_markdown_show_ranks_ties_and_intervals(scored_run: Any) -> Non
         assert recall in out
         assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
         assert all(word in out for word in ("median rank", "mean rank", "tied queries", "95 % intervals"))
+    assert max(map(len, scored_run("evaluate", *RUN)[1].splitlines())) <= 80
     assert all(line.count("|") == out.splitlines()[0].count("|") for line in out.splitlines()[:10])
 
 
@@ -200,7 +201,7 @@ def test_extended_measures_need_cocos_ids_and_their_package(refused: Callable[..
 
 def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = score("region")
-    store = SimilarityStore.open(path)
+    store = System.open(path)
     relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
     monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: (
         np.arange(len(store.image_ids)), np.arange(len(store.caption_ids)), {"eccv": relevance}))

@@ -15,7 +15,7 @@ import pytest
 from invented_heads import head
 
 from pipeline import retrieval
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.statistics import holm
 from pipeline.statistics.hubness import hubness, occurrences
 
@@ -120,7 +120,7 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
         "grid", "patch", "R", "RG", "RGP")]
     assert [data["systems"][place]["title"] for place in data["default"]] == [
         "VSE+2AD, Region, BiGRU, seed 0", "VSE+2AD, Region+Grid+Patch, BiGRU, seed 0 †"]
-    store = SimilarityStore.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
+    store = System.open(tmp_path / "similarities" / "sample" / "vse2ad-RGP-bigru-s0.zarr")
     matrix, files, texts = store.similarity[:], invented_run.FILES, invented_run.CAPTIONS
     for query in data["t2i"]:
         text = data["captions"][query["query"]]["text"]
@@ -193,7 +193,7 @@ def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) 
     _, tree, _ = run()
     rows = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr", NAMESPACE)
     name = "vse2ad-region-bigru-s0"
-    store = SimilarityStore.open(tmp_path / "similarities" / "sample" / f"{name}.zarr")
+    store = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr")
     found = hubness(occurrences(store.scores, "t2i", 10, 0))
     row = next(row for row in rows if "Region, BiGRU" in "".join(row[0].itertext()))
     cells = ["".join(cell.itertext()) for cell in row]
@@ -205,7 +205,7 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     _, tree, _ = run()
     tables = tree.findall(".//h:section[@id='members']//h:table", NAMESPACE)
     assert len(tables) == 2
-    stores = [SimilarityStore.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
+    stores = [System.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
               for feature in invented_run.FEATURES]
     matrices = [store.similarity[:] for store in stores]
     owner = stores[0].caption_image

@@ -20,9 +20,11 @@ from pipeline.paths import Paths
 from pipeline.reranking import shards, tuning
 from pipeline.reranking.stored import what_differs
 from pipeline.reranking.system import StoredSystem
-from pipeline.scores import contents, similarity_store
-from pipeline.scores.reranked_store import Scored
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.retrieval import as_similarity
+from pipeline.scores import layout
+from pipeline.scores.kinds import Candidates
+from pipeline.scores.reranked import Scored
+from pipeline.scores.system import System
 from pipeline.workers import cluster
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
@@ -87,18 +89,19 @@ def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(
         score(feature, noise=noise)
     monkey["left"] = 100
     assert pipeline(*RERANK, "--k", "5")[0] == 0
-    store = SimilarityStore.open(path(NEW))
-    found = store.reranked
+    store = System.open(path(NEW))
+    assert isinstance(store.kind, Candidates)
+    found = store.kind.found
     wanted = {(10 * (q + 1), c + 100) for q, row in enumerate(found["i2t"].places.tolist()) for c in row} | {
         (10 * (i + 1), q + 100) for q, row in enumerate(found["t2i"].places.tolist()) for i in row}
     assert len(asked) == len(set(asked))
     assert set(asked) == wanted
-    matrix = SimilarityStore.open(path(G)).similarity[:]
+    matrix = System.open(path(G)).similarity[:]
     np.testing.assert_array_equal(found["t2i"].scores, matrix.T[np.arange(60)[:, None], found["t2i"].places])
     assert not list(Path("similarities", "sample").glob("*.scoring"))
     assert "nothing to do" in pipeline(*RERANK, "--k", "5")[1]
     assert "0 pairs scored" in pipeline(*RERANK, "--k", "3", "--combine", "norm_add", "--weight", "0.5")[1]
-    assert SimilarityStore.open(path(NEW)).made_from["steps"] == [
+    assert System.open(path(NEW)).made_from["steps"] == [
         {"name": "rerank", "with": "vse2ad-grid-bigru", "k": 3, "norm_add": 0.5}]
 
 
@@ -109,7 +112,7 @@ def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str],
     assert pipeline(*RERANK, "--k", "5")[0] == 0
     code, _, err = pipeline(*RERANK, "--k", "5", "--name", "by-two", "--workers", "2")
     assert code == 0, err
-    one, two = (SimilarityStore.open(path(name)) for name in (NEW, "by-two"))
+    one, two = (System.open(path(name)) for name in (NEW, "by-two"))
     assert one.made_from == two.made_from
     # An error of a worker is the command's, in one line.
     score("patch", without=(3,))
@@ -123,7 +126,9 @@ def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str],
 @pytest.mark.usefixtures("made")
 def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline(*RERANK, "--k", "2", "--folds", "3")[0] == 0
-    found = SimilarityStore.open(path(NEW)).reranked
+    kind = System.open(path(NEW)).kind
+    assert isinstance(kind, Candidates)
+    found = kind.found
     per_fold = IMAGES // 3
     assert (found["i2t"].places // (CAPTIONS * per_fold) == (np.arange(IMAGES) // per_fold)[:, None]).all()
     assert (found["t2i"].places // per_fold == (np.arange(IMAGES * CAPTIONS) // (CAPTIONS * per_fold))[:, None]).all()
@@ -157,7 +162,7 @@ def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Ca
 @pytest.mark.usefixtures("made")
 def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline(*RERANK, "--k", "5")[0] == 0
-    record = SimilarityStore.open(path(NEW)).made_from["reranked"]
+    record = System.open(path(NEW)).made_from["reranked"]
     assert {key for key in record if what_differs(record, record | {key: "another"})} == {
         "retriever", "scorer", "with_distractors", "logits", "protocol", "distractors"}
     before = path(NEW).joinpath("zarr.json").read_bytes()
@@ -210,14 +215,14 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert code == 0, err
     assert "on val, the best of 42" in out
     choice, on_val = path("choice", "val"), ("-S", "score.split=val")
-    record = SimilarityStore.open(choice).made_from["reranked"]
+    record = System.open(choice).made_from["reranked"]
     best = record["tuned"]["rsum"]
     for weight in ("0", "0.3", "1"):
         assert pipeline(*RERANK, *on_val, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
         assert measured(pipeline, "one", split="val")["rsum"] <= best + 1e-9
     assert measured(pipeline, "choice", split="val")["rsum"] == pytest.approx(best)
     assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
-    there = SimilarityStore.open(path(NEW)).made_from["reranked"]
+    there = System.open(path(NEW)).made_from["reranked"]
     assert {key: there[key] for key in ("k", "combine", "weight")} == {
         key: record[key] for key in ("k", "combine", "weight")}
     assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
@@ -254,12 +259,12 @@ def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: A
 
 @pytest.mark.usefixtures("made")
 def test_the_retriever_alone_keeps_its_ties_where_k_ends(pipeline: Any) -> None:
-    store = SimilarityStore.open(path(R))
+    store = System.open(path(R))
     same = np.zeros(store.similarity.shape, np.float32)
     path(R).rename(path("former"))
-    similarity_store.save(path(R), [similarity_store.as_similarity(same)], store.image_ids, store.caption_ids,
+    layout.save(path(R), [as_similarity(same)], store.image_ids, store.caption_ids,
                           store.caption_image, {key: value for key, value in store.made_from.items()
-                                                if key != contents.KEY})
+                                                if key != layout.CONTENTS})
     for combine in ("add", "norm_add"):
         assert pipeline(*RERANK, "--k", "3", "--combine", combine, "--weight", "1", "--name", combine)[0] == 0
         assert measured(pipeline, combine) == measured(pipeline, R)
@@ -355,7 +360,7 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     code, _, err = pipeline(*rerank, "--with", late, "--trained-on", "sample")
     assert code == 0, err
     there = Path("similarities/other/zero.zarr")
-    found = SimilarityStore.open(there)
+    found = System.open(there)
     assert (found.made_from["trained_on"], found.made_from["dataset"]) == ("sample", "other")
     found_there = json.loads(pipeline("evaluate", "--similarity", there, "--json", "--record")[1])
     assert found_there["rsum"] == pytest.approx(measured(pipeline, "same")["rsum"])

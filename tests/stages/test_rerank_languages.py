@@ -17,8 +17,9 @@ from pipeline.paths import Paths
 from pipeline.provenance import of_reranked
 from pipeline.provenance.step import MATCHES
 from pipeline.retrieval.stored import Matrix
-from pipeline.scores import similarity_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.kinds import Candidates
+from pipeline.scores.system import System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 
@@ -50,9 +51,9 @@ def german() -> None:
     captions = made.split("test").caption_ids - 100
     rows = np.unique(captions // CAPTIONS)
     for name in (R, G):
-        whole = SimilarityStore.open(path(name))
+        whole = System.open(path(name))
         record = {key: value for key, value in whole.made_from.items() if key not in ("languages", "arrays")}
-        similarity_store.save(path(name, "german"), [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
+        layout.save(path(name, "german"), [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
                               whole.image_ids[rows], captions + 100, np.searchsorted(rows, captions // CAPTIONS),
                               record | {"dataset": "german", "manifest": made.digest})
 
@@ -104,9 +105,10 @@ def test_folds_of_each_language(pipeline: Any) -> None:
 
 
 def test_candidates_are_of_their_language_and_traced(pipeline: Any, reranked: Callable[..., str]) -> None:
-    store = SimilarityStore.open(path(reranked("--k", "5")))
-    assert list(store.reranked) == ["i2t", "t2i", "0_i2t", "0_t2i", "1_i2t", "1_t2i"]
-    lists = store.reranked["0_i2t"].places
+    store = System.open(path(reranked("--k", "5")))
+    assert isinstance(store.kind, Candidates)
+    assert list(store.kind.found) == ["i2t", "t2i", "0_i2t", "0_t2i", "1_i2t", "1_t2i"]
+    lists = store.kind.found["0_i2t"].places
     assert (lists[:-1] % CAPTIONS >= 3).all()
     assert (lists[-1] == -1).all()  # the last image has no German caption
     steps = list(of_reranked.steps(store, Paths(Path())))
@@ -131,7 +133,7 @@ def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -
                             "--name", "chosen")
     assert code == 0, err
     chosen = path(R).parent / "val" / "chosen.zarr"
-    record = SimilarityStore.open(chosen).made_from["reranked"]
+    record = System.open(chosen).made_from["reranked"]
     found = measured(pipeline, chosen)
     recalls = [sum(found[language][way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
                for language in ("de", "en")]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scored import score
 
-from pipeline.scores import similarity_store
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores import layout
+from pipeline.scores.system import System
 
 RUN = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]",
        "-S", "run.rescorers=[{name: csls, neighbours: 3}]")
@@ -33,7 +33,7 @@ def made(pipeline: Any) -> None:
 
 @pytest.mark.usefixtures("made")
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
-    source, store = SimilarityStore.open(path(RG)), SimilarityStore.open(path(f"{RG}+csls"))
+    source, store = System.open(path(RG)), System.open(path(f"{RG}+csls"))
     assert store.made_from["steps"] == [{"name": "csls", "bank": "test", "neighbours": 3}]
     assert store.made_from["rescored"] == {"system": RG, "seal": source.seal}
     assert not np.array_equal(store.similarity[:], source.similarity[:])
@@ -58,8 +58,8 @@ def test_it_is_measured_and_named_in_tables(pipeline: Any, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("made")
 def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
-    store = SimilarityStore.open(path(RG))
-    similarity_store.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
+    store = System.open(path(RG))
+    layout.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
                           store.caption_image, store.made_from | {"untrained": ["grid"]})
     assert f"is made of an older {RG} than is scored now; run `pipeline rescore {RG} --by csls`" \
         in refused("evaluate", *RUN)

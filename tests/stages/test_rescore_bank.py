@@ -15,7 +15,9 @@ import zarr
 from tiny_project import ROOT
 
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import DIRECTIONS, SimilarityStore
+from pipeline.scores.kinds import Fused
+from pipeline.scores.layout import DIRECTIONS
+from pipeline.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",
@@ -23,8 +25,8 @@ RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablat
 BANK = Path("embeddings/sample", f"sample-{HEAD}.zarr")
 
 
-def store(name: str) -> SimilarityStore:
-    return SimilarityStore.open(Path("similarities/sample", f"{HEAD}+{name}.zarr"))
+def store(name: str) -> System:
+    return System.open(Path("similarities/sample", f"{HEAD}+{name}.zarr"))
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def embedded(pipeline: Any, project: Path) -> None:
 @pytest.mark.usefixtures("project")
 def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]) -> None:
     said = refused("rescore", HEAD, "--by", "nnn")
-    assert f"`pipeline embed sample --system {HEAD}`" in said
+    assert f"`pipeline embed sample --head {HEAD}`" in said
     assert "--bank test" in said
     assert "unknown option of the rescorer csls, 'bank'" in refused("rescore", HEAD, "--by", "csls", "--bank", "train")
 
@@ -44,7 +46,7 @@ def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]
 def test_a_bank_of_train_is_the_heads_own_vectors_of_train(pipeline: Any, scenes: Manifest) -> None:
     code, _, err = pipeline("rescore", HEAD, "--by", "nnn")
     assert code == 0, err
-    own, made = SimilarityStore.open(Path("similarities/sample", f"{HEAD}.zarr")), store("nnn")
+    own, made = System.open(Path("similarities/sample", f"{HEAD}.zarr")), store("nnn")
     assert made.made_from["steps"] == [{"name": "nnn", "bank": "train"}]
     group = zarr.open_group(BANK, mode="r")
     train = scenes.split("train")
@@ -62,7 +64,9 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
     for command in ("rescore", "evaluate"):
         code, _, err = pipeline(command, *RUN)
         assert code == 0, err
-    assert store("qb-norm").fusion == DIRECTIONS
+    kind = store("qb-norm").kind
+    assert isinstance(kind, Fused)
+    assert kind.method == DIRECTIONS
     assert "nothing to do" in pipeline("rescore", *RUN)[1]
     assert f"{HEAD}+qb-norm" in json.loads(Path("results/metrics.json").read_text())
     code, out, err = pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")

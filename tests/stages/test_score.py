@@ -13,7 +13,7 @@ from folders import tree
 from pipeline import training
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.training import pieces
 
 
@@ -31,7 +31,7 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
         word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
         for word in ("-S", f"training.sample.{change}")))
     assert code == 0, err
-    store = SimilarityStore.open(next(Path("similarities", "sample").glob("*.zarr")))
+    store = System.open(next(Path("similarities", "sample").glob("*.zarr")))
     vectors = store.embeddings()
     exact = np.asarray(vectors.images, np.float64) @ np.asarray(vectors.captions, np.float64).T
     np.testing.assert_array_equal(store.similarity[:], exact.astype(np.float32))
@@ -62,13 +62,13 @@ def test_pieces_have_the_batches_of_the_whole(pipeline: Any) -> None:
     head, source = training.open_by_name(Paths(Path()), "sample", HEAD)
     part = Manifest.load(Path("data/sample.parquet")).split("test")
     whole = training.embed(head.model, source, part, head.text, 2)
-    found = SimilarityStore.open(Path("similarities/sample", f"{HEAD}.zarr")).embeddings()
+    found = System.open(Path("similarities/sample", f"{HEAD}.zarr")).embeddings()
     for mine, all_at_once in zip((found.images, found.captions), whole, strict=True):
         np.testing.assert_array_equal(mine, all_at_once)
     train_late(pipeline)
     assert pipeline("score", "--feature", "region", "--recipe", "late", *SMALL)[0] == 0
     head, source = training.open_by_name(Paths(Path()), "sample", LATE)
-    np.testing.assert_array_equal(SimilarityStore.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
+    np.testing.assert_array_equal(System.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
                                   training.score_all(head, source, part, 2))
 
 

@@ -21,8 +21,7 @@ from pipeline.manifest import Manifest
 from pipeline.provenance import recorded
 from pipeline.reranking.base import PairSource
 from pipeline.retrieval.blocks import Ids
-from pipeline.scores.embedding_store import EmbeddingStore
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -37,7 +36,7 @@ def found(out: str) -> list[tuple[int, float, int, str]]:
 
 def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(pipeline: Any, project: Path,
                                                                            scenes: Manifest) -> None:
-    store = SimilarityStore.open(OWN)
+    store = System.open(OWN)
     column = 7
     code, out, err = pipeline("search", scenes.split("test").captions[column], "--top", "3")
     assert code == 0, err
@@ -103,7 +102,7 @@ def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refu
 
 def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(pipeline: Any, project: Path,
                                                                               scenes: Manifest) -> None:
-    store, row = SimilarityStore.open(OWN), 2
+    store, row = System.open(OWN), 2
     file = scenes.images_folder / scenes.images.set_index("image_id")["file"][store.image_ids[row]]
     code, out, err = pipeline("search", "--image", file, "--top", "4", "--out", "page.html")
     assert code == 0, err
@@ -131,25 +130,14 @@ def elsewhere(project: Path, scenes: Manifest) -> Path:
 def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Path, scenes: Manifest) -> None:
     code, out, err = pipeline("embed", "other", "--head", HEAD)
     assert (code, f"{elsewhere}: 24 images and 120 captions of other" in out) == (0, True), err
-    store = EmbeddingStore.open(elsewhere)
+    store = System.open_vectors(elsewhere)
     assert (store.made_from["dataset"], store.made_from["split"]) == ("other", "train+val+test")
     test = np.isin(store.image_ids, scenes.split("test").image_ids)
-    own = EmbeddingStore.open(OWN).embeddings()
+    own = System.open_vectors(OWN).embeddings()
     np.testing.assert_allclose(store.embeddings().images[test], own.images, atol=1e-6)
     np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
     out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
     assert sorted(image for _, _, image, _ in found(out)) == sorted(store.image_ids.tolist())
-    other_run = ("-S", "run.recipes=[vse_infty]", "-S", "run.dataset=other", "-S", "run.ablations=[]")
-    searched = ("search", scenes.split("train").captions[0], "--system", elsewhere, "--top", "24")
-    assert pipeline(*searched, *other_run)[1] == out  # the store says whose it is, and on what that was trained
-
-
-def test_a_system_is_named_or_is_a_place(pipeline: Any, project: Path) -> None:
-    for command in (("evaluate", "--json"), ("search", "a house"), ("score",)):
-        place = Path("heads", "sample", HEAD) if command == ("score",) else OWN
-        named, there = (pipeline(*command, "--system", system) for system in (HEAD, place))
-        assert named == there
-        assert named[0] == 0, named[2]
 
 
 def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced(
@@ -190,10 +178,10 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert [(each["images"], each["captions"]) for each in entry["evaluated_with"]["distractors"]] == [(20, 100)]
     Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
     assert "is not as it was measured" in refused(*enlarged, "--record")
-    assert "--record goes with --system" in refused("evaluate", "--record")
+    assert "--record goes with --similarity" in refused("evaluate", "--record")
     assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
     assert "--folds goes without --distractors" in refused(*enlarged, "--folds", "2")
-    assert "go with --system" in refused("evaluate", "--distractors", elsewhere)
+    assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)
     change(elsewhere, "checkpoint")
     assert "holds the vectors of another head" in refused(*enlarged)
 

@@ -16,7 +16,7 @@ import tampering
 import zarr
 
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from stages import cli
 
 HERE = Path(__file__).parents[2]
@@ -123,7 +123,7 @@ def test_an_ensemble_of_a_reranked_system_is_traced_to_its_members(pipeline: Any
 def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     split = Manifest.load(Path("data/sample.parquet")).split("test")
     caption, image = int(split.caption_ids[-1]), int(split.image_ids[split.caption_image[-1]])
-    similarity = SimilarityStore.open(FUSED).similarity[:]
+    similarity = System.open(FUSED).similarity[:]
     own = similarity[split.caption_image[-1], split.caption_image == split.caption_image[-1]].max()
     rank = 1 + int((similarity[split.caption_image[-1]] > own).sum())
     out = pipeline("trace", *RESULT, "--image", image, "--embed", 0)[1]

@@ -19,7 +19,7 @@ from preloaded import Commands
 from pipeline.compute import half, products
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 from pipeline.training import checkpoint
 
@@ -54,7 +54,7 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
     assert description("vse_pp-region-bigru-s3")["recipe_settings"]["image_pooling"] == {"name": "mean"}
     assert pipeline("score", "--feature", "region", *axes)[0] == 0
     for name in names:
-        made = SimilarityStore.open(Path("similarities/sample", f"{name}.zarr")).made_from
+        made = System.open(Path("similarities/sample", f"{name}.zarr")).made_from
         assert (made["recipe"], made["seed"]) == (name.partition("-")[0], int(name[-1]))
         (member,) = made["members"]
         assert (member["head"], member["feature"], member["networks"]["text"]) == (name, "region", {})
@@ -146,7 +146,7 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
     Path("heads/sample").mkdir(parents=True)
     assert train("--recipe", "vse_infty", "--out", "mine/first") == []
     assert pipeline("score", "--head", "mine/first")[0] == 0
-    assert SimilarityStore.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
+    assert System.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
     assert "--recipe goes without --head" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
     assert "goes with --feature" in refused("score", "--recipe", "vse2ad")
     assert "no head there" in refused("score", "--feature", "region")

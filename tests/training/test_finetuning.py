@@ -21,7 +21,7 @@ from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest, build
-from pipeline.scores.embedding_store import EmbeddingStore
+from pipeline.scores.system import System
 from pipeline.settings import Named, Recipe
 from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
@@ -195,7 +195,7 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     whole = training.embed(head.model, source, scenes.split("val"), head.text, 64)
     np.testing.assert_allclose(found[0], whole[0], atol=1e-5)
     assert "4 images and 20 captions" in run("embed", "sample", "--head", folder.name, "--split", "val")
-    embedded = EmbeddingStore.open(tmp_path / "embeddings" / "sample" / f"sample-{folder.name}.zarr").embeddings()
+    embedded = System.open_vectors(tmp_path / "embeddings" / "sample" / f"sample-{folder.name}.zarr").embeddings()
     np.testing.assert_allclose(embedded.images, whole[0], atol=1e-5)
     assert run("search", "a red house", "--head", folder.name, "--top", "2").count(".jpg") == 2
     asked = scenes.images[scenes.images["split"] == "test"].iloc[2]

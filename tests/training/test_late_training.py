@@ -17,7 +17,7 @@ from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import of_head
 from pipeline.reranking.base import PairSource
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 from pipeline.training import late_scores
 from stages.cli import cli
@@ -52,7 +52,7 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     run(paths, "train", "--recipe", recipe, "--text", text)
     run(paths, "score", "--recipe", recipe, "--text", text)
     name = f"{recipe}-region-{text}-s0"
-    kept = SimilarityStore.open(paths.similarity("sample", name, "test"))
+    kept = System.open(paths.similarity("sample", name, "test"))
     matrix = np.asarray(kept.similarity[:])
     assert matrix.std() > 0
     source = PairSource(paths, "sample", "sample", "sample", batch_size=7)

@@ -21,7 +21,7 @@ from pipeline import settings, training
 from pipeline.errors import InputError
 from pipeline.extractors.butd_cnn import caffe_resnet101
 from pipeline.manifest import Manifest
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.system import System
 from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.training import released
@@ -307,5 +307,5 @@ def test_the_command(theirs: tuple[Images, Captions], vocabulary: Path, scenes: 
     score = CliRunner().invoke(cli, ["score", "--feature", "region", "--recipe", "vse_infty_released", *common])
     assert score.exit_code == 0, score.output
     name = "vse_infty_released-region-bigru-s0"
-    made = SimilarityStore.open(tmp_path / "similarities" / "sample" / f"{name}.zarr").made_from
+    made = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr").made_from
     assert (made["recipe"], made["members"][0]["head"]) == ("vse_infty_released", name)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.fusion import Member, fuse
 from pipeline.report import names
 from pipeline.retrieval import Metrics, Protocol, evaluate
 from pipeline.retrieval.protocols import protocol as protocol_named
 from pipeline.retrieval.similarity import Direction
-from pipeline.scores.candidates import Pool
-from pipeline.scores.similarity_store import SimilarityStore
+from pipeline.scores.fuse import fuse
+from pipeline.scores.system import System
 from pipeline.settings import Evaluate
 from pipeline.statistics import contrast, holm
 from pipeline.statistics.hubness import Hubness, hubness, occurrences
@@ -67,19 +66,17 @@ class Effect:
 
 
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protocol, settings: Evaluate,
-            judged: Callable[[Pool], Pool] = lambda pool: pool,
+            judged: Callable[[System], System] = lambda pool: pool,
             progress: Callable[[str], object] = lambda what: None) -> list[Effect]:
     """Measure what each member adds to ensembles of two or more members."""
-    stores = {path: SimilarityStore.open(path).check() for parts in ensembles.values() for path in parts.values()}
+    stores = {path: System.open(path).check() for parts in ensembles.values() for path in parts.values()}
     known: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:
         key = frozenset(paths)
         if key not in known:
             progress(" + ".join(path.stem for path in paths))
-            members = [Member(path.stem, stores[path].scores, stores[path].image_ids, stores[path].caption_ids)
-                       for path in paths]
-            pool = judged(replace(Pool.of_store(stores[paths[0]]), scores=fuse(members)))
+            pool = judged(fuse([stores[path] for path in paths]))
             known[key] = evaluate(pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes)
         return known[key]
 
@@ -118,14 +115,14 @@ class SystemHubs(NamedTuple):
     images: Hubness
 
 
-def hubs(stores: Mapping[str, SimilarityStore], settings: Evaluate,
+def hubs(stores: Mapping[str, System], settings: Evaluate,
          progress: Callable[[str], object] = lambda what: None) -> list[SystemHubs]:
     """Measure the hubs of systems."""
     found = []
     for name, store in stores.items():
         progress(f"hubs of {name}")
 
-        def of(direction: Direction, store: SimilarityStore = store) -> Hubness:
+        def of(direction: Direction, store: System = store) -> Hubness:
             return hubness(occurrences(store.scores, direction, K, settings.seed, settings.block_megabytes))
 
         found.append(SystemHubs(names.system(store.made_from), of("i2t"), of("t2i")))

@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.compute import machine
 from pipeline.errors import InputError
-from pipeline.files.atomic import creating
 from pipeline.fusion.reranked import Candidates, Combination, Reranked
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.protocols import PROTOCOLS, Protocol
 from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
-from pipeline.scores import contents, ids
+from pipeline.scores.layout import IDS
 
 if TYPE_CHECKING:
     import zarr
@@ -131,7 +129,7 @@ def _reordered(retriever: Similarity | PerDirection, found: Mapping[Direction, S
 
 def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[str, Scored]:
     """Read the candidates of both directions."""
-    own = [group[name].shape[0] for name in ids.IDS[:2]]  # type: ignore[union-attr]
+    own = [group[name].shape[0] for name in IDS[:2]]  # type: ignore[union-attr]
     whole = pool or (own[0], own[1])
     found: dict[str, Scored] = {}
     for name in _names(group):
@@ -156,19 +154,7 @@ def _names(group: zarr.Group) -> list[str]:
     return found
 
 
-def save(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, found: Mapping[str, Scored],
-         made_from: Mapping[str, Any]) -> None:
-    """Write a store. It appears complete or not at all, and replaces an older one."""
-    import zarr
-
-    arrays: dict[str, np.ndarray] = dict(zip(ids.IDS, (image_ids, caption_ids, caption_image), strict=True))
-    for name, each in found.items():
-        arrays |= {f"{name}_candidates": each.places, f"{name}_retrieved": each.retrieved,
-                   f"{name}_scores": each.scores}
-    with creating(path) as making:
-        group = zarr.create_group(making, zarr_format=3, attributes={"made_with": machine.record()})
-        for name, values in arrays.items():
-            array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
-                                       compressors=None, filters=None, config={"write_empty_chunks": True})
-            array[:] = values
-        group.attrs["made_from"] = {**made_from, contents.KEY: contents.of(making)}
+def arrays_of(found: Mapping[str, Scored]) -> dict[str, np.ndarray]:
+    """Name the arrays in which a store keeps candidates."""
+    return {f"{name}_{kind}": values for name, each in found.items()
+            for kind, values in (("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
