@@ -93,7 +93,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     """
 
     def __init__(self, places: Mapping[str, str], kind: str) -> None:
-        self._places, self._kind = places, kind
+        self._places, self.kind = places, kind
 
     def __getitem__(self, name: str) -> Named:
         module, _, path = self._place(name).partition(":")
@@ -103,8 +103,12 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             return _object(module, path)
         except Exception as error:  # what a package's own code raises may be anything
             package = self._added()[name].package
-            raise InputError(f"{name!r}, one of the {self._kind} of {package}, cannot be used: "
+            raise InputError(f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
                              f"{type(error).__name__}: {error}") from error
+
+    def is_built_in(self, name: str) -> bool:
+        """Whether a name is the table's own, not another package's."""
+        return name in self._places
 
     def module(self, name: str) -> str:
         """Find where an object is defined, without importing it.
@@ -119,14 +123,14 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             InputError: For a name that the table does not have.
         """
         if name not in self:
-            raise unknown(self._kind.removesuffix("s"), name, self)
+            raise unknown(self.kind.removesuffix("s"), name, self)
         return self._place(name).partition(":")[0]
 
     def _place(self, name: str) -> str:
         return self._places[name] if name in self._places else self._added()[name].place
 
     def _added(self) -> Mapping[str, Offer]:
-        return plugins.besides(self._kind, self._places)
+        return plugins.besides(self.kind, self._places)
 
     def __contains__(self, name: object) -> bool:
         return name in self._places or name in self._added()

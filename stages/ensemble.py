@@ -21,7 +21,8 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline.files import asked, code
+    from pipeline import record
+    from pipeline.files import asked
     from pipeline.fusion import shares as shares_of
     from pipeline.scores import tuning
     from pipeline.scores.columns import Columns, with_record
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 """What a member's record says of that member alone."""
 LETTERS = [feature.letter for feature in FEATURES.values()]
-CODE = ("pipeline.scores.fuse", "pipeline.scores.layout")
-ROOMS = ("pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
 
 
 @click.command
@@ -118,7 +117,8 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.name for store in stores],
                    "seals": [store.seal for store in stores], **tuned}}
-    request = {"made_from": made_from, "keep_common": keep_common, "code": code.of(CODE, ROOMS)}
+    request = {"made_from": made_from, "keep_common": keep_common,
+               "versions": record.versions(f"fusions/{fusion}", "scores")}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return

@@ -16,10 +16,11 @@ from stages.options import FilePath, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import manifest, plugins
-    from pipeline.files import asked, code, remote
+    from pipeline import manifest, record
+    from pipeline.files import asked, remote
     from pipeline.files.remembered import states_of
     from pipeline.manifest import Manifest
+    from pipeline.manifest.build import READERS
     from pipeline.settings import Settings
 
 
@@ -92,11 +93,9 @@ def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, p
     """All that a manifest depends on, told without reading a file; None where that is not possible."""
     places = [place for place in (folder, annotations, role_graphs) if place is not None]
     states = None if any(remote.address(place) for place in (path, *places)) else states_of(places)
-    readers = [offer.place.partition(":")[0] for offer in plugins.offered("readers").values()]
-    made_by = code.of(["pipeline.manifest.build", "pipeline.manifest.photographs", *readers],
-                      ("pipeline.manifest", "pipeline.files"), ["pipeline.manifest"])
+    made_by = record.versions("manifest", *((READERS, name) for name in READERS))
     return None if states is None else {"options": options, "places": [str(place) for place in (path, *places)],
-                                        "states": states, "code": made_by}
+                                        "states": states, "versions": made_by}
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:

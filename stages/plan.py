@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,33 +12,32 @@ from pipeline.paths import Paths, ensembles, heads, reranked, system, systems
 from stages.options import with_settings
 
 if TYPE_CHECKING:
-    from pipeline import extraction, manifest, plugins, reranking, rescoring, training
+    from importlib import resources
+
+    from pipeline import extraction, manifest, record, reranking, rescoring, training
     from pipeline import heads as networks
+    from pipeline.dual_encoders import DUAL_ENCODERS
     from pipeline.errors import InputError, unknown
     from pipeline.extraction import needs
-    from pipeline.files import code
     from pipeline.files.atomic import write_text
     from pipeline.files.digest import digest, sha256
     from pipeline.heads.pooling import POOLINGS
+    from pipeline.lazy import LookupTable
+    from pipeline.manifest.build import READERS
+    from pipeline.metrics import METRICS
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
+    from pipeline.reranking import SCORERS
     from pipeline.reranking.base import PairSource
+    from pipeline.rescoring import RESCORERS
     from pipeline.scores.judged import Truth
     from pipeline.settings import Settings
-
-ROOMS = ("pipeline", "stages")
-PARTS = {"manifest": ("pipeline.manifest", "readers"), "rescore": ("pipeline.rescoring", "rescorers"),
-         "embed": ("pipeline.dual_encoders", "dual_encoders"),
-         "rerank": ("pipeline.reranking", "scorers"),
-         "evaluate": ("pipeline.metrics", "metrics"),
-         "tables": ("pipeline.report.tables", "tables"), "figures": ("pipeline.report.figures", "figures")}
-"""Command -> the package of the parts that it finds by name, and their kind in installed packages."""
 
 
 @click.command
 @with_settings
 def command(paths: Paths, settings: Settings) -> None:
-    """Write results/plan: for each step of the run a file of its settings, and a digest of the code that it runs.
+    """Write results/plan: for each step of the run a file of its settings and of the versions of its parts.
 
     Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
     of dvc.yaml depend on these files, so a changed recipe reruns its own heads alone. results/plan.json has all in one.
@@ -94,42 +94,45 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     """Step -> what it depends on; of extraction by feature, of training by head."""
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
-    shown = made | { "published": code.data("manifests")}
+    shown = made | {"published": _published()}
     print_ = {"typesetting": settings.typesetting.model_dump()}
     return {
-        "sample": settings.sample.model_dump() | _code("sample"),
-        "manifest": card.model_dump() | _code("manifest"),
+        "sample": settings.sample.model_dump() | _by("sample"),
+        "manifest": card.model_dump() | _by("manifest", among=[READERS]),
         "extract": {feature: _extract(settings, feature) for feature in run.features},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
         "score": settings.score.model_dump() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
-        | _code("embed", "score", "ensemble", "rescore", "rerank"),
+        | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, RESCORERS, SCORERS]),
         "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
-        | {"judgements": Truth.of(settings.evaluate).digest()} | _code("evaluate"),
+        | {"judgements": Truth.of(settings.evaluate).digest()} | _by("evaluation", among=[METRICS]),
         "throughput": _throughput(settings),
-        "tables": {"tables": settings.tables, **print_, **shown} | _code("tables"),
-        "figures": {"figures": settings.figures, **print_, **shown} | _code("figures"),
-        "report": {"report": settings.report.model_dump(), **shown} | _code("report"),
+        "tables": {"tables": settings.tables, **print_, **shown}
+        | _by("tables", *((TABLES, name) for name in settings.tables)),
+        "figures": {"figures": settings.figures, **print_, **shown}
+        | _by("figures", *((FIGURES, name) for name in settings.figures)),
+        "report": {"report": settings.report.model_dump(), **shown} | _by("report"),
     }
 
 
-def _code(*commands: str, modules: tuple[str, ...] = ()) -> dict[str, str]:
-    """A digest of the code that commands reach; modules: which are imported by a name in a table."""
-    named = [PARTS[name] for name in commands if name in PARTS]
-    others = [offer.place.partition(":")[0] for _, kind in named for offer in plugins.offered(kind).values()]
-    reached = code.of([*(f"stages.{name}" for name in commands), *modules, *others], ROOMS, [room for room, _ in named])
-    return {"code": _short(reached)}
+def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[Any]] = ()) -> dict[str, Any]:
+    """The versions of the parts that a step runs; of tables of which it may take any, those that are not 1."""
+    others = record.versions(*((table, name) for table in among for name in table))
+    return {"versions": record.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
 
 
-def _short(made_by: dict[str, str]) -> str:
-    return digest(made_by)[:16]
+def _published() -> str:
+    """A digest of the numbers that papers print, and of the cards of data sets and weights."""
+    folder = resources.files("manifests")
+    files = [file for place in (folder, folder / "published") for file in place.iterdir() if file.is_file()]
+    return digest({file.name: file.read_text(encoding="utf-8") for file in files if not file.name.endswith(".py")})[:16]
 
 
 def _extract(settings: Settings, feature: str) -> dict[str, Any]:
     """What features depend on; not where and how fast they are computed, nor how they lie on disk."""
     engine = settings.engine_of(settings.run.dataset, feature)
     return engine.model_dump() | settings.extract.model_dump(include=extraction.CONTENT) | {
-        "code": _short(extraction.made_by(engine.engine))}
+        "versions": extraction.made_by(engine.engine)}
 
 
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -145,7 +148,7 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
                 {"checkpoint": sha256(file)} if (file := paths.head(dataset, other) / "best.safetensors").is_file()
                 else None for other in others}
     how = settings.training_of(dataset).recorded(exclude={"device", "pieces", "processes"})
-    return {"recipe": recipe.recorded(), "training": how, "code": _short(training.made_by(text, recipe))} | (
+    return {"recipe": recipe.recorded(), "training": how, "versions": training.made_by(text, recipe)} | (
         {"rests_on": rests_on} if rests_on else {})
 
 
@@ -153,8 +156,8 @@ def _throughput(settings: Settings) -> dict[str, Any]:
     """What is timed: the poolings of all recipes, which has no part in how they are trained."""
     sides = {name: recipe.model_dump(include={"image_pooling", "text_pooling"})
              for name, recipe in settings.recipes.items()}
-    poolings = sorted({POOLINGS.module(side["name"]) for both in sides.values() for side in both.values()})
+    poolings = sorted({side["name"] for both in sides.values() for side in both.values()})
     how = settings.training_of(settings.run.dataset)
     return settings.throughput.model_dump() | {"poolings": sides, "dimension": how.dimension,
-                                               "word_dimension": how.word_dimension} | _code(
-        "throughput", modules=tuple(poolings))
+                                               "word_dimension": how.word_dimension} | _by(
+        "throughput", *((POOLINGS, name) for name in poolings))

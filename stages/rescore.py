@@ -12,13 +12,12 @@ from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline.files import asked, code
+    from pipeline import record
+    from pipeline.files import asked
     from pipeline.rescoring import RESCORERS, stored
     from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.settings.run import Rescore
-
-ROOMS = ("pipeline.rescoring", "pipeline.retrieval", "pipeline.scores")
 
 
 @click.command
@@ -62,8 +61,7 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     path = paths.similarity(dataset, name, split)
     source = System.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
-    modules = [RESCORERS.module(step.name)] if step.name in RESCORERS else []
-    request = {"made_from": made, "code": code.of([*modules, "pipeline.scores.layout"], ROOMS)}
+    request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
     if asked.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return

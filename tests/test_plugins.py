@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import lazy, manifest, plugins
+from pipeline import lazy, manifest, plugins, record
 from pipeline.errors import InputError, InputWarning
-from pipeline.files import code
 from pipeline.heads import pooling
 
 FIRST = '''"""The smallest."""
@@ -43,7 +42,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for module in [name for name in sys.modules if name.partition(".")[0] == "first"]:
         del sys.modules[module]
     plugins.offered.cache_clear()
-    code._read.cache_clear()
+    plugins._read.cache_clear()
 
 
 def offer(folder: Path, package: str, **points: str) -> None:
@@ -139,12 +138,12 @@ def test_an_attribute_of_an_object_can_be_meant() -> None:
 
 
 def test_a_packages_modules_count_as_code(first: Path) -> None:
-    def digests() -> dict[str, str]:
-        code._read.cache_clear()
-        return code.of([pooling.POOLINGS.module("min")], ("pipeline.heads",))
+    def digests() -> dict[str, int | str]:
+        plugins._read.cache_clear()
+        return record.versions((pooling.POOLINGS, "min"))
 
     before = digests()
-    assert set(before) >= {"first.smallest", "first.helpers_of_first", "pipeline.heads.pooling.base"}
+    assert set(before) == {"first.smallest", "first.helpers_of_first"}
     (first / "helpers_of_first.py").write_text(SMALLEST.replace('"inf"', '"1e9"'), encoding="utf-8")
     after = digests()
     assert {module for module in before if before[module] != after[module]} == {"first.helpers_of_first"}
@@ -152,4 +151,4 @@ def test_a_packages_modules_count_as_code(first: Path) -> None:
 
 def test_a_package_of_one_file_counts(installed: Path) -> None:
     (installed / "single.py").write_text('"""Docs."""\nWIDTH = 4\n', encoding="utf-8")
-    assert list(code.of(["single"], ())) == ["single"]
+    assert list(plugins.sources("single")) == ["single"]

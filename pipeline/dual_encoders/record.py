@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import dual_encoders
+from pipeline import dual_encoders, record
 from pipeline.dual_encoders import ENCODER
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.errors import InputError
@@ -21,7 +21,10 @@ def identity(model: str, encoder: DualEncoder) -> str:
 
     Vectors of one identity lie in one space.
     """
-    return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded})
+    kind = model.partition(":")[0]
+    version = record.version(f"dual_encoders/{kind}")
+    return digest({"kind": kind, "files": dict(encoder.files), "usage": encoder.usage.recorded,
+                   **({"version": version} if version != 1 else {})})
 
 
 def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import workers
+from pipeline import record, workers
 from pipeline.errors import InputError, InputWarning, counted
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.extraction.request import made_by
-from pipeline.files import code
 from pipeline.files.atomic import put_back
 from pipeline.store import Plan, StoreError, exclusive, making, places, plan, remote_store, write_failures
 from pipeline.workers import Executor
@@ -79,7 +78,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
         if_changed = "refuse" if job.uploaded_to else job.if_changed
         with making(job.store, wanted, todo, if_changed) as (store, todo):
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
-                code.write(store, made_by(job.engine.name))
+                record.write(store, made_by(job.engine.name))
             if job.uploaded_to is not None and not todo.kept:
                 remote_store.push_description(job.uploaded_to, store)
             on_start(todo.images)
@@ -114,15 +113,15 @@ def _check_code(job: ExtractionJob, todo: Plan) -> None:
             that may not affect a value, and the store is not recorded as made by the new code either.
     """
     now = made_by(job.engine.name)
-    differ = code.changed(job.store, now) if job.store.exists() else []
+    differ = record.changed(job.store, now) if job.store.exists() else []
     if not differ or todo.changed:
         return
     if job.same_features:
-        code.write(job.store, now)
+        record.write(job.store, now)
     elif job.if_changed == "redo":
-        raise StoreError(f"{job.store}: was made by other code ({code.named(differ)}); if its features change, raise "
+        raise StoreError(f"{job.store}: was made by other code ({record.named(differ)}); if its features change, raise "
                          "the engine's `version`; if they do not, say so: pipeline extract --dataset "
                          f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
-    elif (job.store / code.FILE).exists():
-        warnings.warn(f"{job.store}: was made by other code ({code.named(differ)}); --same-features vouches that this "
-                      "code makes the same", InputWarning, stacklevel=2)
+    elif (job.store / record.FILE).exists():
+        warnings.warn(f"{job.store}: was made by other code ({record.named(differ)}); --same-features vouches that "
+                      "this code makes the same", InputWarning, stacklevel=2)

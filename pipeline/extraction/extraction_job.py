@@ -53,7 +53,7 @@ class EngineSpec:
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """The attributes of a loaded engine, which `extractors.base.Extractor` documents."""
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its version."""
 
     reported_as: str
     version: int

@@ -9,16 +9,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline import record
 from pipeline.errors import InputError
 from pipeline.extractors import ENGINES, PRESETS, Runtime
-from pipeline.files import asked, code, weights
+from pipeline.files import asked, weights
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.store import FeatureStore, StoreError, ledger, places, read_header
 from pipeline.store.layout import imported, maker
 
-ROOMS = ("pipeline.extractors", "pipeline.files")
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
 CONTENT = {"backend", "precision", "dtype"}
 """The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
@@ -79,7 +79,7 @@ class ExtractionRequest:
         request = self.as_json()
         try:
             return request is not None and asked.is_done(self.store, request | self._made()) \
-                and not code.changed(self.store, made_by(self.engine))
+                and not record.changed(self.store, made_by(self.engine))
         except StoreError:
             return False
 
@@ -108,7 +108,7 @@ class ExtractionRequest:
             The store; None where none holds any, or the manifest does not know its photographs.
         """
         others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
-                  if path != self.store and not code.changed(path, made_by(self.engine))]
+                  if path != self.store and not record.changed(path, made_by(self.engine))]
         if not others or not self.manifest.is_file():
             return None
         told = Manifest.load(self.manifest).images.get(PHOTOGRAPH, ())
@@ -135,13 +135,13 @@ class ExtractionRequest:
         return {"made": [maker(fingerprint), layout.dtype, ledger.pending(self.store, layout)]}
 
 
-def made_by(engine: str) -> dict[str, str]:
-    """Digest the code that makes an engine's features.
+def made_by(engine: str) -> dict[str, int | str]:
+    """Collect the versions of the parts that make an engine's features.
 
     Args:
         engine: A key of `ENGINES`.
 
     Returns:
-        Module -> digest.
+        As `record.versions`: of the engine, and of how images are decoded.
     """
-    return code.of([ENGINES.module(engine), "pipeline.files.images"], ROOMS)
+    return record.versions((ENGINES, engine), "images")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pipeline import extractors
+from pipeline import extractors, record
 from pipeline.compute import half, products
 from pipeline.errors import InputError, counted
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
@@ -82,9 +82,18 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
         Its attributes, with the feature's whole name.
     """
     extractor = load_engine(engine)
-    found = EngineDescription(**{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)})
+    found = EngineDescription(version=_version(engine.name, extractor),
+                              **{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
+                                 if field.name != "version"})
     return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
                                                    engine.runtime.precision, found.weights))
+
+
+def _version(name: str, extractor: extractors.Extractor) -> int:
+    """Of an engine of another package what the engine says: stores may have been made by it before it was raised."""
+    if extractors.ENGINES.is_built_in(name):
+        return record.version(f"extractors/{name}")
+    return int(getattr(extractor, "version", 1))
 
 
 def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,

@@ -62,8 +62,6 @@ class Extractor(Protocol):
 
     Attributes:
         reported_as: The name under which its features are reported.
-        version: Raised by one when a change to the engine's code changes its features, so that older stores are
-            recognised.
         items: N, the most items an image can have.
         dimension: D.
         extras: What is stored beside the features.
@@ -74,7 +72,6 @@ class Extractor(Protocol):
     """
 
     reported_as: str
-    version: int
     items: int
     dimension: int
     extras: Mapping[str, Extra]

@@ -41,7 +41,6 @@ class Options(Section):
 class Frame:
     """One item a frame, in order of time. A photograph is a clip of one frame."""
 
-    version = 1
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

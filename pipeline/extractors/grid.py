@@ -42,7 +42,6 @@ class Options(Section):
 class Grid:
     """A CNN's map as items, row by row."""
 
-    version = 1
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

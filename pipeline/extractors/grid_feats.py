@@ -69,7 +69,6 @@ class Options(Section):
 class GridFeats:
     """A detector's last map as items, row by row, with the boxes of its cells."""
 
-    version = 1
     dimension = 2048
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 

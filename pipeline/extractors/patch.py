@@ -36,7 +36,6 @@ class Options(Section):
 class Patch:
     """A ViT's tokens after its last block and norm; registers and distillation tokens are left out."""
 
-    version = 1
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

@@ -51,7 +51,6 @@ def windows() -> np.ndarray:
 class Pyramid:
     """36 windows an image, each the mean of the map inside it."""
 
-    version = 1
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pipeline import record
 from pipeline.errors import InputError
 from pipeline.importers.at_most import AtMost
 from pipeline.importers.base import FeatureSource, OnFound
@@ -15,7 +16,6 @@ from pipeline.manifest import Manifest
 from pipeline.store import StoreLayout
 
 FRAMES = 20  # of a clip, as HGR and VSE∞ take them
-VERSION = 1  # goes up by one when a change to the importers changes what a source becomes
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,9 @@ class ImportJob:
         """
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         return clips | {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
-                "engine": f"import-{self.format}", "version": VERSION, "recipe": self.name(source),
-                "source": sampled(source.files), "weights": "unknown", "trained": True}
+                "engine": f"import-{self.format}", "version": record.version(f"importers/{self.format}"),
+                "recipe": self.name(source), "source": sampled(source.files), "weights": "unknown",
+                "trained": True}
 
     def layout(self, source: FeatureSource) -> StoreLayout:
         """Derive the store's layout; N is the largest number of items of an image.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pipeline import record
 from pipeline.errors import InputError
-from pipeline.files import code
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
 from pipeline.fusion.reranked import Combination
@@ -19,8 +19,6 @@ from pipeline.scores import layout, reranked
 from pipeline.scores.reranked import KEY, Scored
 from pipeline.scores.system import System
 from pipeline.workers import Executor, InProcess
-
-ROOMS = ("pipeline.reranking", "pipeline.fusion", "pipeline.retrieval", "pipeline.scores")
 
 On = Callable[[int], object]
 
@@ -111,7 +109,7 @@ def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
         tuning.require_val(job.retriever)
     scorers = _scorers(job)
     job, made = _resolved(job, list(scorers.values()))
-    made_by = code.of([SCORERS.module(job.scorer[0]), __name__], ROOMS)
+    made_by = record.versions("reranking", (SCORERS, job.scorer[0]))
     before, found = _before(job, made, made_by)
     if found is not None and digest(before) == digest(made) and not job.tune:
         return Outcome(made, 0, written=False)
@@ -131,7 +129,7 @@ def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
     ids = zip(layout.IDS, (theirs.image_ids, theirs.caption_ids, theirs.caption_image), strict=True)
     with layout.writing(job.path, dict(ids) | reranked.arrays_of(found), made):
         pass
-    code.write(job.path, made_by)
+    record.write(job.path, made_by)
     shards.remove(_folder(job))
     return Outcome(made, scored, written=True)
 
@@ -164,20 +162,20 @@ def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> 
     return stored.made_from(job.retriever, *job.scorer, scorers, job.k, job.protocol, job.how, job.distractors, tuned)
 
 
-def _before(job: Job, made: dict[str, Any], made_by: dict[str, str]
+def _before(job: Job, made: dict[str, Any], made_by: record.Versions
             ) -> tuple[dict[str, Any], dict[str, Scored] | None]:
     """The record of the store that is there, {} where none is, and its candidates where these serve."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
         return {}, None
     with layout.reading(job.path, "exists and is no reranked system; give another --name") as (group, there):
-        record = there[KEY]
-    if differ := stored.what_differs(record, made[KEY]):
+        before = there[KEY]
+    if differ := stored.what_differs(before, made[KEY]):
         if not job.redo:
             raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
                              "with --if-changed redo")
         return {}, None
-    if layout.changed(job.path, there) or code.changed(job.path, made_by):
+    if layout.changed(job.path, there) or record.changed(job.path, made_by):
         return {}, None
     found = reranked.read(job.path, group, job.pool.shape)
     serves = all(found[name].places.shape[1] >= k for name, k in wanted.items())

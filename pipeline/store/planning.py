@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.files import blake, code
+from pipeline import record
+from pipeline.files import blake
 from pipeline.files.atomic import take_place
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.parsing import from_json
@@ -202,8 +203,8 @@ def _begin(there: Path, store: Path, fingerprint: Mapping[str, Any], todo: Plan,
             for name, (shape, _) in todo.layout.arrays().items():
                 _link(*(ledger.shard_file(folder, name, shard, len(shape) + 1) for folder in (there, making)))
             _link(*(ledger.file(folder, shard) for folder in (there, making)))
-        if todo.kept and (there / code.FILE).exists():
-            _link(there / code.FILE, making / code.FILE)
+        if todo.kept and (there / record.FILE).exists():
+            _link(there / record.FILE, making / record.FILE)
 
     if todo.new:
         create(store, todo.layout, fingerprint, todo.image_ids, link, origin or (there if todo.kept else None))

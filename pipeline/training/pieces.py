@@ -98,8 +98,9 @@ def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: 
     from pipeline.training.request import made_by
 
     said = opened.head.description
-    code = made_by(said["text"], Recipe.model_validate(said["recipe_settings"]))
-    return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size, "code": code})
+    versions = made_by(said["text"], Recipe.model_validate(said["recipe_settings"]))
+    return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
+                             "versions": versions})
 
 
 def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,

@@ -7,9 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import objectives
+from pipeline import objectives, record
 from pipeline.errors import InputError
-from pipeline.files import asked, code
+from pipeline.files import asked
 from pipeline.files.digest import digest, sha256
 from pipeline.heads import HEADS, pooling
 from pipeline.heads.pooling import POOLINGS
@@ -22,7 +22,6 @@ from pipeline.training import checkpoint
 if TYPE_CHECKING:
     from pipeline.settings import Training
 
-ROOMS = ("pipeline.heads", "pipeline.objectives", "pipeline.text", "pipeline.training")
 KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
 
 
@@ -78,7 +77,7 @@ class TrainingRequest:
             return False
         request = self.as_json()
         return request is not None and asked.is_done(folder, request) \
-            and not code.changed(folder, made_by(self.head[2], self.recipe))
+            and not record.changed(folder, made_by(self.head[2], self.recipe))
 
     def finished(self, folder: Path, asked_for: dict[str, Any] | None) -> None:
         """Record that a folder holds what was asked for.
@@ -129,30 +128,28 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
     try:
         if "finetuned" in described:
             return None
-        roots = ("pipeline.training.embedding", "pipeline.retrieval.embeddings", "pipeline.scores.layout")
         recipe = Recipe.model_validate(described["recipe_settings"])
         return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
                 "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
-                "code": made_by(described["text"], recipe) | code.of(roots, (*ROOMS, "pipeline.retrieval",
-                                                                             "pipeline.scores")),
+                "versions": made_by(described["text"], recipe) | record.versions("scores"),
                 "torch": version("torch")}
     except (KeyError, ValueError, OSError, InputError):
         return None
 
 
-def made_by(text: str, recipe: Recipe) -> dict[str, str]:
-    """Digest the code that makes a recipe's heads.
+def made_by(text: str, recipe: Recipe) -> dict[str, int | str]:
+    """Collect the versions of the parts that make a recipe's heads.
 
     Args:
         text: A key of `TEXTS`.
         recipe: The recipe.
 
     Returns:
-        Module -> digest.
+        As `record.versions`: those of its parts, of its tasks, and of the loop that all share.
     """
-    poolings = [POOLINGS.module(side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
-    parts = [HEADS.module(recipe.architecture.name), OBJECTIVES.module(recipe.objective.name)]
-    return code.of(["pipeline.training.loop", TEXTS.module(text), *poolings, *parts], ROOMS)
+    poolings = [(POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
+    return record.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
+                           (HEADS, recipe.architecture.name), (OBJECTIVES, recipe.objective.name), *poolings)
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:

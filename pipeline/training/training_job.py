@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import heads
+from pipeline import heads, record
 from pipeline import text as texts
 from pipeline.compute import machine
 from pipeline.errors import InputError, InputWarning
-from pipeline.files import asked, code
+from pipeline.files import asked
 from pipeline.files.atomic import creating, write_text
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
@@ -32,7 +32,7 @@ from pipeline.training.source import described, has_class_token, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
-KEPT = (*checkpoint.FILES, code.FILE, asked.FILE, "text")
+KEPT = (*checkpoint.FILES, record.FILE, asked.FILE, "text")
 NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
 vectors came from, which their digest tells."""
@@ -157,15 +157,15 @@ class TrainingJob:
         return [file for file in needed if not (self.folder / file).exists()]
 
     @property
-    def code(self) -> dict[str, str]:
-        """The modules that make such a head, with their digests; {} for one that was not trained here."""
+    def versions(self) -> dict[str, int | str]:
+        """The versions of the parts that make such a head; {} for one that was not trained here."""
         return {} if self.origin is not None else made_by(self.text, self.recipe)
 
     @property
     def _other_code(self) -> list[str]:
-        """The modules that differ from those which made the head that the folder holds."""
+        """The parts that differ from those which made the head that the folder holds."""
         there = (self.folder / "head.json").exists() and self.origin is None
-        return code.changed(self.folder, self.code) if there else []
+        return record.changed(self.folder, self.versions) if there else []
 
     @property
     def pools_class_token(self) -> bool:
@@ -194,8 +194,8 @@ class TrainingJob:
         """
         check_parts(self.recipe, self.training.dimension)
         differs = self.differs(words)
-        if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / code.FILE).exists():
-            warnings.warn(f"{self.folder}: was trained by other code ({code.named(self._other_code)}); --if-changed "
+        if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / record.FILE).exists():
+            warnings.warn(f"{self.folder}: was trained by other code ({record.named(self._other_code)}); --if-changed "
                           "redo trains it again", InputWarning, stacklevel=2)
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head trained with other settings ({', '.join(differs)}); choose "
@@ -231,7 +231,7 @@ class TrainingJob:
         with creating(self.folder / "text") as making:
             words.save(making)
         if not (self.folder / "last.safetensors").exists():
-            code.write(self.folder, self.code)
+            record.write(self.folder, self.versions)
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self.content,
                  "networks": networks(self.source, words, self.origin), "made_with": [machine.record()]}
         self._write(self.description(words) | aside)

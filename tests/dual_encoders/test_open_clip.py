@@ -11,7 +11,7 @@ import open_clip
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import Usage
@@ -19,27 +19,6 @@ from pipeline.errors import InputError
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
-LIMIT = 12
-TEXT = {"context_length": LIMIT, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
-OWN = {"embed_dim": 8, "vision_cfg": {"image_size": 32, "patch_size": 8, "width": 16, "head_width": 8, "layers": 2},
-       "text_cfg": TEXT}
-TIMM = {"embed_dim": 8, "custom_text": True, "text_cfg": TEXT, "vision_cfg": {
-    "image_size": 32, "timm_model_name": "test_vit", "timm_pool": "avg", "timm_proj": "linear"}}
-
-
-def written(folder: Path, model: dict[str, Any]) -> Path:
-    """Random weights with their configuration."""
-    torch.manual_seed(0)
-    folder.mkdir()
-    (folder / "open_clip_config.json").write_text(json.dumps({
-        "model_cfg": model, "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3, "resize_mode": "shortest"}}))
-    kind = open_clip.CustomTextCLIP if model.get("custom_text") else open_clip.CLIP
-    network = kind(**{key: value for key, value in model.items() if key != "custom_text"})
-    save_file({key: value.contiguous() for key, value in network.state_dict().items()},
-              folder / "open_clip_model.safetensors")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("models")

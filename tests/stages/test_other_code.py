@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.files import code
+from pipeline import record
 
 SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
          for word in ("-S", f"training.sample.{change}")]
@@ -19,15 +19,15 @@ HEAD, STORE = Path("heads/sample/vse2ad-region-bigru-s0"), Path("features/sample
 
 
 def other(folder: Path) -> str:
-    """Have a folder say that one of its modules was another.
+    """Have a folder say that one of its parts had another version.
 
     Returns:
-        The name of that module.
+        The name of that part.
     """
-    digests = json.loads((folder / code.FILE).read_text(encoding="utf-8"))
-    module = max(digests)
-    code.write(folder, {**digests, module: "0" * 16})
-    return str(module)
+    versions = json.loads((folder / record.FILE).read_text(encoding="utf-8"))
+    part = max(versions)
+    record.write(folder, {**versions, part: 7})
+    return str(part)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_head_of_other_code_is_left_with_a_warning_and_trained_anew_when_asked
 
 
 def test_a_head_that_does_not_say_its_code_is_not_taken_for_this_codes(run: Any) -> None:
-    (HEAD / code.FILE).unlink()
+    (HEAD / record.FILE).unlink()
     before = (HEAD / "best.safetensors").stat().st_mtime_ns
     run(*TRAIN, "--if-changed", "redo")
     assert (HEAD / "best.safetensors").stat().st_mtime_ns > before

@@ -216,22 +216,39 @@ def test_a_feature_is_left_out_by_one_setting(run: Run, tmp_path: Path) -> None:
     assert "Grid+Patch" in (copy / "results" / "report.html").read_text(encoding="utf-8")
 
 
-def test_code_reruns_what_reaches_it(run: Run, tmp_path: Path) -> None:
-    """With a copy of the code on the path before this one."""
+@pytest.fixture
+def other(run: Run, tmp_path: Path) -> Callable[..., set[str]]:
+    """Which stages are out of date by a copy of the code with changed files."""
     for name in ("pipeline", "stages", "manifests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def after(*modules: str) -> set[str]:
-        for module in modules:
-            with (tmp_path / module).open("a", encoding="utf-8") as file:
-                file.write("# A comment.\n" if module.endswith("bert.py") else "\n\nADDED = 1\n")
+    def after(module: str, old: str, new: str) -> set[str]:
+        file = tmp_path / module
+        text = file.read_text(encoding="utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
         return run.outdated(tmp_path)
+    return after
 
-    assert after("pipeline/text/bert.py", "pipeline/heads/pooling/gcn.py") == {"throughput"}
-    assert after("pipeline/report/page/page.css") == {"throughput", "report"}
+
+def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str]], tmp_path: Path) -> None:
+    (tmp_path / "pipeline" / "training" / "loop.py").rename(tmp_path / "pipeline" / "training" / "epochs.py")
+    for file in (tmp_path / "pipeline").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8")
+    assert not other("pipeline/extractors/grid.py", "    grid: Count", "    shown: bool = False\n    grid: Count")
+    assert not other("pipeline/errors.py", "there are: {", "choose from {")
+
+
+def test_a_raised_version_reruns_what_rests_on_it(other: Callable[..., set[str]]) -> None:
+    def raised(part: str) -> set[str]:
+        return other("pipeline/record.py", "RAISED: dict[str, int] = {", f'RAISED: dict[str, int] = {{"{part}": 2, ')
+
+    assert raised("poolings/gcn") == {"throughput"}
+    assert raised("report") == {"throughput", "report"}
     of_triplet = {f"train-ablation@{recipe}-region-bigru-0" for recipe in ABLATIONS}
-    # A figure says from which epoch on the loss is hard, which a recipe may leave to the loss.
-    assert after("pipeline/objectives/triplet.py") == {"throughput", "report", "figures", *of_triplet}
+    assert raised("objectives/triplet") == {"throughput", "report", *of_triplet}
+    assert raised("extractors/grid") >= {"extract@grid"}
 
 
 def test_one_parameter_reruns_only_what_depends_on_it(run: Run, project: Path) -> None:

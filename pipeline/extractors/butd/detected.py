@@ -50,7 +50,6 @@ class Options(detector.Options):
 class Detected:
     """Regions that the network detects, best first, with boxes, classes and attributes."""
 
-    version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

@@ -45,7 +45,6 @@ class Prepared:
 class Given:
     """One item for each given box, in their order."""
 
-    version = 1
     extras: Mapping[str, Extra] = detector.EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:

@@ -1,0 +1,58 @@
+"""What is recorded of the parts that made something: a raised version is seen, earlier records stand for 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline import record
+from pipeline.errors import InputError
+from pipeline.extraction.request import made_by as features_by
+from pipeline.heads.pooling import POOLINGS
+
+MADE_BY = {"poolings/gpo": 1, "training": 1}
+
+
+def recorded(folder: Path, made_by: dict[str, int | str]) -> Path:
+    folder.joinpath(record.FILE).write_text(json.dumps(made_by), encoding="utf-8")
+    return folder
+
+
+def test_a_raised_version_is_seen_in_what_it_made_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = record.versions("training", (POOLINGS, "gpo"))
+    assert before == MADE_BY
+    record.write(tmp_path, before)
+    assert record.changed(tmp_path, before) == []
+    monkeypatch.setitem(record.RAISED, "poolings/gpo", 2)
+    assert record.changed(tmp_path, record.versions("training", (POOLINGS, "gpo"))) == ["poolings/gpo"]
+    assert record.changed(tmp_path, record.versions("training", (POOLINGS, "gem"))) == []
+    with pytest.raises(InputError, match="unknown pooling 'sum'"):
+        record.versions((POOLINGS, "sum"))
+
+
+def test_a_law_that_is_new_counts_from_1(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, {"training": 1})
+    assert record.changed(folder, {"training": 1, "training/emb": 1}) == []
+    assert record.changed(folder, {"training": 1, "training/emb": 2}) == ["training/emb"]
+
+
+def test_digests_of_modules_stand_for_version_1(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, {"pipeline.heads.pooling.gpo": "0123456789abcdef", "pipeline.moved": "0" * 16,
+                                 "first.pool": "a" * 16})
+    assert record.changed(folder, {**MADE_BY, "first.pool": "a" * 16}) == []
+    assert record.changed(folder, {**MADE_BY, "first.pool": "b" * 16}) == ["first.pool"]
+    assert record.changed(folder, {**MADE_BY, "poolings/gpo": 2, "first.pool": "a" * 16}) == ["poolings/gpo"]
+    assert record.changed(folder, MADE_BY) == ["first.pool"]
+
+
+@pytest.mark.parametrize("text", [None, "[", "3", '"x"', "[1]"])
+def test_what_says_nothing_is_not_taken_for_this_codes(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / record.FILE).write_text(text, encoding="utf-8")
+    assert record.changed(tmp_path, MADE_BY) == list(MADE_BY)
+
+
+def test_an_engine_depends_on_itself_and_on_how_images_are_decoded() -> None:
+    assert features_by("butd-36") == {"extractors/butd-36": 1, "images": 1}
