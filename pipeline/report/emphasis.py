@@ -41,6 +41,11 @@ def best_of_columns(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) 
             for index in best(_values(rows, column, everyone), column.less_is_better)}
 
 
+def best_of_sections(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+    """Mark the best of each column within each section and group, as Geigle et al.'s Tables 1 and 8."""
+    return best_of_groups(rows, columns)
+
+
 def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
     """Mark the best RSUM of each test set in red, the second best in black, as VSE∞ Table 2."""
     marked: Emphasis = {}
@@ -49,6 +54,16 @@ def two_best_sums(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) ->
         first = best(values)
         for index in best(values, distinct=2):
             marked[index, column.key] = "red" if index in first else "black"
+    return marked
+
+
+def without_lone(rule: Rule) -> Rule:
+    """The rule but for rows that compete with no other: a row alone is the best of nothing."""
+
+    def marked(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis:
+        by_group = rule in (best_of_groups, best_of_sections)
+        scopes = [(row.header.section, row.header.group) if by_group else () for row in rows]
+        return {key: colour for key, colour in rule(rows, columns).items() if scopes.count(scopes[key[0]]) > 1}
     return marked
 
 
@@ -67,6 +82,8 @@ def sentence(rule: Rule, rows: Sequence[ResultRow], columns: Sequence[NumberColu
         colours = [f"{colour} for {group}" for group, colour in GROUP_COLOURS.items() if group in groups]
         coloured = f", in {', '.join(colours)}" if len(colours) > 1 else ""
         said = f"Bold: the best for the same features and text encoder{coloured}."
+    elif rule is best_of_sections:
+        said = "Bold: the best of a group of rows."
     elif rule is best_of_columns:
         said = f"Bold: the {'least' if all(column.less_is_better for column in columns) else 'best'} of a column."
     else:

@@ -2,9 +2,9 @@
 
 The rule: a panel takes the narrower float in which it fits with type of 7 points or more, one column of the page or
 both, in the largest type that fits there. A panel that fits neither is split by test set; a part that still does not
-fit, by direction (image retrieval, caption retrieval). Where a part without such halves is too wide, its text is broken
-into lines. A part that is taller than the page goes on in another one. Each part is a float of its own; nothing is
-scaled.
+fit, by direction (image retrieval, caption retrieval); a row without a number in a part is left out of it. Where a part
+without such halves is too wide, its text is broken into lines. A part that is taller than the page goes on in another
+one. Each part is a float of its own. Nothing is scaled, but in a document whose columns are narrower than it was told.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.report.paper import Paper, width
-from pipeline.report.table import Cell, Note, Panel, RowGroup, TableRow
+from pipeline.report.table import MISSING, Cell, Note, Panel, RowGroup, TableRow
 
 LEAST = 7.0
 """The least size of type in points: of tables, footnotes and deviations."""
@@ -173,8 +173,9 @@ def _split(panel: Panel) -> Iterator[Panel]:
 
 
 def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel:
-    groups = tuple(RowGroup(tuple(TableRow(_pick(row.cells, kept), row.sources) for row in group.rows), group.title)
-                   for group in panel.groups)
+    groups = tuple(RowGroup(rows, group.title) for group in panel.groups
+                   if (rows := tuple(TableRow(_pick(row.cells, kept), row.sources) for row in group.rows
+                                     if _has_numbers(row, panel, kept))))
     return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
                    caption=f"{panel.caption} {caption}", key="-".join(filter(None, (panel.key, str(number)))),
                    notes=_notes(panel.notes, groups))
@@ -184,6 +185,11 @@ def _notes(notes: Iterable[Note], groups: Iterable[RowGroup]) -> tuple[Note, ...
     """Those that explain a mark of these rows or have none."""
     marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
     return tuple(note for note in notes if not note.mark or note.mark in marks)
+
+
+def _has_numbers(row: TableRow, panel: Panel, kept: Sequence[int]) -> bool:
+    """Whether a row has a number in these columns; one without is left out of a part."""
+    return any(row.cells[index].text not in ("", MISSING) for index in kept if panel.columns[index].kind == "number")
 
 
 def _pick(cells: Sequence[Cell], kept: Iterable[int]) -> tuple[Cell, ...]:

@@ -13,7 +13,7 @@ from typing import Literal
 from pipeline.report.fitting import LEAST, NUMBER, FittedColumn, Part, fit
 from pipeline.report.latex_text import comment, escape
 from pipeline.report.paper import ACL, Paper, TextFont, width
-from pipeline.report.table import MISSING, Cell, Column, Note, RowGroup, Table, TableRow
+from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
 RULES = {
@@ -22,12 +22,16 @@ RULES = {
     "plain": {"top": r"\hline", "middle": r"\hline", "bottom": r"\hline", "space": r"\noalign{\smallskip}",
               "span": r"\cline"},
 }
-PACKAGES = {"booktabs": "booktabs,siunitx,xcolor", "plain": "siunitx,xcolor"}
+PACKAGES = {"booktabs": "booktabs,graphicx,siunitx,xcolor", "plain": "graphicx,siunitx,xcolor"}
+TICK = r"\checkmark"
+"""Of the package amssymb."""
+FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+"""Smaller where the document's columns are narrower than those that the table was made for."""
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
 \documentclass[twocolumn]{article}
 \usepackage[a4paper,textwidth=16cm,textheight=24.7cm,columnsep=0.6cm]{geometry}
-\usepackage{booktabs,siunitx,xcolor,graphicx}FONT
+\usepackage{amssymb,booktabs,graphicx,siunitx,xcolor}FONT
 \begin{document}
 """
 
@@ -41,7 +45,9 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
         labels[label] = labels.get(label, 0) + 1
         unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
         floats.append(_float(part, unique, style))
-    return f"% Needs \\usepackage{{{PACKAGES[style]}}}; siunitx of version 3 (TeX Live 2021).\n" + "\n".join(floats)
+    source = "\n".join(floats)
+    packages = "amssymb," * (TICK in source) + PACKAGES[style]
+    return f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).\n{source}"
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
@@ -68,13 +74,14 @@ def _float(part: Part, label: str, style: Style) -> str:
     lines = [
         *(f"% {comment(line)}" for line in panel.made_from),
         rf"\begin{{{kind}}}[tp]", r"\centering", NUMBERS,
-        rf"\caption{{{escape(panel.caption)}}}\label{{{label}}}",
+        rf"\caption{{{_label(panel.caption)}}}\label{{{label}}}",
         rf"\par\smallskip\fontsize{{{part.size:g}}}{{{part.size * 1.2:g}}}\selectfont",
         rf"\setlength{{\tabcolsep}}{{{part.gap / 2:.1f}pt}}",
+        r"\sbox0{%",
         rf"\begin{{tabular}}{{@{{}}{''.join(map(_column, panel.columns, part.columns))}@{{}}}}", rules["top"],
         *_headings(part, rules["span"]),
         *(line for number, group in enumerate(panel.groups) for line in _group(group, number, part, style)),
-        rules["bottom"], r"\end{tabular}", *_notes(panel.notes), rf"\end{{{kind}}}", ""]
+        rules["bottom"], r"\end{tabular}}%", FITTED, *_notes(panel.notes), rf"\end{{{kind}}}", ""]
     return "\n".join(lines)
 
 
@@ -128,7 +135,7 @@ def _row(row: TableRow, part: Part) -> str:
 def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
     marks = _superscript("".join(cell.marks)) if cell.marks else ""
     if column.kind == "text":
-        text = escape(cell.text)
+        text = _label(cell.text)
         return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
     marks = rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""  # of no width: columns stay aligned
     match = NUMBER.fullmatch(cell.text)
@@ -154,6 +161,11 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
         yield r"\par\smallskip"
         yield rf"\parbox{{\linewidth}}{{\fontsize{{{LEAST:g}}}{{{LEAST * 1.2:g}}}\selectfont\raggedright"
         yield " \\\\\n".join(lines) + "}"
+
+
+def _label(text: str) -> str:
+    """A text in which T^ANCE stands for a raised ANCE."""
+    return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
 
 
 def _superscript(mark: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.report.table import Cell, Column, Panel, RowGroup, Table, TableRow
+from pipeline.report.table import RAISED, Cell, Column, Panel, RowGroup, Table, TableRow
 
 
 def escape(text: str) -> str:
@@ -30,7 +30,7 @@ def _panel(panel: Panel) -> str:
     ]
     notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
     notes += [f"- {escape(line)}" for line in panel.made_from]
-    return "\n".join([escape(panel.caption), "", *lines, *([""] if notes else []), *notes])
+    return "\n".join([_label(panel.caption), "", *lines, *([""] if notes else []), *notes])
 
 
 def _heading(column: Column) -> str:
@@ -47,9 +47,14 @@ def _row(row: TableRow) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = f"**{escape(cell.text)}**" if cell.bold and cell.text else escape(cell.text)
+    text = f"**{_label(cell.text)}**" if cell.bold and cell.text else _label(cell.text)
     spread = f" ± {escape(cell.spread)}" if cell.spread else ""
     return text + spread + _superscript("".join(cell.marks))
+
+
+def _label(text: str) -> str:
+    """A text in which T^ANCE stands for a raised ANCE."""
+    return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
 
 
 def _superscript(mark: str) -> str:

@@ -43,7 +43,7 @@ ACL = Paper.of_centimetres(7.7, 16.0, 22.5)
 
 LETTERS = {
     0.3: " ,.:;il", 0.35: "!'-[]`fj", 0.4: "()Irst", 0.45: "cez†‡", 0.5: '"$*/0123456789?\\^_ago{}–𝑑𝑝', 0.55: "Jkqvxy~",
-    0.6: "<>Sbdhnpu", 0.65: "LZ", 0.7: "EFP", 0.75: "ABCHNRTUVXYw", 0.8: "&+=DGKOQ×±−", 0.85: "#%mΔ✓✗", 0.95: "@M",
+    0.6: "<>Sbdhnpuλ", 0.65: "LZ", 0.7: "EFP", 0.75: "ABCHNRTUVXYw", 0.8: "&+=DGKOQ×±−", 0.85: "#%mΔ✓✗", 0.95: "@M",
     1.0: "|∞→…—", 1.05: "W",
 }
 """Width in em -> letters: the wider of Computer Modern and Times, rounded up to 0.05."""

@@ -66,20 +66,21 @@ def published_rows(
 ) -> tuple[list[ResultRow], list[Note]]:
     """Join the lines of a published table that have one header; with a lettered note for each doubt about a column."""
     found: dict[RowHeader, ResultRow] = {}
-    notes: list[Note] = []
+    notes: dict[str, Note] = {}
     for row in rows:
         doubts = [doubt for doubt in row.doubts if set(doubt.columns) & set(shown)]
         marks: dict[str, tuple[str, ...]] = {}
         for doubt in doubts:
-            notes.append(Note(_doubt(doubt), mark=string.ascii_lowercase[len(notes)]))
-            marks |= dict.fromkeys(doubt.columns, (notes[-1].mark,))
+            text = _doubt(doubt)
+            note = notes.setdefault(text, Note(text, mark=string.ascii_lowercase[len(notes)]))
+            marks |= dict.fromkeys(doubt.columns, (note.mark,))
         header = header_of(row)
         joined = found.setdefault(
             header, ResultRow(header, marks=header.marks, ratio=f"{row['oips']}×" if row.cells.get("oips") else "")
         )
         for column in shown:
             joined.numbers[row["dataset"], column] = Number(row.value(column), marks=marks.get(column, ()))
-    return list(found.values()), notes
+    return list(found.values()), list(notes.values())
 
 
 def measured_rows(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from pipeline.report import names, published
-from pipeline.report.emphasis import Rule, best_of_columns, sentence
+from pipeline.report.emphasis import Rule, best_of_columns, sentence, without_lone
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import PublishedRow
 from pipeline.report.remarks import made_from, remarks
@@ -61,8 +61,8 @@ class Layout:
     def panel(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow], doubts: Sequence[Note] = (),
               notes: Sequence[Note] = (), bases: Bases | None = None, made_from: tuple[str, ...] = ()) -> Panel:
         """Lay out published rows and, apart, measured ones."""
-        above = self._groups(printed, {} if bases is not None else None)
-        below = self._groups(measured, bases, "Measured here" if printed else "")
+        above = self._groups(printed, self.emphasis, {} if bases is not None else None)
+        below = self._groups(measured, without_lone(self.emphasis), bases, "Measured here" if printed else "")
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
         said = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
                 for note in doubts]
@@ -77,12 +77,14 @@ class Layout:
         words += [text for row in rows for text in (row.header.section, *row.header.labels)]
         sentences = [self.caption.format(data=self.data)]
         sentences += [sentence for text, sentence in self.legend if any(text in word for word in words)]
-        bold = sentence(self.emphasis, rows, self.columns.numbers(), bool(printed) and bool(measured))
-        return " ".join(filter(None, (*sentences, bold)))
+        numbers = self.columns.numbers()
+        if self.emphasis(printed, numbers) or without_lone(self.emphasis)(measured, numbers):
+            sentences.append(sentence(self.emphasis, rows, numbers, bool(printed) and bool(measured)))
+        return " ".join(filter(None, sentences))
 
-    def _groups(self, rows: Sequence[ResultRow], bases: Bases | None, lead: str = "") -> list[RowGroup]:
+    def _groups(self, rows: Sequence[ResultRow], rule: Rule, bases: Bases | None, lead: str = "") -> list[RowGroup]:
         """Rows in sections and groups."""
-        bold = self.emphasis(rows, self.columns.numbers())
+        bold = rule(rows, self.columns.numbers())
         groups, before = [], None
         indices = groupby(range(len(rows)), key=lambda index: (rows[index].header.section, rows[index].header.group))
         for (section, _), members in indices:
@@ -96,9 +98,8 @@ class Layout:
         return groups
 
     def _cells(self, row: ResultRow, colours: Mapping[MetricKey, Colour | None], bases: Bases | None) -> Iterator[Cell]:
-        *labels, last = row.header.labels
-        yield from map(Cell, labels)
-        yield Cell(last, marks=row.marks)
+        for index, label in enumerate(row.header.labels):
+            yield Cell(label, marks=row.marks if index == self.columns.marked else ())
         base = None if row.marks or bases is None else bases.get(row.header.identity)  # a stand-in is another system
         for test_set, _ in self.columns.blocks:
             for name in self.columns.shown():
@@ -141,7 +142,8 @@ class RetrievalTable(Layout):
         measured: The header of a measured system, None for one that the table does not show.
         published: The header of a published row; None for a table without published rows.
         source: The systems that the table is made from.
-        elsewhere: The columns on other data than the paper's, from the first system that was measured there.
+        elsewhere: The columns on other data than the paper's, from the first system that was measured there; None for
+            a table that shows no other data, because another one of the paper has the same rows.
         base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
         zero_shot: Whether dual encoders, as they come, have rows of their own.
     """
@@ -149,7 +151,7 @@ class RetrievalTable(Layout):
     measured: Callable[[MeasuredSystem], RowHeader | None]
     published: Callable[[PublishedRow], RowHeader] | None = None
     source: Callable[[Results], Iterable[MeasuredSystem]] = evaluated
-    elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] = lambda columns, system: columns
+    elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] | None = lambda columns, system: columns
     base: str = ""
     zero_shot: bool = False
 
@@ -176,7 +178,8 @@ class RetrievalTable(Layout):
         first = asked.panel(shown, _in_order(measured_rows(here, self.header, timing), printed), doubted,
                             remarks(here, asked.columns, timing, delta), bases if delta else None,
                             made_from(here, timing))
-        others = [asked._other_panel(members, printed, timing) for members in outside_benchmarks(systems)]
+        outside = outside_benchmarks(systems) if self.elsewhere else []
+        others = [asked._other_panel(members, printed, timing) for members in outside]
         return Table(self.name, (*[first] * bool(first.groups), *others))
 
     def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
@@ -191,6 +194,7 @@ class RetrievalTable(Layout):
         origin = systems[0].origin
         data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} "
                 f"images, {origin.captions:,} captions)")
+        assert self.elsewhere is not None
         columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
         rows = _in_order(measured_rows(systems, self.header, timing, test_set=data), printed)
         panel = replace(self, columns=columns, data=data).panel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -9,6 +10,8 @@ from itertools import groupby
 from typing import Literal
 
 Colour = Literal["black", "blue", "red"]
+RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
+"""A raised part in the text of a cell or caption: T^ANCE."""
 MISSING = "–"
 """The text of a cell without a number."""
 

@@ -65,6 +65,12 @@ class TableColumns:
         whole = dict.fromkeys(name if name in HEADINGS else str(parse(name)) for name in each)
         return replace(self, metrics=tuple(whole), rsum=len(each) < len(metrics))
 
+    @property
+    def marked(self) -> int:
+        """The label column that carries a row's footnote marks: the one that names what was measured."""
+        return next((self.labels.index(name) for name in ("Features", "Feature Type", "Method") if name in self.labels),
+                    len(self.labels) - 1)
+
     def block(self, test_set: str, title: str = "") -> list[NumberColumn]:
         """The columns of numbers of one test set, from left to right."""
         above = (title,) if title else ()

@@ -81,7 +81,7 @@ def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
     assert len(lettered) == sum(len(row.doubts) for row in published.load(name))
 
 
-@pytest.mark.parametrize("name", sorted({*PRINTED} - {"vse_infty_table5"}))
+@pytest.mark.parametrize("name", sorted({*PRINTED} - {"vse_infty_table5", "vse_infty_table9", "vse_infty_table10"}))
 def test_sample_rows_stand_apart(name: str) -> None:
     measured = {key: entry for key, entry in everything().items() if "sample" in key}
     main, other = tables.build(name, measured).panels
@@ -203,7 +203,7 @@ def test_rows_that_the_paper_lacks_stay_in_the_order_measured() -> None:
     measured: dict[str, Any] = {}
     for feature in ("region", "grid", "patch"):
         measured |= system("sample", "all", ensemble=None, features={feature: "small"})
-    panel = tables.build("vse_infty_table10", measured).panels[1]
+    panel = tables.build("vse_infty_table2", measured).panels[1]
     assert [row[1] for row in texts(panel)] == ["Region", "Grid", "Patch"]
 
 

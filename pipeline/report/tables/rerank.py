@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pipeline.report import names
+from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
@@ -148,6 +148,7 @@ def loss(settings: Mapping[str, Any]) -> str:
 TABLE1 = RetrievalTable(
     name="rerank_table1", caption="Retrieval on {data} in percent, after Table 1 of Geigle et al.",
     columns=_columns(("Method",), BLOCKS[1:]), measured=_measured_main, published=_published_main, data=BOTH,
+    emphasis=emphasis.best_of_sections,
     legend=(("SEP+CO", "SEP+CO: EMB retrieves, CE orders the best candidates anew (20 in the paper)."),
             ("JOIN+CO", "JOIN+CO: one network does both.")),
 )
@@ -178,6 +179,7 @@ TABLE8 = RetrievalTable(
     name="rerank_table8",
     caption="The retriever's best k candidates reranked, on {data} in percent, after Table 8 of Geigle et al.",
     columns=_columns(("k", "Method"), BLOCKS), measured=_measured_k, data=BOTH, notes=(ONE_SET,),
+    emphasis=emphasis.best_of_sections,
     published=lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]),
 )
 TABLE9 = RetrievalTable(
