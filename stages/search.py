@@ -64,7 +64,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     run = settings.run
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
     remembered = Remembered(paths.digests)
-    manifest = Manifest.load(paths.manifest(dataset or run.dataset), remembered)
+    manifest = Manifest.load(paths.manifest(dataset or run.dataset))
     name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = where or paths.similarity(manifest.dataset, name, settings.score.split)
     if not place.exists():
@@ -165,7 +165,7 @@ def _decoded(path: Path) -> Image.Image:
 
 
 def _manifest_of(paths: Paths, store: System) -> Manifest:
-    manifest = Manifest.load(paths.manifest(store.made_from["dataset"]), Remembered(paths.digests))
+    manifest = Manifest.load(paths.manifest(store.made_from["dataset"]))
     if manifest.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
     return manifest

@@ -42,7 +42,7 @@ class Job:
 
     def files(self, part: Split) -> list[Path]:
         """List the files of some images."""
-        names = self.manifest.images["file"].to_numpy()[part.store_rows]
+        names = self.manifest.images["file"].iloc[part.store_rows]
         return [remote.absolute(self.folder) / name for name in names]
 
 
@@ -80,7 +80,7 @@ def _run(kept: KeptPieces, encoder: DualEncoder, job: Job, executor: Executor | 
     """Embed the pieces that are missing. How many pieces there are."""
     same = identity(job.model, encoder)
     _opened[:] = [(same, encoder)] if executor is None else []
-    parts = [part for split in job.splits for part in divide(split)]
+    parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
              for part in parts]
     kept.run(_embed, tasks, executor or InProcess(),
@@ -103,17 +103,11 @@ def _described(splits: Sequence[Split], pieces: Iterator[Piece]) -> tuple[dict[s
     dimension, found = 0, {}
     for split in splits:
         own = list(islice(((piece.photographs.tolist(), int(piece.cut.sum()), piece.images.shape[1])
-                           for piece in pieces), len(divide(split))))
+                           for piece in pieces), -(-len(split.image_ids) // AT_ONCE)))
         dimension = own[0][2]
         found[split.name] = {"captions": len(split.captions), "cut_captions": sum(cut for _, cut, _ in own),
                              "content": digest([each for photographs, _, _ in own for each in photographs])}
     return found, dimension
-
-
-def divide(split: Split) -> list[Split]:
-    """Divide a split into pieces."""
-    number = np.arange(len(split.image_ids)) // AT_ONCE
-    return [split.only(number == each) for each in range(int(number[-1]) + 1)]
 
 
 def _compose(path: Path, splits: Sequence[Split], pieces: Iterator[Piece], dimension: int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -207,12 +207,12 @@ class Manifest:
         return (self.images_folder if fixed else Path(os.path.relpath(self.images_folder, folder))).as_posix()
 
     @classmethod
-    def load(cls, path: Path, remembered: Remembered | None = None) -> Manifest:
-        """Read a saved manifest.
+    def load(cls, path: Path, computed: bool = False) -> Manifest:
+        """Read a saved manifest. While its file is unchanged its digests are those kept beside it.
 
         Args:
             path: The file.
-            remembered: A cache of digests, used while the file is unchanged.
+            computed: Whether digests are computed from the rows in any case.
 
         Returns:
             The manifest.
@@ -224,8 +224,9 @@ class Manifest:
             return cls._of_file(_brought(path), path)
         if not path.is_file():
             raise _missing(path)
-        written = path.stat().st_mtime_ns
-        return cls._of_file(path, path, remembered.of(path) if remembered else _compute, written)
+        written, beside = path.stat().st_mtime_ns, path.with_name(f".{path.stem}")  # `Paths.remembered`
+        known = not computed and beside.is_dir()
+        return cls._of_file(path, path, Remembered(beside / "digests.json").of(path) if known else _compute, written)
 
     @classmethod
     def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
@@ -281,6 +282,27 @@ class Split:
     captions: list[str]
     languages: np.ndarray | None = None
     role_graphs: list[str] | None = None
+
+    def pieces(self, images: int) -> Iterator[Split]:
+        """Cut the split into pieces.
+
+        Args:
+            images: Images of a piece.
+
+        Yields:
+            So many images in order, with their captions.
+        """
+        import numpy as np
+
+        order = np.argsort(self.caption_image, kind="stable")
+        firsts = np.arange(0, len(self.image_ids), images)
+        cuts = np.searchsorted(self.caption_image[order], [*firsts, len(self.image_ids)])
+        for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
+            here = np.sort(order[start:stop])
+            yield Split(self.name, self.store_rows[first:first + images], self.image_ids[first:first + images],
+                        self.caption_ids[here], self.caption_image[here] - first, [self.captions[i] for i in here],
+                        None if self.languages is None else self.languages[here],
+                        None if self.role_graphs is None else [self.role_graphs[i] for i in here])
 
     def only(self, keep: np.ndarray) -> Split:
         """Keep some images and their captions.
@@ -346,7 +368,7 @@ def _seconds(value: float) -> float | None:
 
 
 def _digest(rows: Iterable[tuple[object, ...]]) -> str:
-    digest = hashlib.sha256()
+    digest, line = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False).encode
     for row in rows:
-        digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        digest.update(line(row).encode() + b"\n")
     return digest.hexdigest()

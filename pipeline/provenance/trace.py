@@ -66,7 +66,7 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
     """
     made_from = result.made_from
     manifest_path = paths.manifest(made_from["dataset"])
-    manifest = Manifest.load(manifest_path)
+    manifest = Manifest.load(manifest_path, computed=True)
     row = None if image is None else _row(manifest, image, made_from["split"])
     yield from of_scores.steps(result, paths, manifest, effort.block_megabytes)
     features = []
@@ -87,7 +87,7 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
         feature = _feature(member, head, made_from)
         path = paths.features(dataset, feature)
         if effort.embed:
-            other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on)),
+            other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on), computed=True),
                                                         paths.features(trained_on, feature))
             scored = member["head"] if other is None else f"{trained_on}-{member['head']}"
             yield of_head.embedded_again(folder, vectors(scored), manifest, path, effort.embed, image,

@@ -53,7 +53,7 @@ def test_images_in_tars_and_parquet_give_the_vectors_of_files(
     found = []
     for each, place in ((scenes, scenes.images_folder), (build("packed", folder, folder), folder)):
         job = pieces.Job("clip", usage, each, place, [each.split("test")], 4)
-        (part,) = pieces.divide(each.split("test"))
+        (part,) = each.split("test").pieces(pieces.AT_ONCE)
         found.append(embedding.embed_part(encoder, job.files(part), part.captions, 4))
     for here, there in zip(*found, strict=True):
         np.testing.assert_array_equal(there, here)

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counted import Counted
 from PIL import Image
 
 from pipeline import manifest
 from pipeline.errors import InputError
-from pipeline.manifest import Manifest
+from pipeline.files import remembered
+from pipeline.manifest import Manifest, table
+from pipeline.manifest.table import Split
 
 
 def picture(path: Path, shade: int = 0) -> Path:
@@ -93,6 +96,41 @@ def test_digests_tell_what_changed(folder: Path) -> None:
     assert another.digest != one.digest
     assert another.images_digest == one.images_digest  # stores hold each file's size beside its features
     assert build(folder, [entry(1), entry(0)]).images_digest != one.images_digest
+
+
+def test_digests_are_computed_once_while_the_file_is_unchanged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "SETTLED", -10**18)
+    computed, digest = [], table._digest
+    monkeypatch.setattr(table, "_digest", lambda rows: computed.append(1) or digest(rows))
+    path = folder / "m.parquet"
+    for images, counts in (([entry(0), entry(1)], [2, 2, 4]), ([entry(1)], [2, 2, 4])):
+        build(folder, images).save(path)
+        (folder / ".m").mkdir(exist_ok=True)  # as `pipeline manifest` leaves it
+        computed.clear()
+        found = []
+        for asked, count in zip((False, False, True), counts, strict=True):
+            manifest = Manifest.load(path, computed=asked)
+            found.append((manifest.digest, manifest.images_digest))
+            assert len(computed) == count
+        assert len(set(found)) == 1
+
+
+def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
+    numbers = []
+    for images in (100, 1000):
+        owner = np.random.default_rng(0).integers(0, images, 5 * images)
+        ids = np.arange(images)
+        split = Split("test", ids + 7, ids, np.arange(5 * images).view(Counted), owner.view(Counted),
+                      [str(each) for each in range(5 * images)], np.array(["de", "fr"] * (5 * images // 2)))
+        Counted.numbers = 0
+        pieces = list(split.pieces(7))
+        numbers.append(Counted.numbers)
+        for first, piece in zip(range(0, images, 7), pieces, strict=True):
+            expected = split.only((ids >= first) & (ids < first + 7))
+            for name in ("store_rows", "image_ids", "caption_ids", "caption_image", "languages"):
+                assert np.array_equal(getattr(piece, name), getattr(expected, name)), name
+            assert (piece.captions, piece.role_graphs) == (expected.captions, None)
+    assert 0 < numbers[1] < 12 * numbers[0]
 
 
 @pytest.mark.parametrize(("images", "said"), [

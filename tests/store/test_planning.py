@@ -10,37 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counted import Counted
 from new_stores import prepare
 
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import Plan, StoreLayout, Wanted, contents, ledger, plan
 
 SHARD = 10
-
-
-class Counted(np.ndarray):
-    """An array that counts the numbers that are handed over, taken and computed."""
-
-    numbers = 0
-
-    @classmethod
-    def count(cls, *values: Any) -> None:
-        cls.numbers += sum(value.size for value in values if isinstance(value, np.ndarray))
-
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        self.count(found)
-        return found
-
-    def __array_ufunc__(self, function: Any, method: str, *values: Any, **options: Any) -> Any:
-        self.count(*values)
-        plain = [value.view(np.ndarray) if isinstance(value, Counted) else value for value in values]
-        found = getattr(function, method)(*plain, **options)
-        return found.view(Counted) if isinstance(found, np.ndarray) else found
-
-    def __array_function__(self, function: Any, types: Any, values: Any, options: Any) -> Any:
-        self.count(*values)
-        return super().__array_function__(function, types, values, options)
 
 
 def made(path: Path, images: int, finished: int) -> Wanted:
