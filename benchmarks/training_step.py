@@ -26,10 +26,9 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.optimizer import TrainingPrecision, Update
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
-from pipeline.training.update import Update
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 PAIRS, ITEMS, WIDTH, DIM, WORD_DIM, WORDS = 128, 36, 2048, 1024, 300, 8000

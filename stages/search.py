@@ -148,7 +148,7 @@ def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
 
 def _embed_image(trained: training.Head, source: training.ImageSource, path: Path) -> np.ndarray:
     """[d] float32, of features made as the store's were, or by the head's own network."""
-    from pipeline.training.new_images import NewImages  # backbones take seconds to import
+    from pipeline.training.source import NewImages  # backbones take seconds to import
 
     device = next(trained.model.parameters()).device
     items, counts = NewImages(source).items([_decoded(path)])

@@ -18,11 +18,10 @@ from pipeline.heads.interaction import Interaction
 from pipeline.mteb.model import meta
 from pipeline.paths import Paths
 from pipeline.text.base import encode
-from pipeline.training.captions import read
-from pipeline.training.late_scores import some_pairs
-from pipeline.training.new_images import NewImages
+from pipeline.training.late_scores import read, some_pairs
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_scores import score_pairs
+from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta

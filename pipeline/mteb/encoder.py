@@ -17,7 +17,7 @@ from pipeline.files.images import upright_rgb
 from pipeline.mteb.model import meta
 from pipeline.paths import Paths
 from pipeline.training.embedding import embed_captions
-from pipeline.training.new_images import NewImages
+from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta

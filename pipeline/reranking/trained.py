@@ -17,7 +17,7 @@ from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import rows_of
 from pipeline.store import FeatureStore
 from pipeline.training import Head
-from pipeline.training.captions import Captions, read
+from pipeline.training.late_scores import Captions, read
 
 
 @dataclass(frozen=True)

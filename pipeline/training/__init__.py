@@ -7,7 +7,6 @@ from pipeline import lazy
 if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
     from pipeline.training import pieces
-    from pipeline.training.all_scores import embeds, require_embeddings, score_all
     from pipeline.training.checkpoint import read_description
     from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from pipeline.training.head_use import HeadUse, OpenHead
     from pipeline.training.image_source import ImageSource
     from pipeline.training.loop import train, usable
+    from pipeline.training.pair_scores import embeds, require_embeddings, score_all
     from pipeline.training.photographs import Photographs
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released

@@ -16,7 +16,7 @@ from pipeline.settings import Recipe
 from pipeline.settings.recipe import Ance
 from pipeline.training.batches import TrainingBatches, joined
 from pipeline.training.hard_negatives import Nearest
-from pipeline.training.update import Step, Update
+from pipeline.training.optimizer import Step, Update
 
 
 @dataclass(frozen=True)

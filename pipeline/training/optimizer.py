@@ -1,16 +1,19 @@
-"""Optimizer, learning rate schedule, and the precision of forward and backward passes."""
+"""The update of the weights that all tasks share: optimizer, learning rate, precision, from a batch to a step."""
 
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from pipeline.heads.base import HeadNetwork
 from pipeline.settings import Recipe, Training
+from pipeline.training.processes import Processes
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DECAY = 0.1
@@ -107,3 +110,54 @@ class TrainingPrecision:
         """Restore what `state` collected."""
         if state:
             self.scaler.load_state_dict(state)
+
+
+AnyBatch = TypeVar("AnyBatch")
+
+
+@dataclass
+class Update:
+    """The means of an update: one for all steps of a head."""
+
+    optimizer: torch.optim.Optimizer  # of all weights
+    precision: TrainingPrecision  # the precision of forward and backward passes
+    processes: Processes  # the processes that share a batch
+    pieces: int  # into how many pieces each process divides its share, to save memory
+    gradient_clip: float  # the largest norm of the gradients
+
+    @classmethod
+    def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes,
+           device: str) -> Update:
+        """Build what a recipe and a section of `training` ask for."""
+        return cls(build(model, recipe), TrainingPrecision(training.precision, device), processes,
+                   training.pieces, recipe.gradient_clip)
+
+
+@dataclass
+class Step(ABC, Generic[AnyBatch]):
+    """One update of the weights from one batch.
+
+    Attributes:
+        model: The network.
+        update: The means.
+    """
+
+    model: HeadNetwork
+    update: Update
+
+    def __call__(self, batch: AnyBatch) -> dict[str, float]:
+        """Update the weights."""
+        self.update.optimizer.zero_grad(set_to_none=True)
+        log = self.gradients(batch)
+        means = self.update
+        return {**log, "gradient": means.precision.move(self.model, means.optimizer, means.gradient_clip)}
+
+    def gradients(self, batch: AnyBatch) -> dict[str, float]:
+        """Add the gradients of the whole batch, all processes' shares, to the weights."""
+        log = self._share(batch)
+        self.update.processes.add_up(weight.grad for weight in self.model.parameters() if weight.grad is not None)
+        return log
+
+    @abstractmethod
+    def _share(self, batch: AnyBatch) -> dict[str, float]:
+        """Add the gradients of this process's share to the weights, and return the log."""

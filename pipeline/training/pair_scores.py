@@ -1,4 +1,4 @@
-"""Score pairs of images and captions with a cross-encoder."""
+"""Scores of pairs by heads that have no embeddings: a cross-encoder's, and of every pair of a split."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.errors import InputError
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.interaction import Interaction
+from pipeline.manifest import Split
 from pipeline.objectives.pairs import margins
 from pipeline.retrieval.blocks import Ids
+from pipeline.text.base import encode
 from pipeline.training.batches import pad
-from pipeline.training.image_source import ItemReader
+from pipeline.training.head import Head
+from pipeline.training.image_source import ImageSource, ItemReader
+from pipeline.training.late_scores import Scores, all_pairs, of_split
+from pipeline.training.optimizer import TrainingPrecision
 
 BLOCK = 1024
 """Images that are held as they enter the first layer, 55 kB each with 36 items of a width of 384."""
 LEAST = 256
 """Pairs in a batch at least: fewer take longer each."""
-
-Scores = npt.NDArray[np.float32]
 
 
 @torch.inference_mode()
@@ -71,3 +75,66 @@ def _tokens(numbers: Sequence[Sequence[int]], caption: Ids, device: torch.device
     unique, place = np.unique(caption, return_inverse=True)
     tokens, lengths = pad([list(numbers[each]) for each in unique])
     return (tokens.to(device), lengths.to(device)), torch.from_numpy(place).to(device)
+
+
+AT_ONCE = 64
+"""Images scored with all captions at once by a cross-encoder."""
+
+
+def embeds(head: Head) -> bool:
+    """Look up whether a head gives an image and a caption a vector each.
+
+    Args:
+        head: The open head.
+
+    Returns:
+        False for late interaction, and for a cross-encoder that learned pairs alone.
+    """
+    tasks = head.description["recipe_settings"].get("tasks", ["emb"])
+    return not isinstance(head.model, Interaction) and "emb" in tasks
+
+
+def require_embeddings(head: Head, name: str) -> None:
+    """Check that a head gives an image and a caption a vector each.
+
+    Args:
+        head: The open head.
+        name: Its name.
+
+    Raises:
+        InputError: If it scores pairs alone.
+    """
+    if not embeds(head):
+        raise InputError(f"{name}: scores pairs and has no vectors of images and captions; take another head, or "
+                         "rerank with this one")
+
+
+def score_all(head: Head, source: ImageSource, split: Split, batch_size: int,
+              progress: Callable[[int], object] = lambda images: None) -> Scores:
+    """Score every pair of a split, in float32.
+
+    Args:
+        head: A head without embeddings.
+        source: The images.
+        split: I images and C captions.
+        batch_size: Pairs, or images and captions, at once.
+        progress: Called with the number of images done so far.
+
+    Returns:
+        Float32 [I, C].
+    """
+    if isinstance(head.model, Interaction):
+        return all_pairs(head.model, source, split.store_rows, of_split(head.model, head.text, split), batch_size,
+                         progress)
+    assert isinstance(head.model, CrossEncoder)
+    numbers, captions = encode(head.text, split.captions), len(split.captions)
+    device = next(head.model.parameters()).device.type
+    scores = np.empty((len(split.image_ids), captions), np.float32)
+    for start in range(0, len(scores), AT_ONCE):
+        rows = split.store_rows[start:start + AT_ONCE]
+        found = score_pairs(head.model, source, np.repeat(rows, captions), numbers,
+                            np.tile(np.arange(captions), len(rows)), batch_size,
+                            TrainingPrecision("fp32", device).autocast)
+        scores[start:start + len(rows)] = found.reshape(len(rows), captions)
+        progress(start + len(rows))
+    return scores

@@ -19,7 +19,7 @@ from pipeline.settings import Recipe
 from pipeline.settings.recipe import Pairs
 from pipeline.training.batches import Batch, TrainingBatches, joined
 from pipeline.training.hard_negatives import Nearest
-from pipeline.training.update import Step, Update
+from pipeline.training.optimizer import Step, Update
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from pipeline.settings import Recipe
 from pipeline.statistics.languages import divide
 from pipeline.text import Text
 from pipeline.text.base import encode
-from pipeline.training.captions import of_split
 from pipeline.training.embedding import embed
 from pipeline.training.image_source import ImageSource
-from pipeline.training.late_scores import all_pairs
+from pipeline.training.late_scores import all_pairs, of_split
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pair_scores import Scores, score_pairs
 

@@ -21,7 +21,7 @@ from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.settings import Recipe
 from pipeline.training.batches import Batch
-from pipeline.training.update import Step, Update
+from pipeline.training.optimizer import Step, Update
 
 Sides = tuple[Tensor, Tensor]
 Argument = TypeVar("Argument")

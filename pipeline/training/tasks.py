@@ -19,10 +19,10 @@ from pipeline.text import Text
 from pipeline.training.ance_step import AnceBatch, AnceStep
 from pipeline.training.batches import TrainingBatches, ahead
 from pipeline.training.hard_negatives import Nearest
+from pipeline.training.optimizer import Step, Update
 from pipeline.training.pair_step import PairBatch, PairStep
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
-from pipeline.training.update import Step, Update
 
 Log: TypeAlias = dict[str, float]
 STEPS: dict[str, Callable[[HeadNetwork, Update, Recipe], Step[Any]]] = {

@@ -18,10 +18,9 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.optimizer import TrainingPrecision, Update
 from pipeline.training.processes import SingleProcess
 from pipeline.training.step import TrainingStep
-from pipeline.training.update import Update
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
                          ("training.sample.dimension=16", "training.sample.word_dimension=8"))
