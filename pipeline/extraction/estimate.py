@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.extraction import worker
 from pipeline.extraction.extraction_job import EngineDescription, ExtractionJob, Task
-from pipeline.extractors import to_host
+from pipeline.extractors import base
 from pipeline.store import Plan, StoreLayout, plan
 from pipeline.workers import Executor, InProcess
 
@@ -111,7 +111,7 @@ def probe(task: Task) -> tuple[int, float | None]:
         good = [image for image in decoded if not isinstance(image, str)]
         if good:
             computed = extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
-            to_host.bring(computed, task.layout.dtype)
+            base.bring(computed, task.layout.dtype)
         if warm or len(task.files) <= task.batch_size:
             timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
         warm = warm or bool(good)

@@ -18,7 +18,7 @@ from pipeline.compute import half, products
 from pipeline.errors import InputError, counted
 from pipeline.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
 from pipeline.extraction.naming import feature_name
-from pipeline.extractors import Items, to_host
+from pipeline.extractors import Items, base
 from pipeline.files import blake, containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
@@ -222,7 +222,7 @@ def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -
         return [reason for reason in decoded if isinstance(reason, str)]
     try:
         computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
-        items = iter(to_host.bring(computed, dtype))
+        items = iter(base.bring(computed, dtype))
     except (torch.OutOfMemoryError, MemoryError):
         raise InputError(f"no memory for {counted(len(good), 'image')} at once on {engine.runtime.device}; give a "
                          "smaller --batch-size and run again to resume") from None

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from pipeline import lazy
 
 if TYPE_CHECKING:
-    from pipeline.heads.backbone import Backbone
-    from pipeline.heads.base import HeadNetwork
+    from pipeline.heads.base import Backbone, HeadNetwork
     from pipeline.settings import Recipe, Training
     from pipeline.text import Text
 

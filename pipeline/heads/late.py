@@ -10,9 +10,9 @@ from torch.nn.functional import normalize
 
 from pipeline.errors import InputError
 from pipeline.heads import projection
-from pipeline.heads.backbone import Backbone
+from pipeline.heads.base import Backbone
 from pipeline.heads.interaction import Interaction, Parts, cosine_with_attended, valid_slots
-from pipeline.heads.pooling.mask import valid_mask
+from pipeline.heads.pooling.base import valid_mask
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.text.base import with_dropout

@@ -8,8 +8,8 @@ from torch import nn
 from pipeline.errors import InputError
 from pipeline.features import FEATURES
 from pipeline.heads.batch_norm import ItemNorm
-from pipeline.heads.pooling.mask import valid_mask
-from pipeline.text.linear import LinearProjection
+from pipeline.heads.pooling.base import valid_mask
+from pipeline.text.base import LinearProjection
 
 
 class ResidualProjection(nn.Module):

@@ -7,8 +7,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import pooling, projection
-from pipeline.heads.backbone import Backbone
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.base import Backbone, HeadNetwork
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.projection import ResidualProjection
 from pipeline.settings import Recipe, Training

@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pipeline.objectives.base import Objective
-from pipeline.objectives.hardest_infonce import check_options, hardest_infonce
+from pipeline.objectives.base import Objective, check_options, hardest_infonce
 
 
 class AdOpt(Objective):

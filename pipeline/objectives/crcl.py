@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
-from pipeline.objectives.base import Objective
-from pipeline.objectives.hardest_infonce import check_options
+from pipeline.objectives.base import Objective, check_options
 
 
 class CRCL(Objective):

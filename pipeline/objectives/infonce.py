@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pipeline.objectives.base import Objective
-from pipeline.objectives.hardest_infonce import check_options, hardest_infonce
+from pipeline.objectives.base import Objective, check_options, hardest_infonce
 
 
 class InfoNCE(Objective):

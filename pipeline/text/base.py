@@ -1,4 +1,4 @@
-"""The interface of a kind of text: captions as numbers, and the network that encodes them."""
+"""The interface of a kind of text, captions as numbers and the network that encodes them, and what kinds share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import nn
 
 from pipeline.errors import InputError, InputWarning
@@ -139,3 +140,42 @@ def assemble(text: Text, words: Words) -> list[int]:
     if len(inner) > room:
         warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
     return [text.start, *inner[:room], text.end]
+
+
+class LinearProjection(nn.Module):
+    """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1)."""
+
+    def __init__(self, width: int, dimension: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, dimension)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        """Project items [B, N, width]: [B, N, dimension]. Padded values are unspecified."""
+        autocast = torch.is_autocast_enabled(items.device.type)
+        return self.linear(items if autocast else items.to(self.linear.weight.dtype))
+
+
+MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced by anything, 40 % dropped
+
+
+def augment(words: Words, share: float, text: Text, rng: np.random.Generator) -> Words:
+    """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
+
+    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by any other
+    piece. One word remains if there was one.
+    """
+    if share == 0:
+        return words
+    chosen = rng.random(len(words)) < share
+    fate = rng.random(len(words))
+    kept = []
+    for word, change, luck in zip(words, chosen, fate, strict=True):
+        if not change:
+            kept.append(word)
+        elif luck < MASKED:
+            kept.append([text.mask] * len(word))
+        elif luck < REPLACED:
+            kept.append(rng.choice(text.others, len(word)).tolist())
+    return kept or words[:1]

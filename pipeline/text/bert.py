@@ -22,8 +22,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.files.hub import LOCAL
 from pipeline.files.parsing import from_json
 from pipeline.settings import Training
-from pipeline.text.base import Words
-from pipeline.text.linear import LinearProjection
+from pipeline.text.base import LinearProjection, Words
 
 ATTENTION = {"attn_implementation": "sdpa"}
 """torch's own. A config.json may name another, which `transformers` would fetch from the hub and run."""

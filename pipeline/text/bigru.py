@@ -17,10 +17,8 @@ from pipeline.errors import InputError
 from pipeline.settings import Training
 from pipeline.text import word_vectors
 from pipeline.text.base import Words
-from pipeline.text.gru import bidirectional_states
-from pipeline.text.packing import Packing
-from pipeline.text.splitting import SPLITTINGS
-from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary
+from pipeline.text.gru import Packing, bidirectional_states
+from pipeline.text.vocabulary import END, MASK, SPECIAL, SPLITTINGS, START, UNKNOWN, Vocabulary
 from pipeline.text.word_vectors import WordVectors
 
 LONGEST = 256

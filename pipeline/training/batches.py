@@ -19,8 +19,7 @@ from pipeline.errors import InputError
 from pipeline.manifest import Split
 from pipeline.retrieval.blocks import Ids
 from pipeline.text import Text, role_graphs
-from pipeline.text.augment import augment
-from pipeline.text.base import assemble
+from pipeline.text.base import assemble, augment
 from pipeline.text.role_graphs import GraphBatch
 from pipeline.training import sampling
 from pipeline.training.image_source import ImageSource

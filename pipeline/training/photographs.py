@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.heads.backbone import Backbone
+from pipeline.heads.base import Backbone
 from pipeline.manifest import Manifest
 from pipeline.training.image_source import Sizes
 

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from pipeline.errors import InputError
-from pipeline.extractors import to_host
+from pipeline.extractors import base
 from pipeline.extractors.rebuild import extractor_of
 from pipeline.files import weights
 from pipeline.files.weights import RELEASED
@@ -143,7 +143,7 @@ class NewImages:
         if isinstance(self.source, Photographs):
             return torch.stack(prepared).numpy(), np.full(len(images), self.source.layout.items)
         store, sizes = _store(self.source), [image.size for image in images]
-        found = to_host.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
+        found = base.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
         counts = np.array([len(each.features) for each in found])
         items = np.zeros((len(images), store.layout.items, store.layout.dimension), store.layout.dtype)
         for row, each in zip(items, found, strict=True):

@@ -13,8 +13,7 @@ from pipeline.compute.threads import shared_out
 from pipeline.heads.pooling import adpool_levels, cpu_sort
 from pipeline.heads.pooling.adpool_levels import both_levels
 from pipeline.heads.pooling.cpu_sort import Chunks, can_sort_fast, read_chunk, sort_chunk, unsort_chunk, write_chunk
-from pipeline.heads.pooling.sort import sort_descending
-from pipeline.heads.pooling.sorted_sum import sorted_sum
+from pipeline.heads.pooling.sort import sort_descending, sorted_sum
 
 
 def batch(slots: int = 7, dim: int = 24, scale: float = 1.0) -> tuple[Tensor, Tensor]:

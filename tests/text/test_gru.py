@@ -13,8 +13,7 @@ import torch
 from pipeline.compute.threads import each, side_by_side
 from pipeline.text import gru
 from pipeline.text.bigru import BiGRU
-from pipeline.text.gru import bidirectional_states
-from pipeline.text.packing import Packing
+from pipeline.text.gru import Packing, bidirectional_states
 
 LENGTHS = [[5], [3, 3], [4, 7, 1, 7, 2], [1, 1]]
 

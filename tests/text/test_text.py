@@ -14,11 +14,9 @@ import torch
 from pipeline import settings
 from pipeline import text as texts
 from pipeline.errors import InputError
-from pipeline.text.augment import augment
-from pipeline.text.base import encode
+from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRU, BiGRUText
-from pipeline.text.splitting import treebank, words
-from pipeline.text.vocabulary import SPECIAL, Vocabulary
+from pipeline.text.vocabulary import SPECIAL, Vocabulary, treebank, words
 
 TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
 

@@ -20,8 +20,7 @@ from pipeline.errors import InputError, InputWarning
 from pipeline.manifest import Manifest
 from pipeline.settings import Training
 from pipeline.store import FeatureStore
-from pipeline.text.augment import augment
-from pipeline.text.base import encode
+from pipeline.text.base import augment, encode
 from pipeline.text.bert import BertText
 
 CAPTIONS = ["Ein Mann mit blauer Jacke geht über die Straße.", "A man in a blue jacket crosses the street.",

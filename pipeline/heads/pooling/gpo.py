@@ -8,8 +8,7 @@ from torch import Tensor
 from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.generators import GENERATORS, POSITIONS
-from pipeline.heads.pooling.sort import sort_descending
-from pipeline.heads.pooling.sorted_sum import sorted_sum
+from pipeline.heads.pooling.sort import sort_descending, sorted_sum
 
 
 class GPO(Pooling):
