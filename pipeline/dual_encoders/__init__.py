@@ -1,15 +1,15 @@
 """Dual encoders as they come: pretrained networks that embed images and captions in one space, such as CLIP.
 
     base.py           what every class of dual encoder offers, and how one is used
-    hugging_face.py   what the classes of the library `transformers` share
+    hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
+    open_clip.py      that of OpenCLIP
     network.py        what all libraries' networks need: damaged files, devices, unit vectors
-    clip.py, siglip.py, siglip2.py, open_clip.py   a class each
     embedding.py      some images and their captions into vectors
     pieces.py         a manifest's images and captions into an embedding store, piece by piece
     record.py         what is recorded of an encoder and of its embeddings
     stored.py         one split of stored embeddings
 
-A new class is a file here and a line in `DUAL_ENCODERS`.
+A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 ENCODER = "encoder"
 """The key of a record's member that is a dual encoder and no head."""
 DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
-    "clip": "pipeline.dual_encoders.clip:Clip",
-    "siglip": "pipeline.dual_encoders.siglip:Siglip",
-    "siglip2": "pipeline.dual_encoders.siglip2:Siglip2",
+    "clip": "pipeline.dual_encoders.hugging_face:Clip",
+    "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
+    "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
 }, "dual_encoders")
 

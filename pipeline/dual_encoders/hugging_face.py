@@ -119,3 +119,31 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that JSON can hold."""
     kept = (bool, int, float, str, list, dict, type(None))
     return {name: value for name, value in settings.items() if isinstance(value, kept)}
+
+
+class Clip(TransformersEncoder):
+    """A CLIP of `transformers`: images are cropped to their centre, captions read up to 77 tokens."""
+
+    model_types = ("clip",)
+    pads_to_limit = False
+
+
+class Siglip(TransformersEncoder):
+    """A SigLIP of `transformers`: images are squashed, captions padded to 64 tokens and read without a mask.
+
+    Its tokenizer needs the package sentencepiece, which the extra `encoders` brings.
+    """
+
+    model_types = ("siglip",)
+    pads_to_limit = True
+
+
+class Siglip2(TransformersEncoder):
+    """A SigLIP 2 of `transformers`: captions in lower case, padded to 64 tokens and read without a mask.
+
+    Checkpoints of fixed size have SigLIP's architecture and say `siglip` in their config.json.
+    """
+
+    model_types = ("siglip2", "siglip")
+    pads_to_limit = True
+    lowers = True

@@ -1,7 +1,8 @@
-"""The interface of an engine: prepare an image, extract a batch, and describe the features."""
+"""The interface of an engine: prepare an image, extract a batch, describe the features; and items on their way."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -28,7 +29,7 @@ class Items:
 
 @dataclass(frozen=True)
 class OnDevice:
-    """One image's features where a network that is not on the CPU left them, until `to_host.bring` copies a batch's."""
+    """One image's features where a network that is not on the CPU left them, until `bring` copies a batch's."""
 
     features: torch.Tensor  # float32 [n, D], n at least 1
     extras: Mapping[str, torch.Tensor]  # name -> [n, ...], there or in the host's memory
@@ -105,3 +106,31 @@ class Extractor(Protocol):
             Each image's items.
         """
         ...
+
+
+def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
+    """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned memory."""
+    found = [items if isinstance(items, Items) else OnDevice(
+        _copy(rounded(items.features, dtype)), {name: _copy(each) for name, each in items.extras.items()})
+        for items in batch]
+    for device in {items.features.device for items in batch if isinstance(items, OnDevice)}:
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()  # until then the copies are on their way
+    return [items if isinstance(items, Items) else in_place(items) for items in found]
+
+
+def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Round features as a store does, to the dtype "float16" or "float32".
+
+    A number beyond its range becomes an infinity, which the store refuses, also where rounding would bring it back to
+    the largest number.
+    """
+    if dtype == "float32":
+        return features
+    kind: torch.dtype = getattr(torch, dtype)
+    return features.to(kind).masked_fill_(features.abs() > torch.finfo(kind).max, math.inf)
+
+
+def _copy(values: torch.Tensor) -> torch.Tensor:
+    """Begin to copy. Memory that a CUDA device copies to without waiting is pinned, by torch."""
+    return values.to("cpu", non_blocking=values.device.type == "cuda")

@@ -14,7 +14,7 @@ import torch
 from folders import tree
 
 from pipeline import extraction
-from pipeline.extractors import Runtime, pyramid, to_host
+from pipeline.extractors import Runtime, base, pyramid
 from pipeline.extractors.base import OnDevice
 from pipeline.manifest import Manifest
 from pipeline.store import Shard, StoreLayout
@@ -43,7 +43,7 @@ def filled(features: np.ndarray, dtype: str = "float16") -> Shard:
 def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(device: str, dtype: str) -> None:
     values = awkward()
     values = values[np.abs(values) <= np.finfo(np.float16).max][:, None]
-    (items,) = to_host.bring([OnDevice(torch.from_numpy(values).to(device), {"boxes": torch.ones(2, device=device)})],
+    (items,) = base.bring([OnDevice(torch.from_numpy(values).to(device), {"boxes": torch.ones(2, device=device)})],
                              dtype)
     assert items.features.dtype == dtype
     there, here = filled(items.features, dtype), filled(values, dtype)
@@ -57,7 +57,7 @@ def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(device: s
 @pytest.mark.parametrize("value", [65504.004, 65519.0, 65520.0, -65504.004, 1e30, np.inf, -np.inf, np.nan])
 def test_what_is_too_large_is_refused_as_before_it_was_rounded(device: str, value: float) -> None:
     values = np.array([[1.0, value], [2.0, 3.0]], np.float32)
-    (items,) = to_host.bring([OnDevice(torch.from_numpy(values).to(device), {})], "float16")
+    (items,) = base.bring([OnDevice(torch.from_numpy(values).to(device), {})], "float16")
     assert filled(items.features).failed == filled(values).failed \
         == {0: "the network's features are not finite in float16"}
 

@@ -2,11 +2,8 @@
 
     pixels.py      from an image to the network's input
     network.py     the network, made of detectron2's parts, under its published weights' names
-    checkpoint.py  published weights into the network
-    caffe_order.py weights with Caffe's order of classes and anchors
-    geometry.py    anchors, boxes and overlaps, with Caffe's convention of pixels
-    proposals.py   from the region proposal network's maps to 300 boxes
-    selection.py   which of them become items
+    checkpoint.py  published weights into the network, also those with Caffe's order of classes and anchors
+    geometry.py    anchors, boxes and overlaps in Caffe's convention of pixels; 300 proposals, and which become items
     detector.py    the network on a device, and what its engines share
     detected.py    the engines butd-36 and butd-10-100
     given.py       the engine butd-given: features of given boxes

@@ -10,7 +10,7 @@ from PIL import Image
 from pydantic import model_validator
 
 from pipeline.extractors.base import Computed
-from pipeline.extractors.butd import detector, pixels, proposals, selection
+from pipeline.extractors.butd import detector, geometry, pixels
 from pipeline.extractors.runtime import Runtime
 from pipeline.settings import Count
 from pipeline.store import Extra
@@ -22,14 +22,14 @@ class Options(detector.Options):
     Attributes:
         min_boxes: The fewest items of an image.
         max_boxes: The most items of an image.
-        boxes: The rule that selects them, see selection.py.
+        boxes: The rule that selects them, see geometry.py.
         proposals: How many boxes of the region proposal network are considered.
     """
 
     min_boxes: Count = 36
     max_boxes: Count = 36
     boxes: Literal["proposals", "regressed"] = "proposals"
-    proposals: Count = proposals.AFTER_NMS
+    proposals: Count = geometry.AFTER_NMS
     ALWAYS_RECORDED = frozenset({*detector.Options.ALWAYS_RECORDED, "min_boxes", "max_boxes", "boxes", "proposals"})
 
     @model_validator(mode="after")
@@ -74,10 +74,10 @@ class Detected:
 
     def _one(self, feature_map: torch.Tensor, prepared: torch.Tensor, scale: float) -> Computed:
         height, width = prepared.shape[1:]
-        found = proposals.propose(*self.detector.proposal_maps(feature_map), width, height, scale,
+        found = geometry.propose(*self.detector.proposal_maps(feature_map), width, height, scale,
                                   self.options.proposals)
         regions = self.detector.regions(feature_map, found)
-        select = selection.RULES[self.options.boxes]
+        select = geometry.RULES[self.options.boxes]
         rows, boxes = select(found, regions.objects, regions.deltas, (width, height), scale,
                              self.options.min_boxes, self.options.max_boxes)
         return detector.items(regions, rows, boxes / scale)

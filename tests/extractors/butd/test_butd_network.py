@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from pipeline.errors import InputError
-from pipeline.extractors.butd import caffe_order, checkpoint
+from pipeline.extractors.butd import checkpoint
 from pipeline.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
 
 
@@ -87,9 +87,9 @@ def test_weights_in_caffes_order_are_reordered() -> None:
         state[f"{rpn}.objectness_logits.{part}"] = objectness + 100 * torch.tensor([1.0] * 12 + [0.0] * 12)
         state[f"{rpn}.anchor_deltas.{part}"] = torch.arange(48.0)
     state[f"{head}.cls_embed.weight"] = torch.arange(1601.0)[:, None]
-    assert caffe_order.is_caffe(state)
-    ours = caffe_order.to_detectron2(state, (10.0, 10.0, 5.0, 5.0))
-    assert not caffe_order.is_caffe(ours)
+    assert checkpoint.is_caffe(state)
+    ours = checkpoint.to_detectron2(state, (10.0, 10.0, 5.0, 5.0))
+    assert not checkpoint.is_caffe(ours)
     ratio_by_ratio = torch.arange(12.0).view(3, 4).T.flatten()
     assert ratio_by_ratio.tolist() == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
     for part in ("weight", "bias"):
@@ -108,7 +108,7 @@ def test_caffes_order_has_the_published_shapes_too() -> None:
     shapes = {name: (theirs.get(name.split(".")[-2], shape[0]), *shape[1:]) for name, shape in published_names()}
     renamed = {name.replace("cls_embedding", "cls_embed").replace("fc_attr", "attr_linear1")
                .replace("attr_score", "attr_linear2"): torch.zeros(()).expand(shape) for name, shape in shapes.items()}
-    ours = caffe_order.to_detectron2(renamed, (10.0, 10.0, 5.0, 5.0))
+    ours = checkpoint.to_detectron2(renamed, (10.0, 10.0, 5.0, 5.0))
     assert {name: tuple(value.shape) for name, value in ours.items()} == dict(published_names())
 
 
