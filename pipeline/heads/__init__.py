@@ -1,8 +1,8 @@
 """Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a line in `HEADS`.
 
+    base.py        what every head offers, and what those share that compare parts of images and captions
     two_tower.py   images and captions apart: projections, poolings, unit vectors
     cross.py       word pieces and items in one BERT encoder
-    interaction.py what heads share that compare parts of an image with parts of a caption
     late.py        words and items compared one by one
     hgr.py         events, verbs and other phrases of a role graph compared with frames
     pooling/       from a set of vectors to one
@@ -73,7 +73,7 @@ def compares_parts(recipe: Recipe) -> bool:
     Returns:
         Whether it is an `Interaction`.
     """
-    from pipeline.heads.interaction import Interaction
+    from pipeline.heads.base import Interaction
 
     name = recipe.architecture.name
     return name in HEADS and issubclass(HEADS[name], Interaction)

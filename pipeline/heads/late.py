@@ -10,8 +10,7 @@ from torch.nn.functional import normalize
 
 from pipeline.errors import InputError
 from pipeline.heads import projection
-from pipeline.heads.base import Backbone
-from pipeline.heads.interaction import Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
 from pipeline.heads.pooling.base import valid_mask
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text

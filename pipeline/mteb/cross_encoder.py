@@ -13,8 +13,8 @@ from PIL import Image
 from pipeline import training
 from pipeline.errors import InputError
 from pipeline.files.images import upright_rgb
+from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.interaction import Interaction
 from pipeline.mteb.model import meta
 from pipeline.paths import Paths
 from pipeline.text.base import encode

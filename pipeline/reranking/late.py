@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.heads.interaction import Interaction
+from pipeline.heads.base import Interaction
 from pipeline.reranking.base import PairSource, Progress, Scores
 from pipeline.reranking.trained import TrainedScorer
 from pipeline.retrieval.blocks import Ids

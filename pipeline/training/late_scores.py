@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.heads.base import HeadNetwork
-from pipeline.heads.interaction import Interaction, Parts
+from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.manifest import Split
 from pipeline.retrieval.blocks import Ids
 from pipeline.text import Text, role_graphs

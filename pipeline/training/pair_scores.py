@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import InputError
+from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.objectives.pairs import margins
 from pipeline.retrieval.blocks import Ids

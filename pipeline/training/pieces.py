@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.heads.interaction import Interaction
+from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
 from pipeline.paths import Paths
 from pipeline.retrieval.blocks import Ids

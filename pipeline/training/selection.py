@@ -7,9 +7,8 @@ from statistics import fmean
 import numpy as np
 
 from pipeline import retrieval
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.interaction import Interaction
 from pipeline.manifest import Split
 from pipeline.settings import Recipe
 from pipeline.statistics.languages import divide

@@ -14,9 +14,8 @@ from torch import Tensor
 from pipeline import objectives
 from pipeline.compute.threads import side_by_side
 from pipeline.errors import InputError
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.batch_norm import ItemMoments
-from pipeline.heads.interaction import Interaction
 from pipeline.heads.two_tower import TwoTower
 from pipeline.objectives import Objective
 from pipeline.settings import Recipe
