@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -137,6 +137,25 @@ def packets(film: Film, start: float | None, end: float | None) -> Iterator[av.P
         with opened(Path(film.container.name)) as trial:
             begin = begin if _reaches(trial, begin) else None
     yield from _read(film, begin, film.ticks(end))
+
+
+def refuse_lost(film: Film, times: Sequence[int], whole: bool) -> None:
+    """Check that the frames which a Matroska file's index names from the first that was read on were all read.
+
+    `whole` says that reading went on to the file's end, not to the last of these frames. FFmpeg goes on behind a
+    damaged cluster as if its frames had never been. Other containers are read by their index.
+
+    Raises:
+        ImageError: If one was not.
+    """
+    if not times or "matroska" not in film.container.format.name:
+        return
+    with suppress(av.FFmpegError):
+        film.container.seek(0, stream=film.stream)  # which reads the index
+    index = getattr(film.stream, "index_entries", ())  # an older PyAV has none
+    named = {each.timestamp for each in index if each.is_keyframe}
+    if lost := sorted(time for time in named - set(times) if min(times) < time and (whole or time < max(times))):
+        raise ImageError(f"is damaged: the frame at {film.seconds(lost[0]):.2f} s, which its index names, is not there")
 
 
 def _reaches(film: Film, start: Fraction) -> bool:

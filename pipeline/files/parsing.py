@@ -162,3 +162,10 @@ def whole(value: Any) -> int:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")
     return int(value)
+
+
+def text(value: Any) -> str:
+    """A name or caption of an annotation file. Raises TypeError for another value: null is no caption "None"."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {value!r:.40}")
+    return value

@@ -71,8 +71,13 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
 def _times(path: Path, start: float | None, end: float | None) -> list[int]:
     """When each frame is first shown, ascending, in ticks, and when the last one ends."""
     with films.opened(path) as film:
-        shown = [(packet.pts, packet.duration or 0) for packet in films.packets(film, start, end)
-                 if not packet.is_discard]
+        read = [(packet.pts, packet.duration or 0, packet.dts, packet.is_discard)
+                for packet in films.packets(film, start, end)]
+        films.refuse_lost(film, [time for time, *_ in read if time is not None], whole=end is None)
+    shown = [(time, lasts) for time, lasts, _, discarded in read if not discarded]
+    if (start or end) and read and all(time is None and decoded is None for time, _, decoded, _ in read):
+        raise ImageError("holds no times, so a part of it cannot be found; put it into a container: ffmpeg -i FILE -c "
+                         "copy FILE.mp4")
     if any(time is None for time, _ in shown):  # old containers do not tell: the decoder finds out
         with films.opened(path) as film:
             times = sorted({time for time, _ in _frames(film, films.packets(film, start, end))})

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
-from pipeline.files.parsing import whole
+from pipeline.files.parsing import text, whole
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import SPLITS
@@ -70,7 +70,7 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
 def _file(path: Path, place: str) -> pd.DataFrame:
     tree = json_of(path)
     try:
-        files = {whole(image["id"]): place + _text(image["file_name"]) for image in tree["images"]}
+        files = {whole(image["id"]): place + text(image["file_name"]) for image in tree["images"]}
         rows = list(_rows(tree, files))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: not in COCO's layout ({type(error).__name__}: {error})") from None
@@ -85,23 +85,17 @@ def _file(path: Path, place: str) -> pd.DataFrame:
 def _rows(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
     if not any("caption" in each for each in tree["annotations"]):
         return _of_objects(tree, files)
-    return [(image := whole(each["image_id"]), files[image], whole(each["id"]), _text(each["caption"]).strip())
+    return [(image := whole(each["image_id"]), files[image], whole(each["id"]), text(each["caption"]).strip())
             for each in tree["annotations"]]
 
 
 def _of_objects(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
     """A row an image, with the names of its objects, each once, in the order of the annotations."""
-    names = {whole(each["id"]): _text(each["name"]) for each in tree["categories"]}
+    names = {whole(each["id"]): text(each["name"]) for each in tree["categories"]}
     objects: dict[int, dict[str, None]] = {image: {} for image in files}
     for each in tree["annotations"]:
         objects[whole(each["image_id"])][names[whole(each["category_id"])]] = None
     return [(image, file, image, ", ".join(objects[image]) or NO_OBJECT) for image, file in files.items()]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, got {value!r:.40}")
-    return value
 
 
 READER = Reader("COCO's captions_*.json or instances_*.json", recognises, read, names_every_image=False)

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import text
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.reader import Reader, text_of
 
@@ -62,9 +63,9 @@ def _files(path: Path) -> list[Path]:
 def _add(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
     tree = json_of(file)
     try:
-        splits |= {str(video["video_id"]): SPLIT_OF[video["split"]] for video in tree["videos"]}
+        splits |= {text(video["video_id"]): SPLIT_OF[video["split"]] for video in tree["videos"]}
         for sentence in tree["sentences"]:
-            captions.setdefault(str(sentence["video_id"]), []).append(str(sentence["caption"]))
+            captions.setdefault(text(sentence["video_id"]), []).append(text(sentence["caption"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{file}: not MSR-VTT's layout, with lists videos and sentences ({type(error).__name__}: "
                          f"{error})") from None
@@ -77,6 +78,8 @@ def _choose(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) 
     lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text_of(file))))
     if not lines or not {"video_id", "sentence"} <= lines[0].keys():
         raise InputError(f"{file}: expected the columns video_id and sentence")
+    if None in (short := [line[name] for line in lines for name in ("video_id", "sentence")]):
+        raise InputError(f"{file}, row {short.index(None) // 2 + 1}: a field is missing")
     test = {line["video_id"]: line["sentence"] for line in lines}
     if strange := test.keys() - splits.keys():
         raise InputError(f"{file}: names {min(strange)!a}, which is none of the videos")

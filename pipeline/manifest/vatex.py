@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.errors import InputError
+from pipeline.files.parsing import text
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.names_file import FOLDER, splits_of
 from pipeline.manifest.reader import Reader
@@ -50,16 +51,16 @@ def read(path: Path) -> pd.DataFrame:
 def _clips(path: Path) -> dict[str, list[str]]:
     """Name -> English captions."""
     try:
-        return {_name(clip["videoID"], path): [str(caption) for caption in clip[CAPTIONS]] for clip in json_of(path)}
+        return {_name(clip["videoID"], path): [text(caption) for caption in clip[CAPTIONS]] for clip in json_of(path)}
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: not VATEX's layout, a list of videoID and {CAPTIONS} ({type(error).__name__}: "
                          f"{error})") from None
 
 
-def _name(text: object, path: Path) -> str:
-    if not isinstance(text, str) or not re.fullmatch(r"[\w-]+", text):
-        raise InputError(f"{path}: expected a videoID of letters, digits, _ and -, got {str(text)[:40]!a}")
-    return text
+def _name(name: object, path: Path) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+        raise InputError(f"{path}: expected a videoID of letters, digits, _ and -, got {str(name)[:40]!a}")
+    return name
 
 
 READER = Reader(f"a folder with VATEX's {TRAINING}", lambda path: (path / TRAINING).is_file(), read,

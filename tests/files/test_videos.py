@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import struct
 import threading
 from collections.abc import Iterator
@@ -243,6 +244,31 @@ def test_spoilt_bytes_are_seen_where_a_wanted_frame_is_in_them(tmp_path: Path, b
     else:
         with pytest.raises(ImageError, match=reason):
             videos.frames(made, 4)
+
+
+@pytest.mark.parametrize(("cluster", "part"), [(1, (None, None)), (40, (0.5, None)), (-1, (0.5, None)),
+                                               (40, (0.5, 15.0))])
+def test_a_lost_cluster_of_a_matroska_file_is_seen(tmp_path: Path, cluster: int,
+                                                   part: tuple[float | None, float | None]) -> None:
+    """FFmpeg goes on behind it, so other frames would be taken as if they were the right ones."""
+    made = noisy(tmp_path / "a.mkv", 400, g=10, bf=0)
+    content = bytearray(made.read_bytes())
+    places = [found.start() for found in re.finditer(b"\x1f\x43\xb6\x75", bytes(content))]
+    assert len(places) > 100
+    assert videos.frames(made, 5, *part)
+    content[places[cluster]:places[cluster] + 12] = bytes(12)
+    made.write_bytes(content)
+    with pytest.raises(ImageError, match="is damaged: the frame at"):
+        videos.frames(made, 5, *part)
+
+
+@pytest.mark.parametrize("part", [(0.4, None), (None, 0.8), (0.4, 0.8)])
+def test_a_part_of_a_raw_stream_is_refused_for_it_has_no_times(tmp_path: Path, part: tuple[float | None, float | None]
+                                                               ) -> None:
+    made = encode(tmp_path / "a.h264", pictures(40), g=10)
+    assert len(videos.frames(made, 5)) == 5
+    with pytest.raises(ImageError, match=r"holds no times, .*: ffmpeg -i FILE"):
+        videos.frames(made, 5, *part)
 
 
 def test_an_unknown_codec_is_said(tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ def test_msrvtt_1ka(tmp_path: Path) -> None:
     assert dict(zip(table.images["file"], table.images["split"], strict=True)) == {
         "video0.mp4": "train", "video1.mp4": "val", "video7010.mp4": "test", "video7020.mp4": "train"}
     assert table.split("test").captions == ["e, too"]
+    (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text("video_id,sentence\nvideo7010,c\nvideo7020\n")
+    with pytest.raises(InputError, match=r"MSRVTT_JSFUSION_test.csv, row 2: a field is missing"):
+        build(tmp_path)
 
 
 def test_vatex(tmp_path: Path) -> None:
@@ -69,6 +72,10 @@ def test_vatex(tmp_path: Path) -> None:
     table = build(tmp_path)
     assert table.images["split"].tolist() == ["train", "val", "val", "test", "test"]
     assert table.split("train").captions == ["One.", "Two."]
+    dump(tmp_path / "vatex_training_v1.0.json", [clip | {"enCap": ["One.", None]}])
+    with pytest.raises(InputError, match="expected text, got None"):
+        build(tmp_path)
+    dump(tmp_path / "vatex_training_v1.0.json", [clip])
     (tmp_path / "public_split").mkdir()
     np.save(tmp_path / "public_split" / "val_names.npy", ["v3", "v0"])
     np.save(tmp_path / "public_split" / "tst_names.npy", ["v2", "v1"])
@@ -114,6 +121,7 @@ def test_pickled_names_are_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "reason"), [
     ({"videos": videos(1), "sentences": [{"video_id": "video1"}]}, "not MSR-VTT's layout"),
+    ({"videos": videos(1), "sentences": [{"video_id": "video1", "caption": None}]}, "expected text, got None"),
     ({"videos": videos(1), "sentences": sentences((2, "x"))}, "captions of 'video2'"),
     ({"videos": [{"video_id": "../x", "split": "test"}], "sentences": []}, "clips called video0"),
     ({"videos": [{"video_id": "video1", "split": "dev"}], "sentences": []}, "not MSR-VTT's layout"),
