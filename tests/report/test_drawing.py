@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,13 @@ def test_steps_are_counted_in_whole_numbers(tmp_path: Path) -> None:
                for tick in axis.get_ticklocs())
 
 
+def test_a_small_fall_of_negatives_is_drawn_as_small_as_it_is(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1], negatives=[[63, 57]])
+    low, high = draw("negatives", tmp_path).figure.axes[0].get_ylim()
+    assert low == 0
+    assert high > 63
+
+
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2 (3, made round)
     head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])
@@ -207,6 +215,9 @@ def test_retrieval_time_draws_what_was_timed(tmp_path: Path) -> None:
     pools = [{"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2} for n in (100, 1000)]
     drawing = draw("retrieval_time", tmp_path, throughput={"pools": pools, "methods": {"pools": "As stated."}})
     assert drawing.caption.endswith("As stated.")
+    busy = {"pools": pools, "methods": {"pools": "As stated."}, "busy": True}
+    assert draw("retrieval_time", tmp_path, throughput=busy).caption.endswith(
+        "As stated. Other work ran on the machine meanwhile; time it again.")
     pd.testing.assert_frame_equal(drawing.numbers, pd.DataFrame(pools))
 
 
@@ -265,6 +276,15 @@ def test_retrieved_captions_mark_the_images_own(tmp_path: Path) -> None:
     assert drawing.numbers["file"].unique().tolist() == by_digest[:2]  # all three have one of their own first
     assert drawing.numbers.groupby("file")["right"].sum().tolist() == [2, 2]
     assert "first and no others, as every one found one among the first 5; in" in drawing.caption
+
+
+def test_a_caption_of_two_lines_is_shown_whole(tmp_path: Path) -> None:
+    long = "a caption that says much of what there is to see " * 3
+    captions = [f"{long}{number}" for number in range(6)]
+    drawing = draw("retrieved_captions", tmp_path, gallery=replace(gallery(), captions=captions))
+    texts = [text.get_text() for axes in drawing.figure.axes for text in axes.texts]
+    assert {" ".join(text.split()) for text in texts} >= set(drawing.numbers["caption"])
+    assert drawing.figure.get_figheight() > 2 * 1.05
 
 
 def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pipeline.report.figures.drawing import (
     printable,
     shorten,
     text_width,
+    wrapped,
 )
 
 
@@ -45,6 +46,15 @@ def test_letters_of_a_further_font_are_drawn_in_it() -> None:
 def test_cut(text: str, shown: str) -> None:
     assert shorten(text, 10) == shown
     assert text_width(shown) <= 10
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("short", ["short"]), ("some words here", ["some words", "here"]), ("exactly 10 and", ["exactly 10", "and"]),
+    ("elevenchars", ["elevenchar", "s"]), ("some words here and more", ["some words", "here …"]),
+    ("中文中文中文", ["中文中文中", "文"]),
+])
+def test_wrapped_in_two_lines(text: str, shown: list[str]) -> None:
+    assert wrapped(text, 10, 2) == shown
 
 
 def test_a_caption_counts_what_could_not_be_drawn() -> None:

@@ -153,6 +153,19 @@ def text_width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
+def wrapped(text: str, most: int, lines: int) -> list[str]:
+    """A text in at most so many lines of at most this width; what does not fit is left out, with dots."""
+    found: list[str] = []
+    while len(found) < lines - 1 and text_width(text) > most:
+        kept = text[:most]
+        while text_width(kept) > most:
+            kept = kept[:-1]
+        words = text[:len(kept) + 1].rpartition(" ")[0]
+        found.append(words if 2 * len(words) >= len(kept) else kept)
+        text = text[len(found[-1]):].lstrip()
+    return [*found, shorten(text, most)]
+
+
 def shorten(text: str, most: int) -> str:
     """Shorten a text to a width, see `text_width`: between words if possible, with dots."""
     if text_width(text) <= most:

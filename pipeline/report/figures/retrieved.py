@@ -24,9 +24,9 @@ from pipeline.report.figures.drawing import (
     MissingInputs,
     empty_figure,
     printable,
-    shorten,
     stand_in_sentence,
     text_width,
+    wrapped,
 )
 
 PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
@@ -119,7 +119,8 @@ def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> Non
         photographs[-1].set_title(rank_text(example.rank), fontsize=7, pad=2)
 
 
-LETTERS = 95
+LETTERS, CAPTION_LINES = 95, 2
+LINE = 0.17  # inches
 
 
 def draw_captions(inputs: FigureInputs) -> Drawing:
@@ -134,10 +135,13 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     if not (chosen := [*successes, *failures]):
         raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
                             "split")
-    figure = empty_figure(PAGE_WIDTH, 1.05 * len(chosen))
-    rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1])
-    for (photograph, text), example in zip(rows, chosen, strict=True):
-        _captions_row(photograph, text, gallery, example)
+    texts = [[wrapped(printable(gallery.captions[caption]), LETTERS, CAPTION_LINES) for caption in example.shown]
+             for example in chosen]
+    heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
+    figure = empty_figure(PAGE_WIDTH, sum(heights))
+    rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
+    for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
+        _captions_row(photograph, text, gallery, example, lines)
     right = "Right captions" if gallery.relevance else "The image's own captions"
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
@@ -148,17 +152,18 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     return Drawing(figure, caption, pd.DataFrame(table), wide=True)
 
 
-def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example) -> None:
+def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example, lines: list[list[str]]) -> None:
     draw_photograph(photograph, partial(gallery.open, example.query), None)
     relevant = gallery.relevant("i2t", example.query)
     missed = example.best not in example.shown
-    text.set(xlim=(0, 1), ylim=(SHOWN + missed, 0))
+    text.set(xlim=(0, 1), ylim=(sum(map(len, lines)) + SHOWN - len(lines) + missed, 0))
     text.axis("off")
-    for number, caption in enumerate(example.shown):
-        right = caption in relevant
+    top = 0.0
+    for caption, shown in zip(example.shown, lines, strict=True):
+        right, middle = caption in relevant, top + len(shown) / 2
         weight = "bold" if right else "normal"
-        write(text, 0, number + 0.5, tick_or_cross(right), color=GREEN if right else ORANGE, fontsize=9,
-              fontweight=weight)
-        write(text, 0.03, number + 0.5, shorten(printable(gallery.captions[caption]), LETTERS), fontweight=weight)
+        write(text, 0, middle, tick_or_cross(right), color=GREEN if right else ORANGE, fontsize=9, fontweight=weight)
+        write(text, 0.03, middle, "\n".join(shown), fontweight=weight)
+        top += len(shown)
     if missed:
-        write(text, 0.03, SHOWN + 0.5, f"the best of its own has {rank_text(example.rank)}", color=GREY, fontsize=7)
+        write(text, 0.03, top + 0.5, f"the best of its own has {rank_text(example.rank)}", color=GREY, fontsize=7)

@@ -126,8 +126,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
                                   "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
-    least = min(head.steps["negatives"].min() for head in heads)
-    _frame(axes, least, heads[0].description["training"]["batch_size"] - 1)
+    _frame(axes, heads[0].description["training"]["batch_size"] - 1)
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
                f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: every "
                f"step. {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
@@ -166,16 +165,15 @@ def _window(steps: int) -> int:
     return max(factor * 10**power for power in range(9) for factor in (1, 2, 5) if factor * 10**power <= wanted)
 
 
-def _frame(axes: Axes, least: float, most: int) -> None:
+def _frame(axes: Axes, most: int) -> None:
     """Set up the axes, with a dotted line at the number of negatives in a batch.
 
-    K often stays close to that line, so the axis begins just below the least K, not at 0.
+    The axis begins at 0, so that a fall looks as large as it is.
     """
     axes.axhline(most, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.annotate(f"all {most} of the batch", (1, most), xytext=(0, 2), textcoords="offset points", va="bottom",
                   ha="right", xycoords=("axes fraction", "data"), color=GREY, fontsize=7)
-    margin = 0.15 * max(most - least, 1)
-    axes.set(xlabel="training step", ylabel="negatives, K", ylim=(max(0, least - margin), most + margin))
+    axes.set(xlabel="training step", ylabel="negatives, K", ylim=(0, 1.15 * most))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     legend_above(axes)
