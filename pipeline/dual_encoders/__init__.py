@@ -22,8 +22,6 @@ from pipeline.errors import InputError, unknown
 if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
-ENCODER = "encoder"
-"""The key of a record's member that is a dual encoder and no head."""
 DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
     "clip": "pipeline.dual_encoders.hugging_face:Clip",
     "siglip": "pipeline.dual_encoders.hugging_face:Siglip",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline import dual_encoders, record
-from pipeline.dual_encoders import ENCODER
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
 from pipeline.manifest import Manifest
+from pipeline.scores import ENCODER
 
 ZERO_SHOT = "zero-shot"
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.dual_encoders import ENCODER, embedding, record
+from pipeline.dual_encoders import embedding, record
 from pipeline.errors import InputError
 from pipeline.files.digest import digest, of_files
 from pipeline.manifest import Manifest
 from pipeline.provenance.of_head import another
 from pipeline.provenance.step import Step
 from pipeline.retrieval import Embeddings
+from pipeline.scores import ENCODER
 from pipeline.scores.system import System
 
 

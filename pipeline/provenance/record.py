@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline import training
-from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.features import of_ensemble
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.rescoring import stored
-from pipeline.scores import reranked
+from pipeline.scores import ENCODER, reranked
 from pipeline.scores.system import System
 from pipeline.training import checkpoint
 

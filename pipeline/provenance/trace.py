@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from pipeline import retrieval, training
-from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.fusion.folded import Folded
 from pipeline.manifest import Manifest
@@ -27,6 +26,7 @@ from pipeline.paths import Paths
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
 from pipeline.retrieval import Relevance
+from pipeline.scores import ENCODER
 from pipeline.scores.layout import holds_vectors_alone
 from pipeline.scores.system import System
 from pipeline.store import FeatureStore

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.features import FEATURES, visual
 from pipeline.provenance.head_record import HeadRecord, differences
@@ -16,6 +15,7 @@ from pipeline.report import names
 from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
 from pipeline.report.table_columns import HEADINGS
+from pipeline.scores import ENCODER
 
 
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:

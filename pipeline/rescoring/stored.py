@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline import rescoring
-from pipeline.dual_encoders import ENCODER
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.rescoring import bank as banks
 from pipeline.retrieval import PerDirection, Similarity, as_similarity
-from pipeline.scores import layout
+from pipeline.scores import ENCODER, layout
 from pipeline.scores.kinds import Given
 from pipeline.scores.system import System
 
