@@ -47,18 +47,8 @@ def notes(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool,
           width: int, store: Path) -> list[str]:
     """Say what an extraction will take that may be more than a user expects or a machine has.
 
-    Args:
-        engine: A key of `pipeline.extractors.ENGINES`.
-        options: Its settings.
-        images: How many are to be extracted.
-        on_cpu: Whether the network runs on the CPU.
-        openvino: Whether OpenVINO runs it.
-        workers: Processes.
-        width: Bytes of a number in the store.
-        store: Where the features go.
-
-    Returns:
-        A line each for days of CPU, too little memory and too little disk; none for engines that were not measured.
+    It gives a line each for days of CPU, too little memory and too little disk; none for engines that were not
+    measured.
     """
     cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
     if cost is None:

@@ -6,17 +6,7 @@ from pipeline.errors import InputError
 
 
 def listed(asked: str) -> list[str]:
-    """Read a list of devices.
-
-    Args:
-        asked: Torch devices with commas between them, such as "cuda:0,cuda:1"; "cuda:*" for all of a kind.
-
-    Returns:
-        The devices. A CPU may stand there several times.
-
-    Raises:
-        InputError: For an empty name, a GPU that stands there twice, or a kind of which none is there.
-    """
+    """Read torch devices with commas between them, such as "cuda:0,cuda:1"; "cuda:*" for all of a kind."""
     found: list[str] = []
     for name in asked.split(","):
         kind, star, rest = name.strip().partition(":*")

@@ -71,14 +71,7 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
 
 
 def bytes_of_image(layout: StoreLayout) -> int:
-    """Compute the size of an image in a store: its part of every array, and its entries in the shards' indices.
-
-    Args:
-        layout: The store's layout.
-
-    Returns:
-        Bytes, without compression.
-    """
+    """Compute the size of an image in a store: its part of every array, and its entries in the shards' indices."""
     parts = sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
                 for shape, dtype in layout.arrays().values())
     return parts + 16 * (1 + len(layout.extras))
@@ -96,11 +89,7 @@ def _sample(job: ExtractionJob, todo: Plan) -> Task:
 def probe(task: Task) -> tuple[int, float | None]:
     """Decode and extract a task's images.
 
-    Args:
-        task: A task that is not written.
-
-    Returns:
-        How many images were timed, and seconds an image; None if none could be decoded.
+    It gives how many images were timed, and seconds an image; None if none could be decoded.
     """
     extractor = worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0

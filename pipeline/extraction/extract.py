@@ -106,12 +106,7 @@ def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnIm
 
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
-    """Compare the code that made a store, which agrees in all other respects, with the code of today.
-
-    Raises:
-        StoreError: If the store would have to be replaced. Days of extraction are not discarded for a change of code
-            that may not affect a value, and the store is not recorded as made by the new code either.
-    """
+    """Compare the code that made a store, which agrees in all other respects, with the code of today."""
     now = made_by(job.engine.name)
     differ = record.changed(job.store, now) if job.store.exists() else []
     if not differ or todo.changed:

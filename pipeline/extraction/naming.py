@@ -13,18 +13,7 @@ SQUARE = 512  # pixels a side of grids and windows; a ViT's name holds its own
 
 
 def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], precision: str, weights: str) -> str:
-    """Name a feature.
-
-    Args:
-        engine: A key of `extractors.ENGINES`.
-        reported_as: The engine's own name for it, which says how many items there are and of which network.
-        settings: All that it depends on, but for where and how the network runs.
-        precision: "fp32", "bf16" or "fp16".
-        weights: SHA-256 over the network's tensors.
-
-    Returns:
-        That name, and what is not usual: `butd-36-proposals-rpn45`, `pyramid36-tf_efficientnet_lite0-384px-bf16`.
-    """
+    """The engine's own name, and what is not usual: `butd-36-proposals-rpn45`, `pyramid36-...-384px-bf16`."""
     return "-".join([reported_as, *_sizes(engine, reported_as, settings), *_weights(engine, settings, weights),
                      *([] if precision == "fp32" else [precision])])
 

@@ -29,16 +29,7 @@ class Lack:
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
     """Find what features of a data set need that is not here.
 
-    Args:
-        settings: The settings; the data set's preset says which engine makes a feature.
-        dataset: The data set.
-        features: Names in `pipeline.features.FEATURES`.
-
-    Returns:
-        Packages and checkpoints that are not here, in the order of the features.
-
-    Raises:
-        InputError: For an unknown engine or option.
+    It gives packages and checkpoints that are not here, in the order of the features.
     """
     found: list[Lack] = []
     for feature in features:
@@ -49,15 +40,7 @@ def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[L
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
-    """Find what one engine needs that is not here.
-
-    Args:
-        engine: A key of `ENGINES`.
-        options: Its settings; those that are not given are its defaults.
-
-    Returns:
-        A line for each thing that is missing, with where to get it.
-    """
+    """Find what one engine needs that is not here: a line for each thing that is missing, with where to get it."""
     package = PACKAGES.get(engine)
     found = [f"the package {package[0]}; with torch installed, run: {package[1]}"] \
         if package and find_spec(package[0]) is None else []
@@ -72,16 +55,7 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def refuse(lacking: list[Lack], dataset: str, besides: Iterable[str] = ()) -> None:
-    """Say in one message all that is missing.
-
-    Args:
-        lacking: What `missing` found.
-        dataset: The data set.
-        besides: What else to say then, such as `costs.notes`.
-
-    Raises:
-        InputError: If anything is missing.
-    """
+    """Say in one message all that is missing."""
     if lacking:
         each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}" for place, lack in enumerate(lacking, 1))
         more = "".join(f". It would also take {note}" for note in besides)

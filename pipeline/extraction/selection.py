@@ -9,19 +9,7 @@ from pipeline.manifest import Manifest
 
 
 def chosen(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """Choose images.
-
-    Args:
-        manifest: The images.
-        split: A split; None for all.
-        only: A file with an image id a line; None for all.
-
-    Returns:
-        The ids of the images that are in both.
-
-    Raises:
-        InputError: For a split without images, a file that holds anything but ids of the manifest, or no image left.
-    """
+    """The ids of the images of a split that a file lists, an id a line; None takes all splits, or all ids."""
     images = manifest.images["image_id"].tolist()
     found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:

@@ -34,12 +34,7 @@ _loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
-    """Let this process compute on one of several devices, whatever its tasks name.
-
-    Args:
-        devices: Torch devices.
-        number: Which of them.
-    """
+    """Let this process compute on one of several devices, whatever its tasks name."""
     _own_device[:] = [devices[number]]
 
 
@@ -49,14 +44,7 @@ def _here(engine: EngineSpec) -> EngineSpec:
 
 
 def load_engine(engine: EngineSpec) -> extractors.Extractor:
-    """Load an engine with its weights, once in a process.
-
-    Args:
-        engine: How to build it.
-
-    Returns:
-        The engine.
-    """
+    """Load an engine with its weights, once in a process."""
     engine = _here(engine)
     with _loading:
         if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
@@ -73,14 +61,7 @@ def _with_backend(asked: EngineSpec, extractor: extractors.Extractor) -> EngineS
 
 
 def describe_engine(engine: EngineSpec) -> EngineDescription:
-    """Load an engine and read its attributes.
-
-    Args:
-        engine: How to build it.
-
-    Returns:
-        Its attributes, with the feature's whole name.
-    """
+    """Load an engine and read its attributes."""
     extractor = load_engine(engine)
     found = EngineDescription(version=_version(engine.name, extractor),
                               **{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
@@ -98,20 +79,7 @@ def _version(name: str, extractor: extractors.Extractor) -> int:
 
 def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
         wanted: Callable[[], bool] = lambda: True) -> list[ledger.LedgerEntry]:
-    """Extract shards and write each one when it is complete.
-
-    Args:
-        tasks: The shards.
-        on_images: Called with the number of images written since the last call.
-        wanted: Called before each batch; False ends the run.
-
-    Returns:
-        The shards' ledger entries.
-
-    Raises:
-        InputError: For an image that cannot be decoded, unless such are skipped, for one that is missing or not the
-            manifest's, and if the shards are no longer wanted.
-    """
+    """Extract shards and write each one when it is complete."""
     waiting = (replace(task, engine=_here(task.engine)) for task in tasks)
     first = next(waiting, None)
     if first is None:
@@ -129,15 +97,7 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
 
 
 def run_one(task: Task, wanted: Callable[[], bool]) -> list[ledger.LedgerEntry]:
-    """Extract one shard. It stops at the next batch when its result is no longer wanted.
-
-    Args:
-        task: The shard.
-        wanted: Whether its result is still wanted.
-
-    Returns:
-        Its ledger entry.
-    """
+    """Extract one shard. It stops at the next batch when its result is no longer wanted."""
     return run([task], wanted=wanted)
 
 
@@ -270,17 +230,8 @@ def _named(file: GalleryFile) -> str:
 def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     """Read and preprocess a photograph or a clip.
 
-    Args:
-        file: Its file.
-        size: The file's size in bytes, by the manifest.
-        engine: Whose preprocessing is used.
-
-    Returns:
-        The engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
-        decoded.
-
-    Raises:
-        InputError: If the file is missing or has another size, or the engine takes no clips.
+    It gives the engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
+    decoded.
     """
     path = file.path
     try:

@@ -32,26 +32,12 @@ Shape = tuple[int, ...]
 
 
 def npy_shape(path: Path) -> Shape:
-    """Read the shape of an .npy from its header.
-
-    Args:
-        path: The file.
-
-    Returns:
-        [n, D].
-    """
+    """Read the shape of an .npy from its header."""
     return _single(np.load(path, mmap_mode="r", allow_pickle=False)).shape
 
 
 def npy(path: Path) -> SourceItems:
-    """Read an .npy.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its features, in the file's dtype.
-    """
+    """Read an .npy."""
     return SourceItems(_single(np.load(path, allow_pickle=False)))
 
 
@@ -60,14 +46,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def npz_shape(path: Path) -> Shape:
-    """Read the shape of an .npz from its members' headers.
-
-    Args:
-        path: The file.
-
-    Returns:
-        [n, D].
-    """
+    """Read the shape of an .npz from its members' headers."""
     with np.load(path, allow_pickle=False) as members, members.zip.open(f"{_features(members)}.npy") as member:
         version = npy_format.read_magic(member)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
@@ -76,14 +55,7 @@ def npz_shape(path: Path) -> Shape:
 
 
 def npz(path: Path) -> SourceItems:
-    """Read an .npz.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its features in the file's dtype, with boxes, labels and image size where they are there.
-    """
+    """Read an .npz."""
     with np.load(path, allow_pickle=False) as members:
         features = members[_features(members)]
         extras = {name: members[member] for member, name in EXTRAS.items() if member in members}
@@ -109,26 +81,12 @@ def _lying(shape: Shape, members: np.lib.npyio.NpzFile) -> bool:
 
 
 def pth_shape(path: Path) -> Shape:
-    """Read the shape of a .pth. Its data are mapped, not read, where torch can.
-
-    Args:
-        path: The file.
-
-    Returns:
-        [n, D].
-    """
+    """Read the shape of a .pth. Its data are mapped, not read, where torch can."""
     return tuple(_items(_tensor(path)).shape)
 
 
 def pth(path: Path) -> SourceItems:
-    """Read a .pth.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its features, float32.
-    """
+    """Read a .pth."""
     return SourceItems(_items(_tensor(path)).float().numpy())
 
 
@@ -155,17 +113,7 @@ READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]
 
 
 def shape(path: Path) -> Shape:
-    """Read the shape of a file's features, from its header where that is possible.
-
-    Args:
-        path: A file with a suffix in `READERS`.
-
-    Returns:
-        [n, D].
-
-    Raises:
-        UnusableItems: For any other shape, or a file that cannot be read.
-    """
+    """Read the shape of a file's features, from its header where that is possible."""
     with _readable():
         found = READERS[path.suffix][0](path)
     if len(found) != 2 or not all(found):
@@ -176,17 +124,7 @@ def shape(path: Path) -> Shape:
 
 
 def load(path: Path) -> SourceItems:
-    """Read a file's features and what is stored beside them.
-
-    Args:
-        path: A file with a suffix in `READERS`.
-
-    Returns:
-        Features [n, D] float32, extras and image size.
-
-    Raises:
-        UnusableItems: If they cannot be read or are not floats.
-    """
+    """Read a file's features and what is stored beside them."""
     with _readable():
         found = READERS[path.suffix][1](path)
     if found.features.dtype.kind != "f":

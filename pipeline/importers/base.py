@@ -58,7 +58,7 @@ class FeatureSource(ABC):
         """Read the features of an image.
 
         Args:
-            row: A row of the manifest with a count above 0.
+            row: a row of the manifest with a count above 0.
 
         Returns:
             Features [counts[row], D] float32.
@@ -72,7 +72,7 @@ class FeatureSource(ABC):
         """Name the place of an image's features.
 
         Args:
-            row: A row of the manifest with a count above 0.
+            row: a row of the manifest with a count above 0.
 
         Returns:
             The file, and the line or row in it.

@@ -40,19 +40,7 @@ class TsvSource(FeatureSource):
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> TsvSource:
-    """Find the row of each of the manifest's images in the files. Only offsets are kept.
-
-    Args:
-        paths: The files.
-        manifest: Whose images are sought.
-        on_found: Called with the number of rows since the last call.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: If a file has neither layout, if the layouts differ, or if an id occurs twice.
-    """
+    """Find the row of each of the manifest's images in the files. Only offsets are kept."""
     scans = [TsvFile(path) for path in sorted(paths)]
     texts: list[str] = []
     places: list[tuple[int, RowPosition]] = []

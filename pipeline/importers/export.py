@@ -55,15 +55,7 @@ class Exported:
 
 
 def scan_name(split: str, manifest: Manifest) -> str:
-    """Translate a split's name: val is `dev`; COCO's 5K test split is `testall`, because SCAN's `test` is its first 1K.
-
-    Args:
-        split: A split of the manifest.
-        manifest: The manifest.
-
-    Returns:
-        SCAN's name.
-    """
+    """A split's name in SCAN: val is `dev`; COCO's 5K test is `testall`, because SCAN's `test` is its first 1K."""
     if split == "test" and "coco_5k" in dataset(manifest.dataset).protocols:
         return "testall"
     return "dev" if split == "val" else split
@@ -71,23 +63,7 @@ def scan_name(split: str, manifest: Manifest) -> str:
 
 def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on_start: OnImages = lambda count: None,
            on_images: OnImages = lambda count: None) -> Exported:
-    """Write a split into a folder. An existing export of the same store and manifest is left unchanged.
-
-    Args:
-        store: The features.
-        manifest: Their manifest.
-        split: train, val or test.
-        folder: Where the files go.
-        on_start: Called once with the number of images to be written.
-        on_images: Called with the number of images written since the last call.
-
-    Returns:
-        What the export holds.
-
-    Raises:
-        InputError: If an image has fewer than five captions, or other files have these names.
-        StoreError: If the store does not belong to the manifest.
-    """
+    """Write a split into a folder. An existing export of the same store and manifest is left unchanged."""
     store = store.require(manifest)
     whole = manifest.split(split)
     store.require_extracted(whole.store_rows)

@@ -67,23 +67,7 @@ class ExportedImages:
 
 def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
                on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
-    """Write a split as one TSV.
-
-    Args:
-        store: The features, with boxes and image sizes.
-        manifest: Their manifest.
-        split: train, val or test; None for all images.
-        folder: Where the file goes.
-        on_start: Called once with the number of images to be written.
-        on_images: Called with the number of images written since the last call.
-
-    Returns:
-        The outcome.
-
-    Raises:
-        InputError: If other files have these names.
-        StoreError: If the store has no boxes, or does not belong to the manifest.
-    """
+    """Write a split as one TSV."""
     store, rows, left_out = _chosen(store, manifest, split)
     _require_boxes(store, rows)
     labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
@@ -105,23 +89,7 @@ def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folde
 
 def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
                   on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
-    """Write an .npz for each image of a split. An interrupted export goes on.
-
-    Args:
-        store: The features.
-        manifest: Their manifest.
-        split: train, val or test; None for all images.
-        folder: Where the files go.
-        on_start: Called once with the number of images to be written.
-        on_images: Called with the number of images written since the last call.
-
-    Returns:
-        The outcome.
-
-    Raises:
-        InputError: If the folder holds other files, or two images have one name.
-        StoreError: If the store does not belong to the manifest.
-    """
+    """Write an .npz for each image of a split. An interrupted export goes on."""
     store, rows, left_out = _chosen(store, manifest, split)
     names = {row: PurePosixPath(manifest.images["file"][row]) for row in rows.tolist()}
     if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):

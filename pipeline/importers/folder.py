@@ -33,19 +33,7 @@ class FolderSource(FeatureSource):
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FolderSource:
-    """Find the files of the manifest's images below the folders, and read their shapes.
-
-    Args:
-        paths: The folders.
-        manifest: Whose images are sought.
-        on_found: Called with the number of files since the last call.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: If there are no files, or two files of one image.
-    """
+    """Find the files of the manifest's images below the folders, and read their shapes."""
     files = [file for folder in paths for file in _files(folder)]
     if not files:
         raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(array_files.READERS)}, found none")

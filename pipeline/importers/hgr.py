@@ -46,19 +46,7 @@ class HgrSource(FeatureSource):
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> HgrSource:
-    """Find the features of the manifest's clips.
-
-    Args:
-        paths: Folders; those of arrays of whole clips lie in HGR's own folders, below one with `public_split`.
-        manifest: Whose clips are sought.
-        on_found: Called with the number of clips since the last call.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: If there are no such files, h5py is not installed, lists do not fit, or no clip is the manifest's.
-    """
+    """Find the features of the manifest's clips."""
     source = HgrSource(np.zeros(len(manifest.images), np.int64), 0, [])
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
     for folder in paths:

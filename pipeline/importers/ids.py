@@ -22,16 +22,7 @@ Reading = tuple[dict[str, int], Callable[[str], Iterable[str]]]
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
     """Find the image that each id means.
 
-    Args:
-        ids: The source's ids.
-        manifest: Whose images are sought.
-        source: A file or folder, for messages.
-
-    Returns:
-        For each id a row of the manifest, None for an id of no image of the manifest.
-
-    Raises:
-        InputError: If no id is known, or if the ids mean one image by file name and another by number.
+    It gives for each id a row of the manifest, None for an id of no image of the manifest.
     """
     best: list[int | None] = []
     for table, names in (_by_name(manifest), _by_number(manifest), by_image_id(manifest)):
@@ -77,11 +68,7 @@ def _by_number(manifest: Manifest) -> Reading:
 def by_image_id(manifest: Manifest) -> Reading:
     """Match ids with the manifest's image_id, as decimal digits.
 
-    Args:
-        manifest: Whose images are sought.
-
-    Returns:
-        Name -> row, and a function from an id to the names to look up.
+    It gives name -> row, and a function from an id to the names to look up.
     """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()

@@ -19,13 +19,8 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
 
     A limited number of blocks is read, spread evenly over each file, so that resuming an import does not read 60 GB
     again. A changed name or size is always seen, changed content only where it is sampled. Files below 16 MB divided by
-    the number of files are read completely.
-
-    Args:
-        files: The source's files.
-
-    Returns:
-        files: their names. bytes: their total size. sampled_sha256: the digest.
+    the number of files are read completely. It gives the files' names, their size
+    in bytes and sampled_sha256, the digest.
     """
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))

@@ -42,11 +42,7 @@ class SplitArray:
     counts: np.ndarray
 
     def array(self) -> np.ndarray:
-        """Map the array without reading it.
-
-        Returns:
-            [n * step, N, D].
-        """
+        """Map the array without reading it."""
         return _mapped(self.file)
 
 
@@ -76,19 +72,7 @@ class ScanSource(FeatureSource):
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanSource:
-    """Index a folder's splits and compare their ids and captions with the manifest's.
-
-    Args:
-        paths: One folder.
-        manifest: Whose images are sought.
-        on_found: Called with the number of images since the last call.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: If files are missing, do not fit each other, or belong to other images than the manifest's.
-    """
+    """Index a folder's splits and compare their ids and captions with the manifest's."""
     if len(paths) != 1 or not paths[0].is_dir():
         raise InputError(f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on")
     folder = paths[0]

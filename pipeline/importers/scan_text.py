@@ -15,17 +15,7 @@ CAPTIONS = 5  # an image
 
 
 def lines(path: Path) -> list[str]:
-    """Read the lines of a text file.
-
-    Args:
-        path: A UTF-8 file.
-
-    Returns:
-        The lines without surrounding white space.
-
-    Raises:
-        InputError: If it is missing or not UTF-8.
-    """
+    """Read the lines of a text file."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -38,11 +28,7 @@ def lines(path: Path) -> list[str]:
 def bare(caption: str) -> str:
     """Reduce a caption to lower-case letters and digits without accents: the released files hold tokenised captions.
 
-    Args:
-        caption: Any text.
-
-    Returns:
-        Letters and digits.
+    It gives letters and digits.
     """
     return "".join(char for char in unicodedata.normalize("NFKD", caption).casefold() if char.isalnum())
 
@@ -64,20 +50,7 @@ class TextCheck:
         self.compared = self.unlike = 0
 
     def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> np.ndarray:
-        """Find the manifest's row of each image.
-
-        Args:
-            ids_file: For messages.
-            ids: One for each image, or one for each caption.
-            captions_file: For messages.
-            captions: Five for each image, in the images' order.
-
-        Returns:
-            Int64 [n].
-
-        Raises:
-            InputError: At the first id or caption that is not the manifest's, or an id that occurs twice.
-        """
+        """Find the manifest's row of each image: int64 [n]."""
         n = len(captions) // CAPTIONS
         step = len(ids) // n
         rows = np.empty(n, np.int64)
@@ -111,10 +84,6 @@ class TextCheck:
                              f"{self.captions[row][0]!r}; give the manifest of the data set that the features are of")
 
     def notes(self) -> list[str]:
-        """Report captions with another spelling.
-
-        Returns:
-            One line, or none.
-        """
+        """Report captions with another spelling."""
         return [f"{self.unlike:,} of {self.compared:,} captions are spelt otherwise than in the manifest"
                 ] if self.unlike else []

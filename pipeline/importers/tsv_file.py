@@ -73,14 +73,7 @@ class TsvFile:
             raise InputError(f"{path}, line 1: {error}; mend or take out the row") from None
 
     def rows(self) -> Iterator[tuple[str, RowPosition]]:
-        """Find all rows; blank lines are skipped.
-
-        Yields:
-            Each row's id and position.
-
-        Raises:
-            InputError: For a row without an id.
-        """
+        """Find all rows; blank lines are skipped."""
         with self._open() as file:
             size, start, line = os.fstat(file.fileno()).st_size, 0, 1
             while start < size:

@@ -35,66 +35,25 @@ class TsvRow:
 
     @classmethod
     def of(cls, line: bytes, columns: tuple[str, ...]) -> TsvRow:
-        """Split a line into fields.
-
-        Args:
-            line: The raw line.
-            columns: The names of the columns.
-
-        Returns:
-            The row.
-
-        Raises:
-            UnusableItems: If there are too few or too many fields.
-        """
+        """Split a line into fields."""
         fields = line.rstrip(b"\r\n").split(b"\t")
         if len(fields) != len(columns):
             raise UnusableItems(f"expected {len(columns)} columns, got {len(fields)}")
         return cls(columns, fields)
 
     def field(self, name: str) -> bytes:
-        """Look up a field.
-
-        Args:
-            name: A column.
-
-        Returns:
-            Its raw content.
-        """
+        """Look up a field."""
         return self.fields[self.columns.index(name)]
 
     def number(self, name: str) -> int:
-        """Read a field that is a count.
-
-        Args:
-            name: A column.
-
-        Returns:
-            A positive number.
-
-        Raises:
-            UnusableItems: If it is not a positive number.
-        """
+        """Read a field that is a count."""
         text = self.field(name)
         if not text.isdigit() or not 0 < int(text) < 2**31:
             raise UnusableItems(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
         return int(text)
 
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
-        """Decode a base64 field.
-
-        Args:
-            name: A column.
-            dtype: The dtype of its values.
-            boxes: How many boxes the row has.
-            values: Values for each box.
-
-        Returns:
-            [boxes, values]; [boxes] if `values` is 1.
-
-        Raises:
-            UnusableItems: If the bytes are not base64 or have another length.
-        """
+        """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
         try:
             raw = base64.b64decode(self.field(name), validate=True)
         except binascii.Error as error:
@@ -106,31 +65,14 @@ class TsvRow:
         return array if values == 1 else array.reshape(boxes, values)
 
     def dimension(self) -> int:
-        """Derive the number of values of an item from the features' length.
-
-        Returns:
-            D.
-
-        Raises:
-            UnusableItems: If no D fits that length.
-        """
+        """Derive the number of values of an item from the features' length."""
         boxes, length = self.number("num_boxes"), len(self.field("features").rstrip(b"=")) * 3 // 4
         if not length or length % (4 * boxes):
             raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
         return length // (4 * boxes)
 
     def found(self, dimension: int) -> SourceItems:
-        """Decode the row's features, boxes and labels.
-
-        Args:
-            dimension: D.
-
-        Returns:
-            The image's items.
-
-        Raises:
-            UnusableItems: If any field is damaged.
-        """
+        """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
         width, height = (self.number(next(name for name in self.columns if name.endswith(axis)))
                          for axis in ("_w", "_h"))
@@ -140,13 +82,5 @@ class TsvRow:
 
 
 def length_after(boxes: int, dimension: int) -> int:
-    """Compute the length of the part of a row that follows num_boxes: a tab, the boxes, a tab, the features.
-
-    Args:
-        boxes: How many boxes it has.
-        dimension: D.
-
-    Returns:
-        Characters.
-    """
+    """Compute the length of the part of a row that follows num_boxes: a tab, the boxes, a tab, the features."""
     return 2 + sum(-(-boxes * values * 4 // 3) * 4 for values in (4, dimension))

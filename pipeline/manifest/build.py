@@ -38,14 +38,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
 
 
 def all_test(files: list[str]) -> dict[str, str]:
-    """Put all images into the split test.
-
-    Args:
-        files: The images' files.
-
-    Returns:
-        File -> split.
-    """
+    """Put all images into the split test: file -> split."""
     return dict.fromkeys(files, "test")
 
 

@@ -23,18 +23,7 @@ EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a CSV of captions.
-
-    Args:
-        path: The file.
-
-    Returns:
-        A row a caption, with the columns `split`, `language`, `start` and `end` where the file has them, and `kind`.
-        Images are numbered in the order of their first mention, captions in theirs.
-
-    Raises:
-        InputError: For a file that is no such CSV, naming the line.
-    """
+    """Read a CSV of captions."""
     lines = csv.DictReader(io.StringIO(text_of(path), newline=None), strict=True)  # None: any line ends
     try:
         there = list(lines.fieldnames or [])

@@ -26,14 +26,7 @@ COLUMNS = ["image_id", "file", "caption_id", "caption"]
 
 
 def recognises(path: Path) -> bool:
-    """Tell COCO's layout from Karpathy's, which has `filename` in the place of `file_name`.
-
-    Args:
-        path: A file or folder.
-
-    Returns:
-        Whether it looks like COCO's annotations.
-    """
+    """Tell COCO's layout from Karpathy's, which has `filename` in the place of `file_name`."""
     if path.is_dir():
         return bool(_captions_in(path))
     if path.suffix.lower() != ".json" or not path.is_file():
@@ -45,16 +38,8 @@ def recognises(path: Path) -> bool:
 def read(path: Path) -> pd.DataFrame:
     """Read a file in COCO's layout, or the captions of all splits in a folder.
 
-    Args:
-        path: A JSON file, whose images lie in the image folder; or a folder with captions_train2014.json and others,
-            whose images lie in folders train2014 and so on below it.
-
-    Returns:
-        A row a caption: image_id, file, caption_id, caption, and split where the file's name says it. Images stand in
-        the file's order.
-
-    Raises:
-        InputError: For a file that is not JSON or in another layout.
+    It gives a row a caption: image_id, file, caption_id, caption, and split where the file's name says it. Images stand
+    in the file's order.
     """
     if not path.is_dir():
         return _file(path, "")

@@ -36,14 +36,7 @@ OnImage = Callable[[int], object]
 
 
 def is_address(file: str) -> bool:
-    """Tell an address from a path.
-
-    Args:
-        file: What annotations name.
-
-    Returns:
-        Whether it is an address of the web.
-    """
+    """Tell an address from a path."""
     return file.lower().startswith(("http://", "https://"))
 
 
@@ -51,19 +44,8 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
             ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Fetch what a table of annotations names by address.
 
-    Args:
-        table: A row a caption, with a column file.
-        folder: The folder of images, to which they go. What is there already is not fetched again.
-        asked: Whether the user asked for it.
-        on_start: Called once with the number of photographs.
-        on_image: Called with 1 for each that is done.
-
-    Returns:
-        The table with files in the place of addresses, without those that cannot be had; and address -> reason of
-        these.
-
-    Raises:
-        InputError: If there are addresses and the user did not ask to fetch them.
+    It gives the table with files in the place of addresses, without those that cannot be had; and address -> reason of
+    these.
     """
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
@@ -93,14 +75,7 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
 
 
 def name_of(address: str) -> str:
-    """Name the file of an address.
-
-    Args:
-        address: The address.
-
-    Returns:
-        A digest of it, with its suffix where that is one of images.
-    """
+    """Name the file of an address."""
     try:
         suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
     except ValueError:  # an address that is none is refused where it is fetched
@@ -109,17 +84,7 @@ def name_of(address: str) -> str:
 
 
 def content_of(address: str) -> bytes:
-    """Fetch a file.
-
-    Args:
-        address: Where it is.
-
-    Returns:
-        Its bytes.
-
-    Raises:
-        OSError: If it cannot be had, is too large, or does not lie at a public address.
-    """
+    """Fetch a file: its bytes."""
     opener = urllib.request.OpenerDirector()
     for handler in (_Http(), _Https(), urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
                     urllib.request.HTTPDefaultErrorHandler()):
@@ -139,14 +104,7 @@ def content_of(address: str) -> bytes:
 
 
 def is_public(address: str) -> bool:
-    """Tell an address of the internet from those of this machine and its network.
-
-    Args:
-        address: An IP address.
-
-    Returns:
-        Whether it is public. An IPv6 address that leads to an IPv4 address counts as that one.
-    """
+    """Tell an address of the internet from those of this machine and its network."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in NAT64 else None

@@ -23,16 +23,8 @@ CAPTIONS = Path("annotation", "RET", "ref_captions.json")
 def read(path: Path) -> pd.DataFrame:
     """Read clips and captions.
 
-    Args:
-        path: The root.
-
-    Returns:
-        A row a caption, clips in the order of the splits' lists; a clip's file is its name with .mp4. With role graphs,
-        the column `role_graph`.
-
-    Raises:
-        InputError: For a file that is missing or in another layout, a clip without captions, or a role graph that does
-            not fit its caption.
+    It gives a row a caption, clips in the order of the splits' lists; a clip's file is its name with .mp4. With role
+    graphs, the column `role_graph`.
     """
     captions, splits = json_of(path / CAPTIONS), splits_of(path / FOLDER)
     if not splits:

@@ -11,17 +11,7 @@ from pipeline.manifest.reader import text_of
 
 
 def json_of(path: Path) -> Any:
-    """Read a JSON file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        InputError: If it is missing, not JSON, or holds text that is not UTF-8.
-    """
+    """Read a JSON file."""
     text = text_of(path)
     try:
         return from_json(text)

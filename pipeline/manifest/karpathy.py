@@ -17,17 +17,7 @@ SPLIT_OF = {"restval": "train"}
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a file in Karpathy's layout.
-
-    Args:
-        path: The JSON file.
-
-    Returns:
-        A row a caption: image_id (COCO's own where there is one, else imgid), file, split, caption_id, caption.
-
-    Raises:
-        InputError: For a file that is not JSON or in another layout, naming the image.
-    """
+    """Read a file in Karpathy's layout."""
     tree = json_of(path)
     images = tree.get("images") if isinstance(tree, dict) else None
     if not isinstance(images, list):

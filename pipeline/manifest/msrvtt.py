@@ -29,14 +29,7 @@ JSFUSION = "MSRVTT_JSFUSION_test.csv"
 def read(path: Path) -> pd.DataFrame:
     """Read clips and captions.
 
-    Args:
-        path: The root, or a JSON file.
-
-    Returns:
-        A row a caption, clips in the order of their numbers; a clip's file is its id with .mp4.
-
-    Raises:
-        InputError: For a file that is missing or in another layout, naming it.
+    It gives a row a caption, clips in the order of their numbers; a clip's file is its id with .mp4.
     """
     splits: dict[str, str] = {}
     captions: dict[str, list[str]] = {}

@@ -56,14 +56,7 @@ LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_201
 def read(path: Path) -> pd.DataFrame:
     """Read the captions of the splits train, val and test (test_2016).
 
-    Args:
-        path: The root.
-
-    Returns:
-        A row a caption. Images are numbered in the order of the lists, train first.
-
-    Raises:
-        InputError: For a file that is missing, damaged or too large, or has not one line an image.
+    It gives a row a caption. Images are numbered in the order of the lists, train first.
     """
     root = _data(path)
     rows: list[tuple[int, str, str, int, str, str]] = []

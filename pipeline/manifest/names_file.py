@@ -13,17 +13,7 @@ FOLDER = "public_split"
 
 
 def names_of(path: Path) -> list[str]:
-    """Read a list of clips. Nothing is unpickled.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The clips' names, in order.
-
-    Raises:
-        InputError: If it is missing or no array of text.
-    """
+    """Read a list of clips. Nothing is unpickled: the clips' names, in order."""
     try:
         found = np.load(path, allow_pickle=False)
     except FileNotFoundError:
@@ -36,13 +26,6 @@ def names_of(path: Path) -> list[str]:
 
 
 def splits_of(folder: Path) -> dict[str, list[str]]:
-    """Read the lists of all splits.
-
-    Args:
-        folder: Where they lie.
-
-    Returns:
-        Split -> names in order; a split whose file is not there is left out.
-    """
+    """Read the lists of all splits: split -> names in order; a split whose file is not there is left out."""
     files = {split: folder / f"{short}_names.npy" for split, short in SPLITS.items()}
     return {split: names_of(file) for split, file in files.items() if file.is_file()}

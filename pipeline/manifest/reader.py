@@ -33,17 +33,7 @@ class Reader:
 
 
 def text_of(path: Path) -> str:
-    """The contents of a text file.
-
-    Args:
-        path: A file of annotations in UTF-8, with or without a byte order mark.
-
-    Returns:
-        Its text.
-
-    Raises:
-        InputError: For a file that is missing, a folder, or not UTF-8.
-    """
+    """The contents of a text file."""
     try:
         return (remote.read_bytes(path) if remote.address(path) else path.read_bytes()).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):

@@ -29,19 +29,7 @@ ROOT, VERB = "ROOT", "V"
 
 
 def read(path: Path, captions: Iterable[str]) -> list[str]:
-    """Read the graphs of captions, and check them.
-
-    Args:
-        path: HGR's annotation file.
-        captions: As in a manifest.
-
-    Returns:
-        For each caption its graph as the manifest holds it, `[[[role, [word, …]], …], [[verb, phrase], …]]` in JSON,
-        where an edge names phrases by their places; "" for a caption of which the file says nothing.
-
-    Raises:
-        InputError: If the file is missing, in another layout, or has a graph that does not fit its caption.
-    """
+    """Read the graphs of captions, and check them."""
     tree = json_of(path)
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}")

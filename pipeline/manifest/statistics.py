@@ -22,14 +22,7 @@ class Statistics(BaseModel):
 
 
 def of(manifest: Manifest) -> dict[str, Statistics]:
-    """Count a manifest.
-
-    Args:
-        manifest: The manifest.
-
-    Returns:
-        Split -> its statistics, all of them known.
-    """
+    """Count a manifest: split -> its statistics, all of them known."""
     return {str(split): _count(rows) for split, rows in manifest.table.groupby("split")}
 
 

@@ -53,7 +53,7 @@ class Manifest:
     """Images, captions, and which caption belongs to which image.
 
     Attributes:
-        table: A row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
+        table: a row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
             NO_FILE), split, caption_id, caption; where files were read, photograph; with captions in several languages,
             language; with role graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image
             stand together, images in the annotation file's order.
@@ -351,14 +351,7 @@ class Split:
 
 
 def columns_of(optional: Iterable[str]) -> dict[str, str]:
-    """List the columns that a manifest has besides `COLUMNS`.
-
-    Args:
-        optional: What it holds: "photograph", "language", "role_graph", "kind".
-
-    Returns:
-        Column -> dtype, in order.
-    """
+    """List the columns that a manifest has besides `COLUMNS`: column -> dtype, in order."""
     found = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in optional}
     return found | (CLIP if "kind" in optional else {})
 

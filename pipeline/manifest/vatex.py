@@ -23,17 +23,7 @@ CAPTIONS = "enCap"
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read clips and captions.
-
-    Args:
-        path: The root.
-
-    Returns:
-        A row a caption; a clip's file is its videoID with .mp4.
-
-    Raises:
-        InputError: For a file that is missing or in another layout, or lists that do not fit it.
-    """
+    """Read clips and captions: a row a caption; a clip's file is its videoID with .mp4."""
     train, held_out = _clips(path / TRAINING), _clips(path / VALIDATION)
     listed, half = splits_of(path / FOLDER), len(held_out) // 2
     names = list(held_out)

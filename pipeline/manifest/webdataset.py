@@ -26,14 +26,7 @@ Found = tuple[str, str | None, str | None, list[str]]  # file, key, split, capti
 
 
 def recognises(path: Path) -> bool:
-    """Tell a tar or Parquet file, or a folder that holds such files.
-
-    Args:
-        path: A file or folder.
-
-    Returns:
-        Whether it is one.
-    """
+    """Tell a tar or Parquet file, or a folder that holds such files."""
     return bool(_files(path))
 
 
@@ -49,18 +42,7 @@ def _files(path: Path) -> list[str]:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read tars or Parquet.
-
-    Args:
-        path: A folder of them, which is the image folder too; or one, which lies in the image folder.
-
-    Returns:
-        A row a caption: image_id (img2dataset's key where all images have one, else a running number), file,
-        caption_id, caption, and split where every image says one.
-
-    Raises:
-        InputError: For a file that cannot be read, or images without captions.
-    """
+    """Read tars or Parquet."""
     found: list[Found] = []
     for name in _files(path):
         place = path / name if name else path

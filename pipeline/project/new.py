@@ -18,19 +18,7 @@ WITHOUT_GIT = "    no_scm = true\n"
 
 
 def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping[str, Path] | None = None) -> list[str]:
-    """Write settings, stages and DVC's own folder, so that `dvc repro` runs there.
-
-    Args:
-        folder: Where; it is made if it is not there.
-        changed: Files besides, or in place of those that are shipped: path below the folder -> text.
-        links: Path below the folder -> where it leads.
-
-    Returns:
-        The files and links that were written. Ignore files and a `.dvc` that are there stay as they are.
-
-    Raises:
-        InputError: If one of the others is there already, or the folder is a file.
-    """
+    """Write settings, stages and DVC's own folder, so that `dvc repro` runs there."""
     if file := next((place for place in (folder, *folder.parents) if place.is_file()), None):
         raise InputError(f"{file}: is a file; name a folder")
     shipped = {name: templates.path(name).read_text(encoding="utf-8") for name in templates.SHIPPED}

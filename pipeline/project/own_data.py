@@ -57,21 +57,7 @@ class OwnData:
 
 
 def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image") -> OwnData:
-    """Look at a user's images or clips and captions, and choose settings.
-
-    Args:
-        name: What the data set is called.
-        images: The folder of images or clips.
-        captions: The captions, in a format of `pipeline.manifest.build.READERS`.
-        form: That format's name; None for the one that recognises the captions.
-        kind: What the folder holds.
-
-    Returns:
-        The data set with settings.
-
-    Raises:
-        InputError: If the data set cannot be read, has too few images in a split, or no feature can be extracted.
-    """
+    """Look at a user's images or clips and captions, and choose settings."""
     shipped = load(templates.path("params.yaml"))
     if name in shipped.training:
         raise InputError(f"the settings have a section training.{name} already; choose another --name")
@@ -98,15 +84,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
 
 
 def scaled(images: int, captions: int) -> dict[str, int]:
-    """Choose how large a head is and how long it trains.
-
-    Args:
-        images: In the split train.
-        captions: Of these.
-
-    Returns:
-        Keys of the settings' section `training`.
-    """
+    """Choose how large a head is and how long it trains."""
     batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
     epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
     return {"dimension": 128 if images < 1000 else 256 if images < 20000 else 512, "batch_size": batch,
@@ -116,15 +94,8 @@ def scaled(images: int, captions: int) -> dict[str, int]:
 def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
     """Write everything that a project of this data set has.
 
-    Args:
-        data: The data set.
-        images: The folder of images.
-        captions: The captions.
-        form: Their format; None for the one that recognises them.
-
-    Returns:
-        Path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that they
-        stay where they are.
+    It gives path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that
+    they stay where they are.
     """
     name = data.table.dataset
     folder = f"data/{name}"
@@ -143,17 +114,7 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
 
 
 def settings_file(data: OwnData) -> str:
-    """Write the shipped settings with what was chosen, its comments kept.
-
-    Args:
-        data: The data set.
-
-    Returns:
-        The text of params.yaml.
-
-    Raises:
-        AssertionError: If the shipped settings have no place for one of them.
-    """
+    """Write the shipped settings with what was chosen, its comments kept."""
     text = templates.path("params.yaml").read_text(encoding="utf-8")
     shipped = load(templates.path("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
@@ -174,24 +135,13 @@ def _name(name: str) -> str:
 
 
 def stages_file() -> str:
-    """Write the shipped stages without the sample's: a project of one's own does not render it.
-
-    Returns:
-        The text of dvc.yaml.
-    """
+    """Write the shipped stages without the sample's: a project of one's own does not render it."""
     text = templates.path("dvc.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 
 def captions_file(data: OwnData) -> str:
-    """Write captions as CSV with the splits that were drawn, and the languages and parts of files where there are any.
-
-    Args:
-        data: The data set.
-
-    Returns:
-        The text of captions.csv.
-    """
+    """Captions as CSV with the splits that were drawn, and the languages and parts of files where there are any."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     table = data.table.table

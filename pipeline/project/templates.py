@@ -9,13 +9,6 @@ SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "
 
 
 def path(name: str) -> Path:
-    """Find a shipped file.
-
-    Args:
-        name: A key of `SHIPPED`.
-
-    Returns:
-        Where it lies, in a clone or in an installed copy.
-    """
+    """Find a shipped file."""
     installed = Path(__file__).parent / "templates" / SHIPPED[name]
     return installed if installed.is_file() else Path(__file__).parents[2] / name

@@ -52,12 +52,7 @@ class BoxedStore(FeatureStore):
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Read the features of some images with their boxes.
 
-        Args:
-            rows: Int64 [B].
-            out: An array to fill instead of a new one.
-
-        Returns:
-            Float32 [B, N, D + 6], padding zero, and counts int64 [B].
+        `rows` is int64 [B]. It gives float32 [B, N, D + 6], padding zero, and counts int64 [B].
         """
         items, counts = super().read(rows)
         known = self.cells is None
@@ -66,17 +61,10 @@ class BoxedStore(FeatureStore):
 
     def join(self, items: np.ndarray, counts: np.ndarray, boxes: Floats | None, sizes: npt.NDArray[np.int32] | None,
              out: np.ndarray | None = None) -> Floats:
-        """Put the six values behind the features of each item.
+        """Put the six values behind the features of each item: float32 [B, N, D + 6], padding zero.
 
-        Args:
-            items: [B, N, D].
-            counts: Int64 [B].
-            boxes: Float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is read where items are cells of a square.
-            sizes: Int32 [B, 2], the images' width and height in pixels.
-            out: An array to fill instead of a new one.
-
-        Returns:
-            Float32 [B, N, D + 6], padding zero.
+        `items` is [B, N, D]. `counts` is int64 [B]. `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is
+        read where items are cells of a square. `sizes` is int32 [B, 2], the images' width and height in pixels.
         """
         out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
         out[..., :-VALUES] = items
@@ -91,14 +79,10 @@ class BoxedStore(FeatureStore):
 
 
 def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
-    """Compute the six values of boxes.
+    """Compute the six values of boxes: float32 [B, N, 6].
 
-    Args:
-        boxes: Float32 [B, N, 4], x1, y1, x2, y2 in pixels.
-        sizes: Int32 [B, 2], the images' width and height in pixels.
-
-    Returns:
-        Float32 [B, N, 6].
+    `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. `sizes` is int32 [B, 2], the images' width and height in
+    pixels.
     """
     shares = boxes / np.tile(sizes, 2)[:, None, :].astype(np.float32)
     return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)

@@ -26,33 +26,16 @@ AT_ONCE = 8  # shards in memory
 
 
 def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
-    """Find the shards that hold some rows.
-
-    Args:
-        layout: The store's layout.
-        rows: Int64 [B].
-
-    Returns:
-        Their numbers, ascending.
-    """
+    """Find the shards that hold some rows. `rows` is int64 [B]."""
     found: list[int] = np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist()
     return found
 
 
 def content(path: Path, rows: np.ndarray, like: str = "") -> str:
-    """Digest the recorded content of some rows without reading features.
+    """Digest the recorded content of some rows, int64 [B], without reading features.
 
-    Args:
-        path: The store.
-        rows: Int64 [B].
-        like: A digest that was recorded; the result is made as it was, if it can be.
-
-    Returns:
-        "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. Where `like`
-        was made otherwise, or rows have no digest: see `_by_shards`.
-
-    Raises:
-        StoreError: If an entry is missing or cannot be read.
+    It gives "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. Where
+    `like`, a digest that was recorded, was made otherwise, or rows have no digest: see `_by_shards`.
     """
     layout, _ = read_header(path)
     entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
@@ -83,20 +66,11 @@ def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
-    """Compare the files of the shards that hold some rows with the ledger.
+    """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
 
-    Args:
-        path: The store.
-        rows: Int64 [B].
-        progress: Called with the bytes of each file that was read.
-
-    Yields:
-        Each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
-        ledger differs where its images' digests are not those of the shard's values, or what it says made them is
-        not what the store says.
-
-    Raises:
-        StoreError: If an entry of the ledger is missing or cannot be read.
+    It yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of
+    the ledger differs where its images' digests are not those of the shard's values, or what it says made them is not
+    what the store says.
     """
     layout, fingerprint = read_header(path)
     entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
@@ -125,30 +99,14 @@ def _summary(values: dict[int, str]) -> str:
 
 
 def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> None:
-    """Check the bytes of the shards that hold some rows.
-
-    Args:
-        path: The store.
-        rows: Int64 [B].
-        progress: Called with the bytes of each file that was read.
-
-    Raises:
-        StoreError: If a file differs from the ledger.
-    """
+    """Check the bytes of the shards that hold some rows. `rows` is int64 [B]."""
     for file, _, found in changed(path, rows, progress):
         raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; run "
                          "`pipeline verify --repair`")
 
 
 def ids(path: Path) -> np.ndarray:
-    """Read the image id of each row.
-
-    Args:
-        path: The store.
-
-    Returns:
-        Int64 [I].
-    """
+    """Read the image id of each row: int64 [I]."""
     import zarr
 
     found = zarr.open_group(path, mode="r", zarr_format=3)["image_ids"]

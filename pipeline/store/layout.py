@@ -150,16 +150,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
            fill: Callable[[Path], object] = lambda making: None, origin: Path | None = None) -> None:
     """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
 
-    Args:
-        path: The store.
-        layout: Its sizes.
-        fingerprint: All that its values depend on.
-        image_ids: Int64 [I].
-        fill: Called with the folder before it is renamed, to put in what the store holds already.
-        origin: The store whose features it holds: it was made with what that one was made with.
-
-    Raises:
-        ValueError: If the ids do not fit the layout.
+    `image_ids` is int64 [I].
     """
     import zarr
     from zarr.codecs import ZstdCodec
@@ -192,37 +183,18 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 def maker(fingerprint: Mapping[str, Any]) -> str:
     """Digest what made a store's features, whichever images it holds: it stays the same where the store grows.
 
-    Args:
-        fingerprint: All that its values depend on.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
+    It gives SHA-256 in hexadecimal digits.
     """
     return digest({name: value for name, value in fingerprint.items() if name != "images"})
 
 
 def imported(fingerprint: Mapping[str, Any]) -> bool:
-    """Tell whether another code base made a store's features.
-
-    Args:
-        fingerprint: All that its values depend on.
-
-    Returns:
-        Whether `pipeline import` brought them.
-    """
+    """Tell whether another code base made a store's features."""
     return str(fingerprint.get("engine")).startswith("import-")
 
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
-    """Digest the arrays' metadata, by which other libraries read them.
-
-    Args:
-        path: The store.
-        layout: Its sizes.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
-    """
+    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal digits."""
     files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
@@ -243,17 +215,7 @@ def _unused_value(dtype: str) -> float | int:
 
 
 def attributes(path: Path) -> dict[str, Any]:
-    """Read the attributes of a store's zarr.json.
-
-    Args:
-        path: The store.
-
-    Returns:
-        The attributes.
-
-    Raises:
-        StoreError: If they cannot be read.
-    """
+    """Read the attributes of a store's zarr.json."""
     try:
         found: dict[str, Any] = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return found

@@ -41,41 +41,17 @@ class LedgerEntry:
 
 
 def file(store: Path, shard: int) -> Path:
-    """Name a shard's entry.
-
-    Args:
-        store: The store.
-        shard: Its number.
-
-    Returns:
-        The file.
-    """
+    """Name a shard's entry."""
     return store / "ledger" / f"{shard:06d}.json"
 
 
 def write(store: Path, entry: LedgerEntry) -> None:
-    """Write an entry completely or not at all. Call it when the data are on disk.
-
-    Args:
-        store: The store.
-        entry: The entry.
-    """
+    """Write an entry completely or not at all. Call it when the data are on disk."""
     write_text(file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
-    """Read a shard's entry.
-
-    Args:
-        store: The store.
-        shard: Its number.
-
-    Returns:
-        The entry, None if the shard is not finished.
-
-    Raises:
-        StoreError: If it cannot be read, or is another shard's.
-    """
+    """Read a shard's entry: the entry, None if the shard is not finished."""
     try:
         tree = {"maker": ""} | from_json(file(store, shard).read_text(encoding="utf-8"))
         entry = LedgerEntry(int(tree["shard"]), int(tree["first"]), int(tree["images"]), _by_row(tree["failed"]),
@@ -95,13 +71,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
     """Tell whether a description is another store's than the shards: no entry names what it says made them.
 
-    Args:
-        store: The store.
-        layout: Its sizes, by that description.
-        fingerprint: All that its values depend on, by that description.
-
-    Returns:
-        Whether it is; False where no entry says what made its shard.
+    It gives whether it is; False where no entry says what made its shard.
     """
     makers = set()
     for shard in range(layout.shards):
@@ -118,38 +88,17 @@ def _by_row(tree: Mapping[str, str]) -> dict[int, str]:
 
 
 def erase(store: Path, shard: int) -> None:
-    """Remove a shard's entry; the shard then counts as not extracted.
-
-    Args:
-        store: The store.
-        shard: Its number.
-    """
+    """Remove a shard's entry; the shard then counts as not extracted."""
     file(store, shard).unlink(missing_ok=True)
 
 
 def pending(store: Path, layout: StoreLayout) -> list[int]:
-    """List the shards without an entry.
-
-    Args:
-        store: The store.
-        layout: Its sizes.
-
-    Returns:
-        Their numbers.
-    """
+    """List the shards without an entry."""
     return [shard for shard in range(layout.shards) if layout.rows(shard) and not file(store, shard).exists()]
 
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
-    """Read the entries of all finished shards.
-
-    Args:
-        store: The store.
-        layout: Its sizes.
-
-    Returns:
-        The entries in order.
-    """
+    """Read the entries of all finished shards: the entries in order."""
     found = (read(store, shard) for shard in range(layout.shards))
     return [entry for entry in found if entry is not None]
 
@@ -160,15 +109,5 @@ def photographs(store: Path, layout: StoreLayout) -> dict[int, str]:
 
 
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
-    """Name the file of an array's shard by zarr's default chunk key, c/SHARD/0/0.
-
-    Args:
-        store: The store.
-        array: The array.
-        shard: The shard's number.
-        dimensions: How many axes the array has.
-
-    Returns:
-        The file.
-    """
+    """Name the file of an array's shard by zarr's default chunk key, c/SHARD/0/0."""
     return store.joinpath(array, "c", str(shard), *["0"] * (dimensions - 1))

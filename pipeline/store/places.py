@@ -12,29 +12,15 @@ ABSENT = -1  # the row of an image that is not in the store
 
 
 def in_use(layout: StoreLayout, image_ids: np.ndarray) -> np.ndarray:
-    """List the rows that are some image's.
-
-    Args:
-        layout: The store's layout.
-        image_ids: Int64 [I], the id of each row.
-
-    Returns:
-        Int64 [M], ascending.
-    """
+    """List the rows that are some image's: int64 [M], ascending. `image_ids` is int64 [I], the id of each row."""
     rows = layout.used()
     return rows[image_ids[rows] != UNUSED]
 
 
 def find(layout: StoreLayout, image_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find images by id.
+    """Find images by id: int64 [M], the row of each; ABSENT where it has none.
 
-    Args:
-        layout: The store's layout.
-        image_ids: Int64 [I], the id of each row.
-        wanted: Int64 [M], ids.
-
-    Returns:
-        Int64 [M], the row of each; ABSENT where it has none.
+    `image_ids` is int64 [I], the id of each row. `wanted` is int64 [M], ids.
     """
     rows = in_use(layout, image_ids)
     if not len(rows):
@@ -48,8 +34,7 @@ def find(layout: StoreLayout, image_ids: np.ndarray, wanted: np.ndarray) -> np.n
 def of_photographs(recorded: Mapping[int, str], wanted: Sequence[str]) -> np.ndarray:
     """Find images by the checksums of their photographs, "" for one that is not known.
 
-    Returns:
-        Int64 [M], the row of each; ABSENT where no row was made from its photograph.
+    It gives int64 [M], the row of each; ABSENT where no row was made from its photograph.
     """
     row_of = {checksum: row for row, checksum in recorded.items() if checksum}
     return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)

@@ -332,12 +332,6 @@ def all_finite(values: np.ndarray) -> bool:
 
     Read as integers, such values are the greatest of their sign. So two maxima suffice, which NumPy finds ten times as
     fast as it converts float16.
-
-    Args:
-        values: Contiguous float16 or float32 [...].
-
-    Returns:
-        Whether all are finite.
     """
     infinity = np.array(np.inf, values.dtype)
     signed, unsigned = (values.reshape(-1).view(f"{kind}{values.itemsize}") for kind in "iu")

@@ -24,25 +24,12 @@ OnShard = Callable[[int], object]
 
 
 def working_copy(store: Path, root: Path) -> Path:
-    """Name the folder through which a store is written.
-
-    Args:
-        store: A path in an object store.
-        root: The project's folder.
-
-    Returns:
-        A folder below it.
-    """
+    """Name the folder through which a store is written."""
     return root / "features" / ".remote" / f"{store.stem}-{digest(remote.address(store))[:12]}.zarr"
 
 
 def take_up(store: Path, local: Path) -> None:
-    """Bring what describes a store, and a few numbers an image, into its working copy.
-
-    Args:
-        store: A path in an object store; nothing need be there.
-        local: The working copy; what was there is replaced.
-    """
+    """Bring what describes a store, and a few numbers an image, into its working copy."""
     shutil.rmtree(local, ignore_errors=True)
     names = [name for name in remote.listed(store) if _is_small(name)]
     if FIRST in names:
@@ -58,14 +45,7 @@ def _is_small(name: str) -> bool:
 
 
 def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> None:
-    """Bring a finished shard up, its ledger entry last, and delete its features here.
-
-    Args:
-        store: A path in an object store.
-        local: The working copy.
-        layout: The store's sizes.
-        shard: The shard's number.
-    """
+    """Bring a finished shard up, its ledger entry last, and delete its features here."""
     files = {name: shard_contents.file_of(local, layout, name, shard) for name in layout.arrays()}
     for file in [*files.values(), ledger.file(local, shard)]:
         remote.write(store / file.relative_to(local), file)
@@ -75,12 +55,7 @@ def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> Non
 
 
 def push_description(store: Path, local: Path) -> None:
-    """Bring up what describes a store, zarr.json last.
-
-    Args:
-        store: A path in an object store.
-        local: The working copy.
-    """
+    """Bring up what describes a store, zarr.json last."""
     names = sorted(file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file())
     for name in sorted((name for name in names if "/c/" not in name or name.startswith("image_ids/")),
                        key=lambda name: name == FIRST):
@@ -89,34 +64,14 @@ def push_description(store: Path, local: Path) -> None:
 
 
 def fetch_shards(store: Path, local: Path, layout: StoreLayout, shards: Iterable[int]) -> None:
-    """Bring shards into a working copy.
-
-    Args:
-        store: A path in an object store.
-        local: The working copy.
-        layout: The store's sizes.
-        shards: Their numbers.
-    """
+    """Bring shards into a working copy."""
     for shard in shards:
         files = [shard_contents.file_of(local, layout, name, shard) for name in layout.arrays()]
         _get(store, local, [file.relative_to(local).as_posix() for file in files if not file.exists()])
 
 
 def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a finished store into an object store. Shards that are up there already are left out.
-
-    Args:
-        local: The store.
-        store: A path in an object store.
-        on_start: Called once with the number of shards to copy.
-        on_shard: Called with 1 for each shard that was copied.
-
-    Returns:
-        How many were copied.
-
-    Raises:
-        StoreError: If another store is there.
-    """
+    """Copy a finished store into an object store. Shards that are up there already are left out."""
     layout, _ = read_header(local)
     if pending := ledger.pending(local, layout):
         raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
@@ -141,20 +96,7 @@ def _same(store: Path, file: Path, local: Path, there: dict[str, int]) -> bool:
 
 
 def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a store here. It appears when it is whole; a copy that was interrupted goes on.
-
-    Args:
-        store: A path in an object store.
-        local: Where it goes.
-        on_start: Called once with the number of shards to copy.
-        on_shard: Called with 1 for each shard that was copied.
-
-    Returns:
-        How many were copied.
-
-    Raises:
-        StoreError: If no store is there, it is not finished, a shard was damaged on its way, or `local` is taken.
-    """
+    """Copy a store here. It appears when it is whole; a copy that was interrupted goes on."""
     if local.exists():
         raise StoreError(f"{local}: is there already; choose another place")
     names = [name for name in remote.listed(store) if _is_small(name)]

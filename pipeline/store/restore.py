@@ -45,19 +45,7 @@ class OtherStoreError(StoreError):
 
 
 def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
-    """Restore what is lost or damaged. Call it inside `exclusive`.
-
-    Args:
-        path: The store.
-        manifest_of: From a data set's name to its manifest; called where something is restored from that.
-        images: Where the photographs lie; None for where the manifest says.
-
-    Yields:
-        What was restored, a line each.
-
-    Raises:
-        StoreError: If something cannot be restored.
-    """
+    """Restore what is lost or damaged. Call it inside `exclusive`: what was restored, a line each."""
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)

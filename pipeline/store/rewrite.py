@@ -31,22 +31,7 @@ Progress = Callable[[int], object]
 
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
             shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
-    """Write a store anew with the manifest's images in their order.
-
-    Args:
-        path: The store.
-        manifest: The images that it was made for.
-        dtype: "float16" or "float32"; None for the store's own.
-        compressor: "none" or "zstd"; None for the store's own.
-        shard_images: Images in a shard; None for the store's own.
-        progress: Called with the number of images written since the last call.
-
-    Returns:
-        The layout that it has now.
-
-    Raises:
-        StoreError: If the store lacks images of the manifest, is damaged, or would get back digits that it has rounded.
-    """
+    """Write a store anew with the manifest's images in their order."""
     with exclusive(path):
         put_back(path.resolve())
         store = FeatureStore(path).require(manifest)

@@ -37,16 +37,7 @@ class ShardContents:
 
 
 def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
-    """Read a shard. Each file is read once.
-
-    Args:
-        path: The store.
-        layout: Its sizes.
-        shard: The shard's number.
-
-    Returns:
-        What its files hold.
-    """
+    """Read a shard. Each file is read once."""
     rows, size = layout.rows(shard), 0
     checksums, arrays = {}, {}
     for name, (shape, dtype) in layout.arrays().items():
@@ -64,17 +55,7 @@ def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
 
 
 def file_of(path: Path, layout: StoreLayout, name: str, shard: int) -> Path:
-    """Name the file of a shard of an array.
-
-    Args:
-        path: The store.
-        layout: Its sizes.
-        name: The array.
-        shard: The shard's number.
-
-    Returns:
-        The file.
-    """
+    """Name the file of a shard of an array."""
     return ledger.shard_file(path, name, shard, 1 + len(layout.arrays()[name][0]))
 
 
@@ -88,12 +69,7 @@ def _plain(content: bytes, layout: StoreLayout, count: int, shape: tuple[int, ..
 def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
     """Digest the values of each image: its features and what is stored beside them, valid items alone, and its size.
 
-    Args:
-        rows: The rows of a shard's images.
-        arrays: Array -> [images of the shard, ...].
-
-    Returns:
-        Row -> BLAKE2b-128 in hexadecimal digits, of the images that did not fail.
+    It gives row -> BLAKE2b-128 in hexadecimal digits, of the images that did not fail.
     """
     by_item = sorted(arrays.keys() - PLAIN.keys())
     found = {}

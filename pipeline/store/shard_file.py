@@ -23,14 +23,7 @@ ZSTD = Zstd(level=1)
 
 
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
-    """Write a shard. The file appears complete, and is on disk then.
-
-    Args:
-        path: The file.
-        values: [S', ...], an entry for each image.
-        images: S, the images of a full shard.
-        compressor: "none" or "zstd".
-    """
+    """Write a shard. The file appears complete, and is on disk then. `values` is [S', ...], an entry for each image."""
     index = np.full((images, 2), MISSING)
     offset = 0
     with replacing(path) as partial, partial.open("wb") as file:
@@ -49,19 +42,7 @@ def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]
 
 def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
            ) -> np.ndarray | None:
-    """Decode the images of a shard.
-
-    Args:
-        content: The file's bytes.
-        images: S, the images of a full shard.
-        count: S', the images that this shard has.
-        shape: Of an image's part.
-        dtype: Of the array.
-        compressor: "none" or "zstd".
-
-    Returns:
-        [S', ...]; None if the bytes are no such shard.
-    """
+    """Decode the images of a shard: [S', ...]; None if the bytes are no such shard."""
     index = index_of(content[max(len(content) - images * 16 - CRC, 0):], images, len(content))
     values = np.empty((count, *shape), np.dtype(dtype).newbyteorder("<"))
     if index is None or (index[:count] == MISSING).any():
@@ -79,28 +60,14 @@ def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtyp
 def read_index(descriptor: int, images: int) -> np.ndarray | None:
     """Read the index of an open file.
 
-    Args:
-        descriptor: The open file.
-        images: S, the images of a full shard.
-
-    Returns:
-        Uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
+    It gives uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
     """
     size, end = images * 16, os.fstat(descriptor).st_size
     return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), images, end)
 
 
 def index_of(raw: bytes, images: int, end: int) -> np.ndarray | None:
-    """Read an index.
-
-    Args:
-        raw: The last bytes of a file.
-        images: S, the images of a full shard.
-        end: The file's size.
-
-    Returns:
-        As `read_index`.
-    """
+    """Read an index."""
     size = images * 16
     if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:
         return None

@@ -16,18 +16,7 @@ from pipeline.store.reader import all_finite
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
-    """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite.
-
-    Args:
-        path: The store.
-        workers: How many shards are read at the same time.
-
-    Yields:
-        Each shard's number and its faults, none for a good one.
-
-    Raises:
-        StoreError: If the store as a whole is damaged.
-    """
+    """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite."""
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(f"{path}: zarr.json is another store's, by what the ledger says made the shards; --repair "
@@ -89,17 +78,7 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
 
 def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
                ) -> Iterator[str]:
-    """Find values that no shard has.
-
-    Args:
-        layout: The store's sizes.
-        rows: The rows of the shard's images.
-        arrays: Array -> [images of the shard, ...].
-        failed: The rows of failed images.
-
-    Yields:
-        What is wrong, an array a line.
-    """
+    """Find values that no shard has."""
     lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not all_finite(values):

@@ -178,17 +178,7 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
 
 def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
                  ) -> tuple[str, dict[int, str]]:
-    """Compose the content of failures.csv.
-
-    Args:
-        store: The store.
-        layout: Its sizes.
-        names: File names of the manifest's images.
-        rows: The images' rows in the store; None where they are the same.
-
-    Returns:
-        The text, and row in the manifest -> reason.
-    """
+    """Compose the content of failures.csv: the text, and row in the manifest -> reason."""
     image = {row: row for row in range(layout.images)} if rows is None \
         else {row: image for image, row in enumerate(rows.tolist())}
     failed = {image[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
