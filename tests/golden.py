@@ -82,6 +82,17 @@ COUNTS = torch.tensor([5, 1, 3])
 NUMBERS = 8
 """How many numbers of an array are kept, evenly chosen, besides the mean of all absolute ones."""
 
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "adpool": [{"token": False}, {"embedding": False}, {"balance": 0.25}],
+    "gcn": [{"layers": 1}, {"layers": 4, "readout": "seq2seq"}],
+    "gpo": [{"per_dimension": True}, {"generator": "transformer"}, {"data_dependent": True}],
+    "kmax": [{"k": 2}],
+    "adopt": [{"margin": 0.2}, {"margin": 0.2, "count": "released"}],
+    "triplet": [{"margin": 0.1, "all_negatives_epochs": 0, "reduction": "mean"}],
+    "infonce": [{"temperature": 0.5}],
+}
+"""Pooling or objective -> options, besides its defaults, that compute something else."""
+
 Make = Callable[[Path], Iterator[Any]]
 """Yields the arrays that a part makes."""
 
@@ -99,25 +110,29 @@ def _some(found: np.ndarray) -> list[float]:
 
 
 def _pooling(name: str, folder: Path) -> Iterator[Any]:
-    built = pooling.build(name, 8).eval()
-    items = torch.randn(3, 6, 8, requires_grad=True)
-    found = built(items, torch.tensor([6, 1, 4]))
-    (found * torch.arange(1.0, 25.0).view(3, 8)).sum().backward()
-    yield found.detach()
-    yield items.grad
+    for options in ({}, *VARIANTS.get(name, ())):
+        torch.manual_seed(0)
+        built = pooling.build(name, 8, **options).eval()
+        items = torch.randn(3, 6, 8, requires_grad=True)
+        found = built(items, torch.tensor([6, 1, 4]))
+        (found * torch.arange(1.0, 25.0).view(3, 8)).sum().backward()
+        yield found.detach()
+        yield items.grad
 
 
 def _objective(name: str, folder: Path) -> Iterator[Any]:
-    built, losses, gradients = objectives.build(name), [], []
-    for epoch in (0, 1, 3):
-        similarity = torch.empty(6, 6).uniform_(-0.5, 0.9).requires_grad_()
-        built.start_epoch(epoch)
-        loss = built(similarity)
-        loss.backward()
-        losses.append(loss.item())
-        gradients.append(similarity.grad)
-    yield losses
-    yield torch.stack(gradients)
+    for options in ({}, *VARIANTS.get(name, ())):
+        torch.manual_seed(0)
+        built, losses, gradients = objectives.build(name, **options), [], []
+        for epoch in (0, 1, 3):
+            similarity = torch.empty(6, 6).uniform_(-0.5, 0.9).requires_grad_()
+            built.start_epoch(epoch)
+            loss = built(similarity)
+            loss.backward()
+            losses.append(loss.item())
+            gradients.append(similarity.grad)
+        yield losses
+        yield torch.stack(gradients)
 
 
 def _text(name: str, folder: Path) -> Iterator[Any]:
