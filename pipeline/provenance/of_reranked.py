@@ -16,9 +16,8 @@ from pipeline.reranking import candidates
 from pipeline.reranking.base import PairScorer, PairSource
 from pipeline.reranking.candidates import Pairs
 from pipeline.scores.by_language import with_languages
-from pipeline.scores.kinds import Candidates
 from pipeline.scores.reranked import KEY, Scored, protocol_of
-from pipeline.scores.system import System, recorded
+from pipeline.scores.system import Candidates, System, recorded
 
 PAIRS = 2048
 """How many pairs are scored again, drawn anew each time so that nobody can know which ones."""
@@ -41,7 +40,7 @@ def steps(store: System, paths: Paths) -> Iterator[Step]:
     try:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
-        found = store.kind.found_in(store, pool.shape)
+        found = store.kind.found_in(pool.shape)
         told = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
         said: str | None = _other_candidates(found, pool, record) or told
     except InputError as error:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.files.digest import digest, of_files
+from pipeline.files.digest import digest
 from pipeline.fusion import FUSIONS
 from pipeline.manifest import Manifest
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import Collection, Side
 from pipeline.retrieval.relevance import Relevance
-from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity
+from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity, select
 from pipeline.scores import layout, reranked
-from pipeline.scores.kinds import Candidates, Fused, Given, Kind, Matrix, Vectors, View
+from pipeline.scores.kinds import Fused, Given, Kind, Matrix, Vectors
+from pipeline.scores.reranked import Scored
 from pipeline.statistics.languages import Languages, divide
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class System(Collection):
         languages: Each caption's language as text [C]; None where captions have none.
         split: The split that is ranked; None if it is unknown.
         pools: With distractors, the system itself and they, in the order of rows and columns; () without.
-        remembered: A cache of digests, used while files are unchanged; None to digest them each time.
     """
 
     name: str
@@ -58,7 +58,6 @@ class System(Collection):
     languages: Languages | None = None
     split: str | None = None
     pools: tuple[System, ...] = ()
-    remembered: Remembered | None = None
 
     @classmethod
     def of(cls, name: str, scores: object, caption_image: Ids | None = None, image_ids: Ids | None = None,
@@ -76,7 +75,7 @@ class System(Collection):
         """Open a store of scores."""
         with layout.reading(path, UNSCORED) as (group, made_from):
             ids = layout.read_ids(path, group)
-            kind = _reranked(path, group, ids, made_from) if reranked.KEY in made_from else _matrices(path, group, ids)
+            kind = (_reranked if reranked.KEY in made_from else _matrices)(path, group, ids, made_from)
         return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.get("split"))
 
     @classmethod
@@ -85,8 +84,8 @@ class System(Collection):
         with layout.reading(path, "no embeddings there; make them with `pipeline score` or `pipeline embed`") as (
                 group, made_from):
             ids = layout.read_ids(path, group)
-        return cls(*ids, name=path.stem, kind=Vectors(), made_from=made_from, folder=path, split=made_from.get("split"),
-                   remembered=remembered)
+        return cls(*ids, name=path.stem, kind=Vectors(path, made_from, (len(ids[0]), len(ids[1])), remembered),
+                   made_from=made_from, folder=path, split=made_from.get("split"))
 
     @classmethod
     def open_either(cls, path: Path) -> System:
@@ -107,7 +106,7 @@ class System(Collection):
     @cached_property
     def scores(self) -> Scores:
         """The scores [I, C], as `retrieval.evaluate` takes them."""
-        return self.kind.scores(self)
+        return self.kind.scores()
 
     @property
     def similarity(self) -> zarr.Array:
@@ -153,8 +152,8 @@ class System(Collection):
 
     def vectors(self, side: Side) -> np.ndarray:
         """Map the unit vectors of one side, float32 [I or C, d]."""
-        digests = self.remembered.of_files if self.remembered else of_files
-        return layout.vectors(self.path, side, len(self.ids(side)), self.made_from, digests)
+        own = self.kind if isinstance(self.kind, Vectors) else Vectors(self.path, self.made_from, self.shape)
+        return own.of(side)
 
     def embeddings(self) -> Embeddings:
         """Map the unit vectors of images and captions."""
@@ -245,7 +244,7 @@ class System(Collection):
                              "`pipeline rerank` again")
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
         return replace(pool, name=self.name, made_from=self.made_from,
-                       kind=Given(reranked.source(pool.scores, self.kind.found_in(self, pool.shape), pool.caption_image,
+                       kind=Given(reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image,
                                                   record)))
 
     @property
@@ -273,12 +272,54 @@ class System(Collection):
                     lambda rows: progress(rows // len(matrices)))
 
 
+@dataclass(frozen=True)
+class View:
+    """Some rows and columns of another system."""
+
+    of: System
+    images: Ids
+    captions: Ids
+
+    def scores(self) -> Scores:
+        """Select from the other's, see `Kind.scores`."""
+        return select(self.of.scores, self.images, self.captions)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A retriever's best candidates of each query, ordered anew by another scorer.
+
+    Attributes:
+        path: The store.
+        retriever: The system that orders all others.
+        record: How they were sought and are ordered, see `reranked.KEY`.
+        found: The candidates of both directions, and of each language; {} where they were sought among distractors.
+    """
+
+    path: Path
+    retriever: System
+    record: Mapping[str, Any]
+    found: Mapping[str, Scored]
+
+    def scores(self) -> Scores:
+        """Order the candidates, see `Kind.scores`."""
+        if not self.found:
+            raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
+        return reranked.source(self.retriever.scores, self.found, self.retriever.caption_image, self.record)
+
+    def found_in(self, pool: tuple[int, int]) -> Mapping[str, Scored]:
+        """Read the candidates that were sought in a pool [I', C'] of the system and distractors."""
+        import zarr
+
+        return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
+
+
 def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
     """Compose what is recorded of distractors."""
     return [{"dataset": each.made_from["dataset"], "seal": each.seal} for each in distractors]
 
 
-def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids]) -> Matrix | Fused:
+def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Matrix | Fused:
     """The stored matrices, checked to fit the ids and what is said of their fusion."""
     matrices = layout.matrices(group)
     fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
@@ -296,7 +337,11 @@ def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids]) -> Matrix | Fus
                         or not set(each) <= {1, 2} or sum(each) != len(matrices))):
         raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "
                          "weights; make the ensemble again")
-    return Matrix(matrices[0]) if method is None else Fused(matrices, method, weights, each)
+    if method is None:
+        return Matrix(matrices[0])
+    rules = reranked.protocol_of(made_from) if "protocol" in made_from else None
+    folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
+    return Fused(matrices, method, weights, each, folds)
 
 
 def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Candidates:
@@ -311,4 +356,4 @@ def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapp
     if retriever.seal != record["retriever"]["seal"] or not all(map(np.array_equal, ids, theirs)):
         raise InputError(f"{path}: was reranked from an older {name} than is scored now; run `pipeline rerank` again")
     _ = reranked.combination_of(record), reranked.protocol_of(record), bool(record["logits"])
-    return Candidates(retriever, {} if record["distractors"] else reranked.read(path, group))
+    return Candidates(path, retriever, record, {} if record["distractors"] else reranked.read(path, group))

@@ -22,9 +22,8 @@ from pipeline.reranking.stored import what_differs
 from pipeline.reranking.system import StoredSystem
 from pipeline.retrieval import as_similarity
 from pipeline.scores import layout
-from pipeline.scores.kinds import Candidates
 from pipeline.scores.reranked import Scored
-from pipeline.scores.system import System
+from pipeline.scores.system import Candidates, System
 from pipeline.workers import cluster
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"

@@ -18,8 +18,7 @@ from pipeline.provenance import of_reranked
 from pipeline.provenance.step import MATCHES
 from pipeline.retrieval.stored import Matrix
 from pipeline.scores import layout
-from pipeline.scores.kinds import Candidates
-from pipeline.scores.system import System
+from pipeline.scores.system import Candidates, System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 
