@@ -9,8 +9,7 @@ from typing import get_args
 import numpy as np
 
 from pipeline.retrieval.blocks import Cells, Ids, Index
-from pipeline.retrieval.directions import Directions
-from pipeline.retrieval.similarity import Direction, EqualRows, PerDirection, Similarity, select
+from pipeline.retrieval.similarity import Direction, Directions, EqualRows, PerDirection, Similarity, select
 
 BLOCK_BYTES = 32_000_000
 """Memory for a block of scores, where nobody says how much."""

@@ -6,12 +6,59 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from pipeline.errors import InputError
-from pipeline.fusion.combined import CombMNZ, CombSum
-from pipeline.fusion.combining import mean
-from pipeline.fusion.reciprocal import RankFusion
-from pipeline.fusion.standardised import ZScores
-from pipeline.retrieval.similarity import PerDirection, Similarity
+from pipeline.fusion.combining import PerQuery, mean, of_direction
+from pipeline.fusion.reciprocal import RankFusion, ReciprocalRanks
+from pipeline.fusion.standardised import ScaledPerQuery, ZScores, ranges
+from pipeline.retrieval.blocks import Cells, Index
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+
+LISTED = 100
+"""How many candidates a system lists, for CombMNZ."""
+
+
+class CombSum(ScaledPerQuery):
+    """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
+
+    measure = staticmethod(ranges)
+
+
+class CombMNZ(PerQuery):
+    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
+
+    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
+    """
+
+    def direction(self, name: Direction, block_bytes: int) -> _Listed:
+        return _Listed([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
+                       name == "i2t", block_bytes)
+
+
+class _Listed(ReciprocalRanks):
+    """CombMNZ of one direction, block by block of whole queries."""
+
+    def _queries(self, which: Index) -> Cells:
+        every = slice(0, self.shape[1] if self.by_image else self.shape[0])
+        total: Cells = np.zeros(1)
+        systems: Cells = np.zeros(1)
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            block = source.block(which, every) if self.by_image else source.block(every, which).T
+            scaled, listed = _scaled(block.astype(np.float64))
+            total, systems = total + weight * scaled, systems + listed
+        return total * systems
+
+
+def _scaled(scores: Cells) -> tuple[Cells, Cells]:
+    """Scale the listed scores of each query [Q, n] to 0 to 1 and set the others to 0; also return which are listed."""
+    count = min(LISTED, scores.shape[1])
+    least = np.partition(scores, -count, axis=1)[:, -count, None]
+    greatest = scores.max(1, keepdims=True)
+    listed = scores >= least
+    span = np.where(greatest > least, greatest - least, 1)
+    return np.where(listed, np.where(greatest > least, (scores - least) / span, 1.0), 0.0), listed
+
 
 Sources: TypeAlias = Sequence[Similarity | PerDirection]
 

@@ -15,8 +15,7 @@ from pipeline.errors import InputError
 from pipeline.fusion.combining import BLOCK_BYTES, PerQuery, of_direction
 from pipeline.fusion.folded import Folded
 from pipeline.retrieval.blocks import Cells, Ids, Index, cut
-from pipeline.retrieval.directions import Directions
-from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, select
+from pipeline.retrieval.similarity import Direction, Directions, PerDirection, Similarity, WholeQueries, select
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from mteb.abstasks.task_metadata import TaskMetadata
 
 if TYPE_CHECKING:
     from pipeline.manifest import Manifest
-    from pipeline.retrieval.directions import Direction
+    from pipeline.retrieval.similarity import Direction
 
 
 def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRetrieval:

@@ -14,7 +14,7 @@ from pipeline.rescoring.base import BankSplit
 from pipeline.rescoring.corrected import ForDirection
 from pipeline.rescoring.reduction import Values, check_beta, log_sum_exp, of_columns, of_rows
 from pipeline.retrieval import PerDirection, Similarity
-from pipeline.retrieval.directions import Directions
+from pipeline.retrieval.similarity import Directions
 
 
 class DualSoftmax:

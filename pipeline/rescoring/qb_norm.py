@@ -7,16 +7,33 @@ query is normalised as a whole or not at all, so they rank alike, and they do no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.errors import InputError
 from pipeline.rescoring.bank import Bank
 from pipeline.rescoring.base import BankSplit
 from pipeline.rescoring.corrected import ForDirection
-from pipeline.rescoring.hubs import Marks, best, hubs
 from pipeline.rescoring.reduction import Values, check_beta, column_blocks, log_sum_exp, of_columns, of_rows, row_blocks
 from pipeline.retrieval import PerDirection, Similarity
-from pipeline.retrieval.directions import Directions
+from pipeline.retrieval.similarity import Directions
+
+Marks = npt.NDArray[np.bool_]
+
+
+def best(queries: Values, k: int) -> Marks:
+    """Mark the k best candidates of each query."""
+    width = queries.shape[1]
+    if k >= width:
+        return np.ones(queries.shape, bool)
+    return np.asarray(queries >= np.partition(queries, width - k, axis=1)[:, width - k][:, None])
+
+
+def hubs(blocks: Iterable[Values], k: int) -> Marks:
+    """Find the candidates that are among the k best of any query."""
+    return np.asarray(np.logical_or.reduce([best(block, k).any(0) for block in blocks]))
 
 
 class QBNorm:

@@ -1,9 +1,10 @@
-"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
+"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole; with distractors, too."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,15 +22,56 @@ from pipeline.retrieval.blocks import (
     aligned,
     as_cells,
     check_floats,
+    cut,
     product_blocks,
     refuse_nonfinite,
     refuse_nonfinite_pairs,
     working_size,
 )
-from pipeline.retrieval.joined import Joined
-from pipeline.retrieval.similarity import EqualRows
+from pipeline.retrieval.similarity import EqualRows, WholeQueries
 from pipeline.retrieval.stored import open_npy, to_array
-from pipeline.retrieval.tensors import to_tensor
+
+# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
+# module cannot set and restore it for one thread alone.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+
+
+def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
+    """Make a tensor of an array; it must not be written into."""
+    return torch.from_numpy(as_cells(values))
+
+
+class Joined:
+    """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not copied."""
+
+    ndim = 2
+
+    def __init__(self, parts: Sequence[npt.NDArray[Any]]) -> None:
+        """Hold the arrays."""
+        self.parts = parts
+        self.ends = np.cumsum([len(part) for part in parts])
+        self.shape = (int(self.ends[-1]), parts[0].shape[1])
+        self.dtype, self.itemsize = parts[0].dtype, parts[0].itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> npt.NDArray[Any]:
+        """Read some rows."""
+        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        if isinstance(rows, slice):
+            first, last, _ = rows.indices(len(self))
+            return np.concatenate([part[max(0, first - start):max(0, last - start), columns]
+                                   for part, start in self._placed()])
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
+        for (part, start), end in zip(self._placed(), self.ends, strict=True):
+            here = np.flatnonzero((rows >= start) & (rows < end))
+            out[here] = part[rows[here] - start]
+        return out[:, columns]
+
+    def _placed(self) -> list[tuple[npt.NDArray[Any], int]]:
+        return [(part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)]
+
 
 Embedding: TypeAlias = npt.NDArray[Any] | Joined | torch.Tensor | str | Path
 TORCH = {4: torch.float32, 8: torch.float64}
@@ -166,3 +208,74 @@ def _checksums(rows: npt.NDArray[Any]) -> Ids:
     double = working_size(rows.dtype) == 8
     exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
     return exact.view(np.int64 if double else np.int32) @ weights
+
+
+class Enlarged(Embeddings):
+    """The similarities of a pool's queries to its own candidates and to all distractors.
+
+    The pool's own rows and columns come first, the distractors' after them. Only cells of the pool's own queries are
+    computed: its rows in full, and its columns below them.
+    """
+
+    def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
+        """Join the embeddings; they are not copied."""
+        for each in distractors:
+            if each.images.shape[1] != own.images.shape[1]:
+                raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
+                                 f"received {each.images.shape[1]}")
+            if {each.images.dtype, each.captions.dtype} != {own.images.dtype, own.captions.dtype}:
+                raise InputError(f"distractors: expected embeddings of {own.images.dtype}, received "
+                                 f"{each.images.dtype}")
+        pools = [own, *distractors]
+        images, captions = Joined([pool.images for pool in pools]), Joined([pool.captions for pool in pools])
+        super().__init__(images, captions)
+        self.own = own.shape
+
+    @property
+    def cells(self) -> int:
+        """How many cells the blocks of the grid have in all."""
+        return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
+
+    def caption_image(self, caption_image: Ids) -> Ids:
+        """Extend the pool's caption map to the distractors."""
+        return np.concatenate([caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)])
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out."""
+        if shape != self.shape:
+            raise InputError("a pool with distractors is measured whole: leave out --protocol and --folds")
+        images = self.own[0]
+        yield from super().grid((images, shape[1]), block_bytes)
+        if shape[0] > images:
+            for rows, columns in super().grid((shape[0] - images, self.own[1]), block_bytes):
+                yield slice(rows.start + images, rows.stop + images), columns
+
+
+BYTES_A_CELL = 8
+
+
+class Others(WholeQueries):
+    """The inner products of embeddings [N, D] with each other. Each item ranks last among its own candidates."""
+
+    by_image, equal = True, None
+
+    def __init__(self, vectors: Embedding) -> None:
+        """Open and check the embeddings."""
+        self.products = Embeddings(vectors, vectors)
+        self.shape = self.products.shape
+        self.last = float(np.finfo(self.products.dtype).min)
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Compute a block of whole rows, see `Similarity.block`."""
+        cells = np.array(self.products.block(images, captions))
+        queries = np.arange(self.shape[0])[images]
+        cells[np.arange(len(queries)), queries] = self.last
+        return cells
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Compute single cells, see `Similarity.pairs`."""
+        return np.where(images == captions, self.last, self.products.pairs(images, captions))
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks of whole rows."""
+        return cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])

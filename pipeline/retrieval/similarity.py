@@ -230,3 +230,20 @@ def as_similarity(source: object) -> Similarity | PerDirection:
 def _is(source: object, library: str, kind: str) -> bool:
     """Whether it is of a library's type; a library that is not imported has made nothing."""
     return library in sys.modules and isinstance(source, getattr(sys.modules[library], kind))
+
+
+class Directions:
+    """One matrix [I, C] for each direction."""
+
+    def __init__(self, of_images: Similarity, of_captions: Similarity) -> None:
+        """Hold both."""
+        self.both: dict[Direction, Similarity] = {"i2t": of_images, "t2i": of_captions}
+        self.shape = of_images.shape
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Give the matrix of one direction."""
+        return self.both[name]
+
+    def select(self, images: Ids, captions: Ids) -> PerDirection:
+        """Restrict the candidates. Their corrections stay those of the whole split."""
+        return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]

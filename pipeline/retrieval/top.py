@@ -32,7 +32,7 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     """
     import torch
 
-    from pipeline.retrieval.tensors import to_tensor
+    from pipeline.retrieval.embeddings import to_tensor
 
     block_bytes = int(block_megabytes * 1e6)
     if isinstance(source, PerDirection):

@@ -12,8 +12,7 @@ from pipeline.fusion import FUSIONS
 from pipeline.fusion.folded import Folded
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import Side
-from pipeline.retrieval.directions import Directions
-from pipeline.retrieval.similarity import PerDirection, Similarity, as_similarity
+from pipeline.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity
 from pipeline.scores import layout
 from pipeline.scores.layout import DIRECTIONS
 

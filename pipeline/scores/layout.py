@@ -39,8 +39,7 @@ from pipeline.files.digest import of_files, of_folder
 from pipeline.fusion.combining import PerQuery
 from pipeline.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.retrieval.collection import Side
-from pipeline.retrieval.directions import Directions
-from pipeline.retrieval.similarity import PerDirection, Similarity
+from pipeline.retrieval.similarity import Directions, PerDirection, Similarity
 
 if TYPE_CHECKING:
     import zarr

@@ -116,7 +116,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
     if vectors := _vectors(system):
-        from pipeline.retrieval.others import Others  # and with it torch
+        from pipeline.retrieval.embeddings import Others  # and with it torch
 
         every = [place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
                  for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]

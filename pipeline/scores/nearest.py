@@ -10,7 +10,7 @@ import torch
 
 from pipeline.errors import InputError
 from pipeline.retrieval.blocks import Ids, cut
-from pipeline.retrieval.tensors import to_tensor
+from pipeline.retrieval.embeddings import to_tensor
 from pipeline.retrieval.workers import share
 
 Floats = npt.NDArray[np.float32]

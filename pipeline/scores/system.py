@@ -218,7 +218,7 @@ class System(Collection):
         """Enlarge the pool by the images and captions of stores of vectors, which are candidates and no queries."""
         if isinstance(self.kind, Candidates):
             return self._reranked_among(distractors)
-        from pipeline.retrieval.enlarged import Enlarged
+        from pipeline.retrieval.embeddings import Enlarged
 
         held = {(self.made_from["dataset"], image) for image in self.image_ids.tolist()}
         for each in distractors:

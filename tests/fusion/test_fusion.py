@@ -15,7 +15,7 @@ from pipeline.errors import InputError
 from pipeline.fusion import FUSIONS
 from pipeline.fusion.combining import WeightedSum, mean
 from pipeline.retrieval import Embeddings, Protocol, as_similarity, evaluate
-from pipeline.retrieval.directions import Directions
+from pipeline.retrieval.similarity import Directions
 from pipeline.scores import fuse as fusing
 from pipeline.scores.fuse import align
 from pipeline.scores.system import System

@@ -12,10 +12,9 @@ import zarr
 from torch import Tensor
 
 from pipeline.fusion import reciprocal as module
-from pipeline.fusion.combined import CombMNZ, CombSum
-from pipeline.fusion.moments import moments
+from pipeline.fusion.methods import CombMNZ, CombSum
 from pipeline.fusion.reciprocal import RankFusion
-from pipeline.fusion.standardised import ZScores
+from pipeline.fusion.standardised import ZScores, moments
 from pipeline.retrieval import Embeddings, Protocol, evaluate
 from pipeline.retrieval.stored import Matrix
 from pipeline.retrieval.zarr_matrix import ZarrMatrix
@@ -153,7 +152,7 @@ def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> 
 @pytest.mark.parametrize("listed", [3, 20, 1000])
 def test_combmnz_counts_the_systems_that_list_a_candidate(direction: Any, listed: int, monkeypatch: pytest.MonkeyPatch,
                                                           rng: np.random.Generator) -> None:
-    monkeypatch.setattr("pipeline.fusion.combined.LISTED", listed)
+    monkeypatch.setattr("pipeline.fusion.methods.LISTED", listed)
     every, weights = matrices(rng, (40, 60))[:3], [0.5, 0.3, 0.2]
     fused = CombMNZ([Matrix(each) for each in every], weights).direction(direction, 20_000)
     total, systems = np.zeros((40, 60)), np.zeros((40, 60))

@@ -12,7 +12,7 @@ from pipeline.errors import InputError
 from pipeline.rescoring import reduction
 from pipeline.rescoring.bank import Bank, of_test
 from pipeline.retrieval import as_similarity, evaluate
-from pipeline.retrieval.directions import Directions
+from pipeline.retrieval.similarity import Directions
 
 IMAGES, CAPTIONS, BANK_IMAGES, BANK_CAPTIONS, BETA = 7, 20, 11, 13, 5.0
 

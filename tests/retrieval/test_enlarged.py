@@ -10,7 +10,7 @@ from sorting import noisy_pairs
 
 from pipeline.errors import InputError
 from pipeline.retrieval import Embeddings, Protocol, evaluate
-from pipeline.retrieval.enlarged import Enlarged, Joined
+from pipeline.retrieval.embeddings import Enlarged, Joined
 
 
 def pools(sizes: tuple[int, ...], noise: float = 1.5) -> list[tuple[np.ndarray, np.ndarray]]:
