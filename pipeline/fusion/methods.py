@@ -20,7 +20,10 @@ LISTED = 100
 
 
 class CombSum(ScaledPerQuery):
-    """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates."""
+    """The weighted sum of sources whose scores run from 0 to 1 among each query's candidates.
+
+    Source: Fox and Shaw, TREC-2, 1994; scaling: Lee, SIGIR 1997.
+    """
 
     measure = staticmethod(ranges)
 

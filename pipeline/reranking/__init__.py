@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
     "system": "pipeline.reranking.system:StoredSystem",
-    "cross": "pipeline.reranking.cross:CrossScorer",
-    "late": "pipeline.reranking.late:LateScorer",
-    "hgr": "pipeline.reranking.late:LateScorer",
+    "cross": "pipeline.reranking.trained:CrossScorer",
+    "late": "pipeline.reranking.trained:LateScorer",
+    "hgr": "pipeline.reranking.trained:LateScorer",
     "blip": "pipeline.reranking.pixels:Blip",
     "blip2": "pipeline.reranking.pixels:Blip2",
     "vilt": "pipeline.reranking.pixels:Vilt",

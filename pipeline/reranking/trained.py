@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.compute import products
+from pipeline.compute import half, products
 from pipeline.errors import InputError
+from pipeline.heads.base import Interaction
+from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import ROLE_GRAPH
-from pipeline.reranking.base import PairSource
+from pipeline.reranking.base import PairSource, Progress, Scores
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import rows_of
 from pipeline.store import FeatureStore
 from pipeline.training import Head
-from pipeline.training.late_scores import Captions, read
+from pipeline.training.late_scores import Captions, read, some_pairs
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.pair_scores import score_pairs
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,76 @@ class TrainedScorer:
         graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
         captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs)
         return captions, place.astype(np.int64)
+
+
+class CrossScorer:
+    """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong pair, or its cosine.
+
+    It computes in bfloat16 where that is faster, but for the last layer.
+
+    Args:
+        name: The head's name.
+        source: What it is opened for.
+
+    Attributes:
+        precision: "fp32" or "bf16".
+        gives_logits: False where a pair's score is a cosine.
+
+    Raises:
+        InputError: If there is no such head, or it was not trained to score pairs.
+    """
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        self.name, self.source = name, source
+        self.opened = TrainedScorer.open(name, source)
+        model = self.opened.head.model
+        if not isinstance(model, CrossEncoder) or "scorer" not in self.opened.head.description:
+            raise InputError(f"{name}: was not trained to score pairs; name a head of a recipe with the task ce")
+        self.model, self.precision = model, half.fastest(source.device)
+        self.gives_logits = model.pair_score == "classifier"
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The head's digests, and the precision."""
+        return {"kind": "cross", **self.opened.made_from, "name": self.name, "precision": self.precision}
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Score pairs, see `PairScorer.score`."""
+        captions, caption = self.opened.captions_of(caption_ids)
+        precision = TrainingPrecision(self.precision, self.source.device)
+        scores = score_pairs(self.model, self.opened.store, self.opened.rows(image_ids), captions.numbers, caption,
+                             self.source.batch_size, precision.autocast, progress)
+        return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
+
+
+class LateScorer:
+    """Scores pairs by a trained head of late interaction.
+
+    Args:
+        name: The head's name.
+        source: What it is opened for.
+
+    Raises:
+        InputError: If there is no such head, or it has another architecture.
+    """
+
+    gives_logits = False
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        self.name, self.source = name, source
+        self.opened = TrainedScorer.open(name, source)
+        model = self.opened.head.model
+        if not isinstance(model, Interaction):
+            raise InputError(f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr")
+        self.model = model
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The head's digests."""
+        return {"kind": self.opened.head.description["scorer"], **self.opened.made_from, "name": self.name}
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Score pairs, see `PairScorer.score`."""
+        captions, caption = self.opened.captions_of(caption_ids)
+        return some_pairs(self.model, self.opened.store, self.opened.rows(image_ids), captions, caption,
+                          self.source.batch_size, progress)

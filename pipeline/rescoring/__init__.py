@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from pipeline.settings import Run
 
 RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
-    "csls": "pipeline.rescoring.csls:CSLS",
-    "inverted-softmax": "pipeline.rescoring.inverted_softmax:InvertedSoftmax",
+    "csls": "pipeline.rescoring.neighbours:CSLS",
+    "inverted-softmax": "pipeline.rescoring.softmaxes:InvertedSoftmax",
     "qb-norm": "pipeline.rescoring.qb_norm:QBNorm",
-    "dual-softmax": "pipeline.rescoring.dual_softmax:DualSoftmax",
-    "nnn": "pipeline.rescoring.nnn:NNN",
-    "db-norm": "pipeline.rescoring.db_norm:DBNorm",
+    "dual-softmax": "pipeline.rescoring.softmaxes:DualSoftmax",
+    "nnn": "pipeline.rescoring.neighbours:NNN",
+    "db-norm": "pipeline.rescoring.softmaxes:DBNorm",
 }, "rescorers")
 
 

@@ -1,4 +1,4 @@
-"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole; with distractors, too."""
+"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
 
 from __future__ import annotations
 
@@ -213,6 +213,9 @@ def _checksums(rows: npt.NDArray[Any]) -> Ids:
 class Enlarged(Embeddings):
     """The similarities of a pool's queries to its own candidates and to all distractors.
 
+    Distractors are images and captions of other data sets that are candidates and no queries, as in Geigle et al.,
+    "Retrieve Fast, Rerank Smart", TACL 2022, Table 5, which shows how recalls fall in larger collections.
+
     The pool's own rows and columns come first, the distractors' after them. Only cells of the pool's own queries are
     computed: its rows in full, and its columns below them.
     """
@@ -255,7 +258,7 @@ BYTES_A_CELL = 8
 
 
 class Others(WholeQueries):
-    """The inner products of embeddings [N, D] with each other. Each item ranks last among its own candidates."""
+    """The inner products of embeddings of one side [N, D] with each other; each item ranks last for itself."""
 
     by_image, equal = True, None
 

@@ -22,8 +22,7 @@ from pipeline.mteb import MtebCrossEncoder, MtebEncoder, of_split
 from pipeline.mteb.cross_encoder import Images
 from pipeline.paths import Paths
 from pipeline.reranking.base import PairSource
-from pipeline.reranking.cross import CrossScorer
-from pipeline.reranking.late import LateScorer
+from pipeline.reranking.trained import CrossScorer, LateScorer
 from pipeline.store import FeatureStore
 from pipeline.training.source import stored
 

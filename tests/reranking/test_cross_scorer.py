@@ -19,7 +19,7 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.reranking.base import PairSource
-from pipeline.reranking.cross import CrossScorer
+from pipeline.reranking.trained import CrossScorer
 from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.training import pair_scores

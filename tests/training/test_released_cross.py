@@ -21,7 +21,7 @@ from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.reranking.base import PairSource
-from pipeline.reranking.cross import CrossScorer
+from pipeline.reranking.trained import CrossScorer
 from pipeline.store import FeatureStore
 from pipeline.store.boxes import BoxedStore
 from pipeline.text.base import encode

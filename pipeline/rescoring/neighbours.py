@@ -1,8 +1,4 @@
-"""Nearest neighbour normalisation: a candidate loses what it is similar to its nearest queries of a bank on average.
-
-Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s - α · mean of the
-candidate's k greatest similarities to the bank.
-"""
+"""Corrections by nearest neighbours: a candidate loses what it is similar to its nearest queries on average."""
 
 from __future__ import annotations
 
@@ -16,6 +12,9 @@ from pipeline.retrieval import Similarity
 
 class NNN:
     """Nearest neighbour normalisation.
+
+    Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s - α · mean of the
+    candidate's k greatest similarities to the bank.
 
     Args:
         bank: The split of the bank's queries, "train" or "test".
@@ -37,3 +36,29 @@ class NNN:
         """Take off each candidate's mean similarity to its nearest queries of the bank."""
         return Lowered(scores, self.weight * of_rows(bank.captions, self.mean),
                        self.weight * of_columns(bank.images, self.mean))
+
+
+class CSLS:
+    """Cross-domain similarity local scaling: also a query loses what it is similar to on average.
+
+    Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of the matrix and r the
+    mean of the k greatest similarities of its row and of its column, CSLS = 2 s - r_row - r_column. The neighbours are
+    those of the whole split, also for protocols that divide it into folds.
+
+    Args:
+        neighbours: k, the nearest captions of an image, and images of a caption, whose mean is taken off.
+
+    Raises:
+        InputError: If it is below 1.
+    """
+
+    bank: BankSplit = "test"
+
+    def __init__(self, neighbours: int = 10) -> None:
+        if neighbours < 1:
+            raise InputError(f"csls: neighbours must be at least 1, got {neighbours}")
+        self.mean = mean_of_greatest(neighbours)
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
+        """Take off each row's and each column's mean of its greatest similarities."""
+        return Lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
