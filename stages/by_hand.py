@@ -1,4 +1,4 @@
-"""The systems beside a run's own that commands made by name: `rerank`, `ensemble`, `rescore`, `score --embeddings`."""
+"""The systems beside a run's own that commands made by name: `rerank`, `ensemble`, `rescore`, `score --system`."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
     """Refuse what cannot be measured beside the run's systems, or is older than its members."""
     made, path = store.made_from, store.path
     if made.get("trained_on", made["dataset"]) != made["dataset"]:
-        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --similarity "
+        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
                          f"{path} --record` keeps its numbers for the tables")
     if made.get(reranked.KEY, {}).get("distractors"):
-        raise InputError(f"{path}: was reranked among distractors; measure it with --similarity and --distractors")
+        raise InputError(f"{path}: was reranked among distractors; measure it with --system and --distractors")
     if not made["members"]:
-        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --similarity")
+        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --system")
     first = next(iter(run.values()))
     stores = record.with_parts({first.path.stem: first, path.stem: store})
     record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))

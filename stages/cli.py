@@ -18,6 +18,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from pipeline.errors import InputError, InputWarning, unknown
 from stages import progress
+from stages.options import renamed
 
 # Section -> command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
 SECTIONS = {
@@ -88,7 +89,8 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown("command", args[0], COMMANDS)
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, renamed(args[0], rest, progress.say)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, COMMANDS))

@@ -78,7 +78,7 @@ def command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
     training.convert(job, released, vocabulary)
     rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
     click.echo(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: pipeline score "
-               f"--head {folder}")
+               f"--system {folder}")
 
 
 def _convert_cross(paths: Paths, settings: Settings, released: ReleasedCross, dataset: str, feature: str, name: str,

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("name", required=False)
-@click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
-@click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
-@click.option("--model", metavar="KIND:PLACE",
-              help="A pretrained dual encoder: clip, siglip, siglip2 or open_clip, and its folder or its name on the "
-              "Hugging Face hub.")
+@options.system(options.HEAD_OR_ENCODER)
+@options.trained_on
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
 @click.option("--prompt", default="{}", show_default=True, help="What it reads, {} being the caption: 'a photo of {}'.")
@@ -52,8 +49,6 @@ if TYPE_CHECKING:
               help="The precision in which the encoder computes.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
               help="Images or captions that the encoder sees at once.")
-@click.option("--trained-on", metavar="TEXT", show_default="as its card in manifests/weights.yaml says",
-              help="What the encoder was trained on, for the tables.")
 @click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
 @click.option("--out", type=options.FilePath(), show_default="embeddings/NAME/…",
@@ -63,27 +58,27 @@ if TYPE_CHECKING:
 @options.device
 @workplace.on_workers
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str | None, head: str | None, dataset: str | None,
-            model: str | None, called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
-            trained_on: str | None, splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None,
-            workers: int, scheduler: str | None) -> None:
+def command(paths: Paths, settings: Settings, name: str | None, source: options.Source | None, trained_on: str | None,
+            called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
+            splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None, workers: int,
+            scheduler: str | None) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
-    With --head: its features must be there, made by the same engine with the same settings as those that the head was
+    A head: its features must be there, made by the same engine with the same settings as those that the head was
     trained on. A fine-tuned head has its own network and reads the image files.
     Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
 
-    With --model: an encoder as it comes, such as CLIP, reads the image files. Then `pipeline score --embeddings STORE`
-    makes a system of it. Without NAME: all of run.encoders, and the heads whose vectors of the split train
-    run.rescorers read as their bank. A run that was interrupted goes on.
+    An encoder as it comes, such as CLIP, reads the image files. Then `pipeline score --system STORE` makes a system of
+    it. Without NAME: all of run.encoders, and the heads whose vectors of the split train run.rescorers read as their
+    bank. A run that was interrupted goes on.
 
-    Example: pipeline embed flickr8k --head vse2ad-region-bigru-s0 --dataset coco
+    Example: pipeline embed flickr8k --system vse2ad-region-bigru-s0 --trained-on coco
 
-    Example: pipeline embed flickr8k --model clip:openai/clip-vit-base-patch32
+    Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
     """
     workplace.check(scheduler)
     if name is None:
-        options.refuse("head", "dataset", "model", "called", "prompt", "preprocessing", "precision", "trained_on",
+        options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="goes with the NAME of a data set")
         run = settings.run
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
@@ -97,21 +92,20 @@ def command(paths: Paths, settings: Settings, name: str | None, head: str | None
             for each_head in heads:
                 _by_head(paths, settings, run.dataset, each_head, run.dataset, (), None, None, device, place)
         return
-    if (head is None) == (model is None):
-        raise InputError("give exactly one of --head, --model")
-    if model is not None:
-        options.refuse("dataset", why="goes with --head, which was trained on it")
+    if source is None:
+        raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
+    if source.is_encoder:
         encoder = Encoder.model_validate({
-            "name": called or _name_of(model), "model": model, "prompt": prompt, "preprocessing": preprocessing,
-            "precision": precision, "trained_on": trained_on})
+            "name": called or _name_of(source.named), "model": source.named, "prompt": prompt,
+            "preprocessing": preprocessing, "precision": precision, "trained_on": trained_on})
         with workplace.executor(workers, scheduler) as place:
             _by_encoder(paths, settings, name, encoder, splits, out, files, batch_size, device, place)
         return
-    options.refuse("called", "prompt", "preprocessing", "precision", "batch_size", "trained_on",
-                   why="goes with --model")
-    assert head is not None
+    options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
+                   why="goes with an encoder, KIND:PLACE")
+    dataset = trained_on or settings.run.dataset
     with workplace.executor(workers, scheduler) as place:
-        _by_head(paths, settings, name, head, dataset or settings.run.dataset, splits, out, files, device, place)
+        _by_head(paths, settings, name, source.named, dataset, splits, out, files, device, place)
 
 
 def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: str, splits: tuple[str, ...],

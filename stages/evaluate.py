@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--similarity", type=options.FilePath(),
-              help="Measure this images x captions matrix (.npy, zarr, or a similarity store) alone and print it.")
+@options.system("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
+                "matrix (.npy, zarr).")
 @click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
 @click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
@@ -56,22 +56,23 @@ if TYPE_CHECKING:
               help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels says what is right.")
 @measuring.output
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, similarity: Path | None, embeddings: tuple[Path, Path] | None,
+def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], keep: bool, columns: Columns, truth: Truth, rules: Protocol | None,
             ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
             output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
-    Systems that `rerank`, `ensemble`, `rescore` and `score --embeddings` made by name are measured with the run's. One
+    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. One
     that no longer fits the run is left out with a message. Delete its store to drop one.
 
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
-    Example: pipeline evaluate --similarity sims.npy --captions-per-image 5 --folds 5 --json
+    Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
     """
     settings = _with_metrics(settings, names)
+    similarity = None if source is None else source.scores(paths, settings)
     if from_run:
-        options.refuse("similarity", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
+        options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
                        "save_qrels", "per_query", why="goes without --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
@@ -96,7 +97,7 @@ def command(paths: Paths, settings: Settings, similarity: Path | None, embedding
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
-                   why="goes with --similarity or --embeddings; the run is measured by its data set's card")
+                   why="goes with --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     settings = settings.model_copy(update={"evaluate": truth.chosen(settings.evaluate)})
     measured_run = _measure_run(paths, settings, ties, extended, files)
@@ -143,7 +144,7 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns
           ) -> System | None:
     """The one source that was named, None where the run is to be measured."""
     if similarity is not None and embeddings is not None:
-        raise InputError("--similarity and --embeddings are two sources; give one")
+        raise InputError("--system and --embeddings are two sources; give one")
     if embeddings is not None:
         return of_vectors(*embeddings, columns)
     return None if similarity is None else judged.matrix(similarity, columns, truth)
@@ -153,7 +154,7 @@ def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> System:
     options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended", "qrels",
                    "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
     if similarity is None:
-        raise InputError("--distractors go with --similarity and a head's similarity store")
+        raise InputError("--distractors go with --system and a head's similarity store")
     return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
 
 

@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("questions", required=False)
-@click.option("--head", metavar="SYSTEM", help="The head's name: vse2ad-region-bigru-s0.")
-@click.option("--model", metavar="KIND:PLACE",
-              help="Or a pretrained dual encoder, as `pipeline embed` takes it. It reads the image files.")
-@click.option("--dataset", metavar="NAME", show_default="run.dataset", help="What the head was trained on.")
-@click.option("--images-of", metavar="NAME", show_default="as --dataset",
+@options.system(options.HEAD_OR_ENCODER)
+@options.trained_on
+@click.option("--images-of", metavar="NAME", show_default="as --trained-on",
               help="The data set whose stored features hold the images.")
 @click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card says, or csv",
               help="Of the file QUESTIONS: csv, sugarcrepe, aro or winoground.")
@@ -46,8 +44,8 @@ if TYPE_CHECKING:
               show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
 @options.device
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, questions: str | None, head: str | None, model: str | None,
-            dataset: str | None, images_of: str | None, form: str | None, save: Path | None, out: Path | None,
+def command(paths: Paths, settings: Settings, questions: str | None, source: options.Source | None,
+            trained_on: str | None, images_of: str | None, form: str | None, save: Path | None, out: Path | None,
             device: str | None) -> None:
     """Measure how often an image's caption is more similar to it than hard negatives: captions that are nearly the same
     and wrong.
@@ -58,48 +56,44 @@ def command(paths: Paths, settings: Settings, questions: str | None, head: str |
 
     Ties count by the mean over all their orders. Intervals are over images, each with all its questions.
 
-    Example: pipeline hard-negatives --head vse2ad-region-bigru-s0
+    Example: pipeline hard-negatives --system vse2ad-region-bigru-s0
 
-    Example: pipeline hard-negatives sugarcrepe --head vse2ad-region-bigru-s0 --dataset coco
+    Example: pipeline hard-negatives sugarcrepe --system vse2ad-region-bigru-s0 --trained-on coco
 
-    Example: pipeline hard-negatives sugarcrepe --model clip:openai/clip-vit-base-patch32 --images-of coco
+    Example: pipeline hard-negatives sugarcrepe --system clip:openai/clip-vit-base-patch32 --images-of coco
 
     Example: pipeline hard-negatives --save swaps.csv
     """
-    if head and model:
-        raise InputError("--head and --model are two systems; give one")
-    if not head and not model and not save:
-        raise InputError("give --head or --model, or --save to write the questions alone")
-    if not head and not model:
-        options.refuse("out", "device", why="goes with --head or --model")
+    if source is None and not save:
+        raise InputError("give --system, or --save to write the questions alone")
+    if source is None:
+        options.refuse("out", "device", why="goes with --system")
     if questions is None:
         options.refuse("form", why="goes with QUESTIONS")
-    trained_on = Manifest.load(paths.manifest(dataset or settings.run.dataset))
-    shown = Manifest.load(paths.manifest(images_of)) if images_of else trained_on
+    own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
+    shown = Manifest.load(paths.manifest(images_of)) if images_of else own
     asked = hard_negatives.read(questions, form, paths.root) if questions \
         else _swaps(shown, settings.score.split)
     if save:
         hard_negatives.save(save, asked)
         click.echo(f"{save}: {len(asked)} questions")
-    if not head and not model:
+    if source is None:
         return
     options.choose_products(settings)
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"
     name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
-    device = device or settings.training_of(trained_on.dataset).device
+    device = device or settings.training_of(own.dataset).device
     system: System
-    if head:
-        called, stores = head, [(each, paths.features(each.dataset, "").parent) for each in (trained_on, shown)]
-        system = OfHead.open(paths.head(trained_on.dataset, head), stores[0], stores[1], settings.score.batch_size,
-                             device)
-    else:
-        assert model is not None
+    if source.is_encoder:
         shown.require_photographs("a dual encoder")
-        called = Path(model.partition(":")[2]).name
-        system = OfEncoder(model, called, dual_encoders.load(model, Usage(device=device)), shown,
+        called = Path(source.named.partition(":")[2]).name
+        system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(device=device)), shown,
                            settings.score.batch_size)
-    result = _measure(system, asked, Path(questions or shown.dataset), trained_on)
-    path = out or paths.root / "results" / "hard-negatives" / trained_on.dataset / f"{name}-{called}.json"
+    else:
+        called, stores = source.named, [(each, paths.features(each.dataset, "").parent) for each in (own, shown)]
+        system = OfHead.open(paths.head(own.dataset, called), stores[0], stores[1], settings.score.batch_size, device)
+    result = _measure(system, asked, Path(questions or shown.dataset), own)
+    path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
     click.echo(f"{path}: {counted(result['questions']['count'], 'question')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -127,6 +127,77 @@ def choose_products(settings: Settings) -> None:
     from pipeline.compute import products  # and with it torch
 
     products.apply(settings.compute.products)
+
+
+class Source:
+    """What scores, as --system names it: a system or head by its name, a file or folder, or a pretrained encoder."""
+
+    def __init__(self, named: str) -> None:
+        self.named = named
+
+    def __str__(self) -> str:
+        return self.named
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it is KIND:PLACE."""
+        return ":" in self.named and self.path is None
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder; None for a name."""
+        place = Path(self.named)
+        looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
+        return place if looks_so or place.exists() else None
+
+
+    def scores(self, paths: Paths, settings: Settings) -> Path:
+        """The file of scores: that which is named, or the store of the run's system of that name."""
+        return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
+
+
+class SourceType(click.ParamType):
+    """The type of --system."""
+
+    name = "SYSTEM"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
+        """Refuses an empty name, which an unset shell variable gives."""
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return value if isinstance(value, Source) else Source(value)
+
+
+def system(takes: str, **more: Any) -> Callable[[Command], Command]:
+    """The option --system: what scores.
+
+    Args:
+        takes: What of it the command takes, as its help says.
+        **more: click's.
+    """
+    return click.option("--system", "source", type=SourceType(), help=takes, **more)
+
+
+HEAD_OR_ENCODER = ("A head's name: vse2ad-region-bigru-s0. Or a pretrained dual encoder, KIND:PLACE: clip, siglip, "
+                   "siglip2 or open_clip, and its folder or its name on the Hugging Face hub.")
+trained_on = click.option("--trained-on", metavar="NAME", show_default="of a head run.dataset, of an encoder its card",
+                          help="What it was trained on: of a head the data set, of an encoder words for the tables.")
+FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--system", "--in": "--system"},
+          "score": {"--head": "--system", "--embeddings": "--system"},
+          "embed": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"},
+          "hard-negatives": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"}}
+"""Command -> the former names of its options, which still work."""
+
+
+def renamed(command: str, arguments: Sequence[str], say: Callable[[str], None]) -> list[str]:
+    """Write former names of options as they are called now, and say so."""
+    found = []
+    for word in arguments:
+        name, equals, value = word.partition("=")
+        if now := FORMER.get(command, {}).get(name):
+            say(f"{name} is called {now} now")
+        found.append(f"{now or name}{equals}{value}")
+    return found
 
 
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")

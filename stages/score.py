@@ -32,23 +32,20 @@ if TYPE_CHECKING:
 
 @click.command
 @click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; without it, --head and --embeddings all heads and encoders of the run.")
+              help="Which visual feature; without it and --system all heads and encoders of the run.")
 @options.dataset
 @options.text
 @options.recipes
 @options.seeds
-@click.option("--head", "folder", type=options.FilePath(),
-              help="A head's folder, for one that was trained with --out. The matrix gets its name.")
-@click.option("--embeddings", type=options.FilePath(), metavar="STORE",
-              help="Embeddings by pipeline embed, of a dual encoder or of a head that was trained on other data. The "
-              "matrix gets their name.")
+@options.system("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
+                "embed`, of a dual encoder or of a head that was trained on other data. The matrix gets its name.")
 @click.option("--images", "files", type=options.FilePath(), show_default="as in the manifest",
               help="Where the image files lie, for a fine-tuned head.")
 @options.device
 @workplace.on_workers
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], folder: Path | None, embeddings: Path | None,
+            recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None,
             files: Path | None, device: str | None, workers: int, scheduler: str | None) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
@@ -61,18 +58,18 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
 
-    Example: pipeline score --embeddings embeddings/flickr8k/clip-vit-base-patch32.zarr
+    Example: pipeline score --system embeddings/flickr8k/clip-vit-base-patch32.zarr
     """
     workplace.check(scheduler)
-    if embeddings:
-        options.refuse("feature", "dataset", "text", "recipes", "seeds", "folder", "files", "device", "workers",
-                       "scheduler", why="goes without --embeddings, which are multiplied as they are")
-        _score_embeddings(paths, settings, embeddings)
+    if source and source.path and (source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()):
+        options.refuse("feature", "dataset", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
+                       why="goes without embeddings, which are multiplied as they are")
+        _score_embeddings(paths, settings, source.path)
         return
     dataset = dataset or settings.run.dataset
-    if folder:
-        options.refuse("feature", "text", "recipes", "seeds", why="goes without --head, which names the head")
-        folders = [folder]
+    if source:
+        options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
+        folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed))
                    for recipe in recipes for seed in seeds]
@@ -91,7 +88,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
             _score(path, use, settings, place)
             if request is not None:
                 asked.write(path, request, asked.files(path))
-    for encoder in settings.run.encoders if not (folder or feature) else []:
+    for encoder in settings.run.encoders if not (source or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 

@@ -39,17 +39,14 @@ if TYPE_CHECKING:
               help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
-@click.option("--head", metavar="SYSTEM", show_default="the run's first",
-              help="The head, or dual encoder, whose space is searched.")
+@options.system("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
+                "`pipeline embed`.", show_default="the run's first head")
 @options.dataset
-@click.option("--in", "where", type=options.FilePath(), show_default="the head's similarity store",
-              help="Search these embeddings of the same head, made by pipeline embed.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="results/search.html", help="The page.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
-            find: str | None, head: str | None, dataset: str | None, where: Path | None, top: int, out: Path | None
-            ) -> None:
+            find: str | None, source: options.Source | None, dataset: str | None, top: int, out: Path | None) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
 
     Example: pipeline search "a red house by the sea"
@@ -61,20 +58,16 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     options.choose_products(settings)
     texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
-    run = settings.run
     # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
     remembered = Remembered(paths.digests)
-    manifest = Manifest.load(paths.manifest(dataset or run.dataset))
-    name = head or system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    place = where or paths.similarity(manifest.dataset, name, settings.score.split)
-    if not place.exists():
-        training.read_description(paths.head(manifest.dataset, name))  # says so where there is no such head either
-    store = System.open_vectors(place, remembered)
+    store = _store(paths, settings, source, dataset, remembered)
+    name = store.made_from["recipe"]
     if records.is_encoder(store.made_from):
-        name = store.made_from["recipe"]
         queries = _by_encoder(settings, store, texts, image)
     else:
-        queries = _by_head(paths, manifest, name, store, texts, image)
+        name = store.made_from["members"][0]["head"]
+        trained_on = dataset or store.made_from.get("trained_on", store.made_from["dataset"])
+        queries = _by_head(paths, trained_on, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)),
@@ -88,6 +81,19 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     for section in sections:
         _print(section, of_several=len(sections) > 1)
     click.echo(f"{path}: thumbnails of these, from {searched}")
+
+
+def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str | None,
+           remembered: Remembered) -> System:
+    """What is searched: the store that was named, or that of a head's scores."""
+    if source and source.path:
+        return System.open_vectors(source.path, remembered)
+    run, trained_on = settings.run, Manifest.load(paths.manifest(dataset or settings.run.dataset)).dataset
+    name = source.named if source else system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    place = paths.similarity(trained_on, name, settings.score.split)
+    if not place.exists():
+        training.read_description(paths.head(trained_on, name))  # says so where there is no such head either
+    return System.open_vectors(place, remembered)
 
 
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
@@ -122,10 +128,10 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 
-def _by_head(paths: Paths, manifest: Manifest, name: str, store: System, texts: list[str], image: Path | None
+def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None
              ) -> np.ndarray:
     """[Q, d] float32, of the head that made the store."""
-    trained, source = training.open_by_name(paths, manifest.dataset, name)
+    trained, source = training.open_by_name(paths, dataset, name)
     training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "

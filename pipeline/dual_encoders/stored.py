@@ -28,7 +28,7 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     made = embedded.made_from
     if not record.is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
         raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
-                         "--head`")
+                         "--system`")
     if made["manifest"] != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")

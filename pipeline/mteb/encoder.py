@@ -74,7 +74,7 @@ class MtebEncoder:
         """Make an encoder of a dual encoder as it comes.
 
         Args:
-            model: KIND:FOLDER or KIND:NAME, as `pipeline embed --model` takes it.
+            model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
             prompt: What is read, {} being the caption.
             device: A torch device.
 

@@ -17,7 +17,7 @@ from pipeline.files.results import read_json
 from pipeline.provenance import results
 from pipeline.scores.system import System
 
-COMMAND = "evaluate --similarity STORE --record"
+COMMAND = "evaluate --system STORE --record"
 
 
 def add(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],

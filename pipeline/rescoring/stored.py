@@ -70,10 +70,10 @@ def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
     dataset, stores = source.made_from["dataset"], []
     for name in banks.heads_of(source)[0]:
-        path, how = paths.embeddings(dataset, dataset, name), f"--head {name}"
+        path, how = paths.embeddings(dataset, dataset, name), f"--system {name}"
         if not path.exists() and any(member["head"] == name and ENCODER in member
                                      for member in source.made_from["members"]):
-            path, how = paths.encoded(dataset, name), f"--model … --name {name}"
+            path, how = paths.encoded(dataset, name), f"--system … --name {name}"
         if not path.exists():
             raise InputError(f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "
                              f"embed {dataset} {how}`, or take --bank test, the queries that are ranked")

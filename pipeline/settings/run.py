@@ -66,7 +66,7 @@ class Encoder(Section):
     """A pretrained dual encoder that is measured beside the run's heads, as it comes.
 
     name: What it is called in results.
-    model: KIND:FOLDER or KIND:NAME, as `pipeline embed --model` takes it.
+    model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
     prompt: What it reads, {} being the caption.
     preprocessing: The model's own, or images squashed to its size without a crop.
     precision: In which it computes.

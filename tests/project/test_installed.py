@@ -18,6 +18,9 @@ def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
         assert copy.read_bytes() == (ROOT / name).read_bytes() == templates.path(name).read_bytes()
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
     assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
+    for data in ("manifests/recipes", "pipeline/settings"):
+        assert {file.name for file in (installed / data).glob("*.yaml")} == {
+            file.name for file in (ROOT / data).glob("*.yaml")} != set()
 
 
 def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) -> None:

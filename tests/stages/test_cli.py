@@ -81,7 +81,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
     assert "no feature store there" in bad(run, "verify", "nowhere.zarr", "--params", PARAMS)
     assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
-    assert "--folds goes with --similarity" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
+    assert "--folds goes with --system" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
 
 def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run: Any, perfect: Path) -> None:
@@ -211,6 +211,17 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     metrics = json.loads(out)
     assert (code, metrics["t2i"]["r1"]) == (0, 25)  # all equal: exactly chance
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
+
+
+def test_a_former_name_of_an_option_works_and_says_how_it_is_called_now(run: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
+    code, out, err = run("evaluate", "--system", "sims.npy", "--json")
+    assert (code, "is called" in err) == (0, False)
+    for former in (("--similarity", "sims.npy"), ("--similarity=sims.npy",)):
+        code, again, err = run("evaluate", *former, "--json")
+        assert (code, again == out, "--similarity is called --system now" in err) == (0, True, True)
+    assert "the name is empty" in bad(run, "evaluate", "--system", "")
+    assert "no such option" in bad(run, "compare", "a", "b", "--similarity", "sims.npy").lower()  # it never had one
 
 
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:

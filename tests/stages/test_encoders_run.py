@@ -202,8 +202,8 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
 
 @pytest.mark.usefixtures("project")
 def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
-    assert "give --head or --model" in refused("embed", "sample")
-    assert "goes with --model" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
+    assert "give --system" in refused("embed", "sample")
+    assert "goes with an encoder" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
     assert "goes with the NAME of a data set" in refused("embed", "--model", "clip:models/clip")
     assert "cannot be downloaded" in refused("embed", "sample", "--model", "clip:no folder")
     assert pipeline(*EMBED, "--split", "val")[0] == 0

@@ -121,8 +121,8 @@ def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes
 
 @pytest.mark.usefixtures("project")
 def test_wrong_options_are_refused(refused: Callable[..., str]) -> None:
-    assert "give --head" in refused("hard-negatives")
-    assert "goes with --head" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
+    assert "give --system" in refused("hard-negatives")
+    assert "goes with --system" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
     assert "goes with QUESTIONS" in refused("hard-negatives", "--head", HEAD, "--format", "aro")
     assert "did you mean sugarcrepe?" in refused("hard-negatives", "sugarcreep", "--head", HEAD)
     assert "comes from the folder data" in refused("hard-negatives", "sugarcrepe", "--head", HEAD)

@@ -36,7 +36,7 @@ class Run:
     def outdated(self, code: Path = ROOT) -> set[str]:
         """The stages that DVC would run, with the code of a folder; the plan is put back."""
         plan = self.folder / "results" / "plan"
-        before = {file: file.read_bytes() for file in plan.rglob("*.json")}
+        before = {file: file.read_bytes() for file in (plan.with_suffix(".json"), *plan.rglob("*.json"))}
         self.commands("pipeline", "plan", cwd=self.folder, PYTHONPATH=str(code))
         found = set(self.told("status"))
         shutil.rmtree(plan)

@@ -37,7 +37,7 @@ def embedded(pipeline: Any, project: Path) -> None:
 @pytest.mark.usefixtures("project")
 def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]) -> None:
     said = refused("rescore", HEAD, "--by", "nnn")
-    assert f"`pipeline embed sample --head {HEAD}`" in said
+    assert f"`pipeline embed sample --system {HEAD}`" in said
     assert "--bank test" in said
     assert "unknown option of the rescorer csls, 'bank'" in refused("rescore", HEAD, "--by", "csls", "--bank", "train")
 

@@ -138,6 +138,17 @@ def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Pat
     np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
     out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
     assert sorted(image for _, _, image, _ in found(out)) == sorted(store.image_ids.tolist())
+    other_run = ("-S", "run.recipes=[vse_infty]", "-S", "run.dataset=other", "-S", "run.ablations=[]")
+    searched = ("search", scenes.split("train").captions[0], "--system", elsewhere, "--top", "24")
+    assert pipeline(*searched, *other_run)[1] == out  # the store says whose it is, and on what that was trained
+
+
+def test_a_system_is_named_or_is_a_place(pipeline: Any, project: Path) -> None:
+    for command in (("evaluate", "--json"), ("search", "a house"), ("score",)):
+        place = Path("heads", "sample", HEAD) if command == ("score",) else OWN
+        named, there = (pipeline(*command, "--system", system) for system in (HEAD, place))
+        assert named == there
+        assert named[0] == 0, named[2]
 
 
 def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced(
@@ -178,10 +189,10 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert [(each["images"], each["captions"]) for each in entry["evaluated_with"]["distractors"]] == [(20, 100)]
     Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
     assert "is not as it was measured" in refused(*enlarged, "--record")
-    assert "--record goes with --similarity" in refused("evaluate", "--record")
+    assert "--record goes with --system" in refused("evaluate", "--record")
     assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
     assert "--folds goes without --distractors" in refused(*enlarged, "--folds", "2")
-    assert "go with --similarity" in refused("evaluate", "--distractors", elsewhere)
+    assert "go with --system" in refused("evaluate", "--distractors", elsewhere)
     change(elsewhere, "checkpoint")
     assert "holds the vectors of another head" in refused(*enlarged)
 

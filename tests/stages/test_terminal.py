@@ -121,21 +121,21 @@ def scores(tmp_path: Path) -> Path:
 def test_a_log_holds_the_command_what_it_printed_and_its_error(tmp_path: Path, scores: Path, capfd: Any,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "run.log"
-    code, out, _ = pipeline(monkeypatch, capfd, "evaluate", "--similarity", scores, "--log", log)
+    code, out, _ = pipeline(monkeypatch, capfd, "evaluate", "--system", scores, "--log", log)
     assert code == 0
-    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--similarity", tmp_path / "none.npy", "--log", log)
+    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", tmp_path / "none.npy", "--log", log)
     assert code == 2
     text = log.read_text()
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", line) for line in text.splitlines())
     said = [line[21:] for line in text.splitlines()]
-    assert said[0] == f"pipeline evaluate --similarity {scores} --log {log}"
+    assert said[0] == f"pipeline evaluate --system {scores} --log {log}"
     assert [line for line in out.splitlines() if line not in said] == []
     assert said[-1] == err.strip()
 
 
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path, scores: Path, capfd: Any,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--similarity", scores, "--log", tmp_path / "no" / "log")
+    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", scores, "--log", tmp_path / "no" / "log")
     assert (code, err.count("\n")) == (2, 1)
     assert "--log" in err
 
