@@ -150,6 +150,6 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
         click.echo(f"{alike} right captions look like a wrong one to it: they differ in words that it does not know")
     click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or tokens and are cut")
     if left_out:
-        say(f"warning: {left_out} questions are left out: their images have no features")
+        say(f"warning: {counted(left_out, 'question')} left out: no features of the image")
     if known[0]:
         say(f"warning: the head was trained on {known[0]} of these {known[1]} images")

@@ -47,7 +47,8 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
     assert code == 0, err
     assert "2 of 4 captions have more than 254" in out
     assert "2 right captions look like a wrong one to it" in out
-    assert "1 questions are left out" in err
+    assert "1 question left out: " in err
+    assert out.splitlines()[-1] == "r.json: 2 questions"  # those that were asked, not all of the file
     assert "trained on 2 of these 2 images" in err
     assert json.loads(Path("r.json").read_text())["accuracies"][0]["value"] == 50
 
