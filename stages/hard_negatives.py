@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline import dual_encoders, hard_negatives
-    from pipeline.compute import machine
+    from pipeline.compute import made_with
     from pipeline.dual_encoders.base import Usage
     from pipeline.files import atomic, digest
     from pipeline.hard_negatives.accuracy import Accuracy
@@ -132,7 +132,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},
             "images": {"count": len(row), "trained_on": known},
-            "made_from": system.made_from, "made_with": machine.record()}
+            "made_from": system.made_from, "made_with": made_with.record()}
 
 
 def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, int, int], known: tuple[int | None, int]

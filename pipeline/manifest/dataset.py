@@ -11,8 +11,18 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.errors import InputError, unknown
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
-from pipeline.manifest.statistics import Statistics
 from pipeline.settings import first_fault
+
+
+class Statistics(BaseModel):
+    """What one split holds. What a card does not state is None, and not compared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    images: int | None = None
+    captions: int | None = None
+    unique_captions: int | None = None  # of different text, letter by letter
+    shortest: int | None = None  # characters
+    longest: int | None = None
 
 
 class Dataset(BaseModel):

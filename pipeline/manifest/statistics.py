@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
 
+from pipeline.manifest.dataset import Statistics
 from pipeline.manifest.table import Manifest
-
-
-class Statistics(BaseModel):
-    """One split. What a card does not state is None, and not compared."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    images: int | None = None
-    captions: int | None = None
-    unique_captions: int | None = None  # of different text, letter by letter
-    shortest: int | None = None  # characters
-    longest: int | None = None
 
 
 def of(manifest: Manifest) -> dict[str, Statistics]:

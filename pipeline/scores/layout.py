@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.compute import machine
+from pipeline.compute import made_with
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
@@ -197,7 +197,7 @@ def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str
     """Write a store, which appears complete when the block ends without an error, and replaces an older one."""
     import zarr
 
-    attributes = {"made_with": machine.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes=attributes)
         for name, values in arrays.items():

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.compute import machine
+from pipeline.compute import made_with
 from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
@@ -157,12 +157,12 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
     if image_ids.shape != (layout.images,):
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
-    made_with = _versions() | machine.record() if origin is None else attributes(origin).get("made_with", {})
+    versions = _versions() | made_with.record() if origin is None else attributes(origin).get("made_with", {})
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
             "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-            "image_ids_digest": digest(image_ids.tolist()), "made_with": made_with})
+            "image_ids_digest": digest(image_ids.tolist()), "made_with": versions})
         for name, (shape, dtype) in layout.arrays().items():
             whole = (layout.shard_images, *shape)
             by_item = name not in PLAIN

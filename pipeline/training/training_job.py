@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline import heads, record
 from pipeline import text as texts
-from pipeline.compute import machine
+from pipeline.compute import made_with
 from pipeline.errors import InputError, InputWarning
 from pipeline.files import asked
 from pipeline.files.atomic import creating, write_text
@@ -233,7 +233,7 @@ class TrainingJob:
         if not (self.folder / "last.safetensors").exists():
             record.write(self.folder, self.versions)
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self.content,
-                 "networks": networks(self.source, words, self.origin), "made_with": [machine.record()]}
+                 "networks": networks(self.source, words, self.origin), "made_with": [made_with.record()]}
         self._write(self.description(words) | aside)
 
     def _set_aside(self) -> None:
@@ -262,7 +262,7 @@ class TrainingJob:
 
     def _go_on(self) -> None:
         """Record this machine in the head.json of an unfinished head, if it is another one than before."""
-        there, now = checkpoint.read_description(self.folder), machine.record()
+        there, now = checkpoint.read_description(self.folder), made_with.record()
         before = there.get("made_with", [])
         unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
         if unfinished and before[-1:] != [now]:

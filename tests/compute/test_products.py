@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from pipeline.compute import attention, clock, half, machine, measured, onednn, products
+from pipeline.compute import attention, clock, half, machine, made_with, measured, onednn, products
 from pipeline.errors import InputError
 
 
@@ -156,6 +156,6 @@ def test_the_clock_gives_the_least_of_each_but_not_the_first_which_warms_up(
 
 def test_a_record_names_torch_cpu_threads_and_products() -> None:
     products.use("onednn")
-    assert machine.record() == {"torch": torch.__version__, "processor": machine.processor(), "threads": 1,
+    assert made_with.record() == {"torch": torch.__version__, "processor": machine.processor(), "threads": 1,
                                 "products": "onednn"}
     assert machine.processor()

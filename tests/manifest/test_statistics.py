@@ -10,7 +10,8 @@ import pytest
 
 from pipeline import manifest
 from pipeline.manifest import Manifest
-from pipeline.manifest.statistics import Statistics, of
+from pipeline.manifest.dataset import Statistics
+from pipeline.manifest.statistics import of
 from pipeline.manifest.table import COLUMNS
 
 CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]

@@ -12,7 +12,7 @@ import pytest
 from folders import tree
 
 from pipeline import training
-from pipeline.compute import half, machine, products
+from pipeline.compute import half, made_with, products
 from pipeline.errors import InputError
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
@@ -108,19 +108,19 @@ def test_head_json_says_which_machines_trained_it(job: training.TrainingJob, mon
         if (epoch, step) == (1, 2):
             raise Cut
 
-    def made_with() -> list[dict[str, object]]:
+    def recorded() -> list[dict[str, object]]:
         described: dict[str, list[dict[str, object]]] = json.loads((job.folder / "head.json").read_text())
         return described["made_with"]
 
-    first = machine.record()
+    first = made_with.record()
     assert first.keys() == {"torch", "processor", "threads", "products"}
     for _ in range(2):  # going on where one was, it is named once
         with pytest.raises(Cut):
             training.train(job, on_step=cut)
-        assert made_with() == [first]
+        assert recorded() == [first]
     products.use("onednn")
     training.train(job)
-    assert made_with() == [first, first | {"products": "onednn"}]
+    assert recorded() == [first, first | {"products": "onednn"}]
     products.use("default")
     before = tree(job.folder)
     training.train(job)  # it is finished: this machine has no part in it
