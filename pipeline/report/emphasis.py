@@ -75,7 +75,7 @@ def none(rows: Sequence[ResultRow], columns: Sequence[NumberColumn]) -> Emphasis
 def sentence(rule: Rule, rows: Sequence[ResultRow], columns: Sequence[NumberColumn], apart: bool) -> str:
     """Say in a caption what is bold; nothing of a rule of another module.
 
-    apart: whether published and measured rows are shown, which do not compete.
+    rows: those with bold numbers. apart: whether published and measured rows are shown, which do not compete.
     """
     if rule is best_of_groups:
         groups = {row.header.group for row in rows}

@@ -78,8 +78,10 @@ class Layout:
         sentences = [self.caption.format(data=self.data)]
         sentences += [sentence for text, sentence in self.legend if any(text in word for word in words)]
         numbers = self.columns.numbers()
-        if self.emphasis(printed, numbers) or without_lone(self.emphasis)(measured, numbers):
-            sentences.append(sentence(self.emphasis, rows, numbers, bool(printed) and bool(measured)))
+        bold = [shown[index] for shown, rule in ((printed, self.emphasis), (measured, without_lone(self.emphasis)))
+                for index, _ in rule(shown, numbers)]
+        if bold:
+            sentences.append(sentence(self.emphasis, bold, numbers, bool(printed) and bool(measured)))
         return " ".join(filter(None, sentences))
 
     def _groups(self, rows: Sequence[ResultRow], rule: Rule, bases: Bases | None, lead: str = "") -> list[RowGroup]:
