@@ -70,8 +70,18 @@ def load(names: dict[str, Any]) -> None:
     Args:
         names: The module's globals.
     """
-    statements = _waiting(names)
-    exec(compile(ast.Module(statements, []), names["__file__"], "exec"), names)
+    for statement in _waiting(names):
+        if isinstance(statement, ast.ImportFrom):
+            names |= {alias.asname or alias.name: _member(statement.module or "", alias.name)
+                      for alias in statement.names}
+        elif isinstance(statement, ast.Import):
+            names |= {alias.asname or alias.name: import_module(alias.name) for alias in statement.names}
+
+
+def _member(module: str, name: str) -> Any:
+    """What `from module import name` binds: an attribute, or a module of that package."""
+    package = import_module(module)
+    return getattr(package, name) if hasattr(package, name) else import_module(f"{module}.{name}")
 
 
 def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
