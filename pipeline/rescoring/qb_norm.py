@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.rescoring.bank import Bank
 from pipeline.rescoring.base import BankSplit
 from pipeline.rescoring.corrected import ForDirection
-from pipeline.rescoring.reduction import Values, check_beta, column_blocks, log_sum_exp, of_columns, of_rows, row_blocks
+from pipeline.rescoring.reduction import Values, blocks, check_beta, log_sum_exp, of_columns, of_rows
 from pipeline.retrieval import PerDirection, Similarity
 from pipeline.retrieval.similarity import Directions
 
@@ -59,14 +59,14 @@ class QBNorm:
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""
         total = log_sum_exp(self.beta)
-        captions = of_columns(bank.images, total) / self.beta, hubs(row_blocks(bank.images), self.k)
-        images = of_rows(bank.captions, total) / self.beta, hubs(column_blocks(bank.captions), self.k)
+        captions = of_columns(bank.images, total) / self.beta, hubs(blocks(bank.images, "i2t"), self.k)
+        images = of_rows(bank.captions, total) / self.beta, hubs(blocks(bank.captions, "t2i"), self.k)
         return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
 
 
 def _lowered(scores: Similarity, by_image: bool, totals: Values, are_hubs: Marks) -> Similarity:
     """Take off the candidates' totals where the query's best candidate is a hub."""
-    every = (row_blocks if by_image else column_blocks)(scores)
+    every = blocks(scores, "i2t" if by_image else "t2i")
     reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
 
     def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:

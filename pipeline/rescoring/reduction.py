@@ -8,37 +8,27 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.retrieval import Similarity
+from pipeline.retrieval import PerDirection, Similarity
+from pipeline.retrieval.similarity import Direction, whole_queries
 
 BLOCK_BYTES = 64 * 2**20
 Values = npt.NDArray[np.float64]
 
 
-def row_blocks(scores: Similarity) -> Iterator[Values]:
-    """Read whole rows."""
-    rows, columns = scores.shape
-    step, every = max(1, BLOCK_BYTES // (8 * columns)), slice(0, columns)
-    for start in range(0, rows, step):
-        yield np.asarray(scores.block(slice(start, min(start + step, rows)), every), np.float64)
-
-
-def column_blocks(scores: Similarity) -> Iterator[Values]:
-    """Read whole columns, turned into rows."""
-    rows, columns = scores.shape
-    step, every = max(1, BLOCK_BYTES // (8 * rows)), slice(0, rows)
-    for start in range(0, columns, step):
-        block = scores.block(every, slice(start, min(start + step, columns)))
-        yield np.ascontiguousarray(np.asarray(block, np.float64).T)
+def blocks(scores: Similarity | PerDirection, direction: Direction) -> Iterator[Values]:
+    """Read whole queries, as rows: images for i2t, captions for t2i."""
+    for _, cells in whole_queries(scores, direction, BLOCK_BYTES):
+        yield np.ascontiguousarray(cells, np.float64)
 
 
 def of_rows(scores: Similarity, value: Callable[[Values], Values]) -> Values:
     """Compute a value of each row."""
-    return np.concatenate([value(block) for block in row_blocks(scores)])
+    return np.concatenate([value(block) for block in blocks(scores, "i2t")])
 
 
 def of_columns(scores: Similarity, value: Callable[[Values], Values]) -> Values:
     """Compute a value of each column."""
-    return np.concatenate([value(block) for block in column_blocks(scores)])
+    return np.concatenate([value(block) for block in blocks(scores, "t2i")])
 
 
 def mean_of_greatest(k: int) -> Callable[[Values], Values]:

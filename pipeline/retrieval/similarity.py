@@ -191,6 +191,18 @@ def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Sim
     return Selection(source, images, captions)
 
 
+def whole_queries(source: Similarity | PerDirection, direction: Direction, block_bytes: int
+                  ) -> Iterator[tuple[slice, Cells]]:
+    """Read whole queries, block by block: which ones, and their scores [queries, candidates], images' for i2t."""
+    if isinstance(source, PerDirection):
+        source = source.direction(direction, block_bytes)
+    queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
+    at_once, every = max(1, block_bytes // (8 * candidates)), slice(0, candidates)
+    for start in range(0, queries, at_once):
+        part = slice(start, min(start + at_once, queries))
+        yield part, source.block(part, every) if direction == "i2t" else source.block(every, part).T
+
+
 def as_similarity(source: object) -> Similarity | PerDirection:
     """Make a similarity source of an array, a torch tensor, a zarr array, or the path of one.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.retrieval.blocks import Ids
-from pipeline.retrieval.similarity import Direction, PerDirection, Similarity
+from pipeline.retrieval.similarity import Direction, PerDirection, Similarity, whole_queries
 
 
 class Top(NamedTuple):
@@ -35,14 +35,9 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     from pipeline.retrieval.embeddings import to_tensor
 
     block_bytes = int(block_megabytes * 1e6)
-    if isinstance(source, PerDirection):
-        source = source.direction(direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
-    at_once = max(1, block_bytes // (8 * candidates))
     places, tied = np.empty((queries, k), np.int64), np.empty(queries, bool)
-    for start in range(0, queries, at_once):
-        part, everything = slice(start, min(start + at_once, queries)), slice(0, candidates)
-        cells = source.block(part, everything) if direction == "i2t" else source.block(everything, part).T
+    for part, cells in whole_queries(source, direction, block_bytes):
         scores = to_tensor(cells)
         best = scores.topk(min(k + 1, candidates), dim=1)
         places[part] = best.indices[:, :k].numpy()
@@ -50,6 +45,6 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
         for query in np.flatnonzero(tied[part]):
             # The order in which topk gives equal values depends on their positions, so these are shuffled before it.
             order = generator.permutation(candidates)
-            places[start + query] = order[scores[query, torch.from_numpy(order)].topk(k).indices.numpy()]
+            places[part.start + query] = order[scores[query, torch.from_numpy(order)].topk(k).indices.numpy()]
         progress(part.stop)
     return Top(places, tied)
