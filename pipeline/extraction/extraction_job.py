@@ -16,7 +16,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.store import Extra, Plan, StoreError, StoreLayout, Wanted, read_header
-from pipeline.store.planning import differs
+from pipeline.store.planning import WHOSE, differs
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -134,8 +134,6 @@ class ExtractionJob:
         uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
         threads: Of each worker.
         donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
-        labelled: The data set that the fingerprint names; None for the manifest's. A store that took rows of another
-            data set keeps the name that these were made with.
     """
 
     manifest: Manifest
@@ -154,7 +152,6 @@ class ExtractionJob:
     uploaded_to: Path | None = None
     threads: Threads = Threads()
     donor: Path | None = None
-    labelled: str | None = None
 
     def wanted(self, engine: EngineDescription) -> Wanted:
         """Collect what the store shall hold.
@@ -183,7 +180,7 @@ class ExtractionJob:
         Returns:
             JSON values.
         """
-        made = {"dataset": self.labelled or self.manifest.dataset, "images": self.manifest.images_digest,
+        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
                 "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
@@ -208,11 +205,10 @@ class ExtractionJob:
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        there = replace(self, labelled=made_from.get("dataset"))
-        if same := bool(made_from) and not differs(made_from, there.fingerprint(kept), "images"):
+        if made_from and not differs(made_from, self.fingerprint(kept), WHOSE):
             engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
-        return replace(there if same else self, engine=pinned), engine
+        return replace(self, engine=pinned), engine
 
     def layout(self, engine: EngineDescription) -> StoreLayout:
         """Derive the store's layout.

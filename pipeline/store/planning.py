@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,8 +27,10 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.parsing import from_json
 from pipeline.manifest.table import NO_FILE
 from pipeline.store import contents, ledger, places
-from pipeline.store.layout import UNUSED, StoreError, StoreLayout, create, read_header
+from pipeline.store.layout import UNUSED, StoreError, StoreLayout, create, maker, read_header
 
+WHOSE = ("images", "dataset")
+"""What a fingerprint says of the images, which a store that grows finds, besides what makes their features."""
 UNSAID = {"backend": "torch"}  # what it means that a fingerprint does not name one
 TOGETHER = 4096  # files at once
 
@@ -138,10 +140,10 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     except StoreError as error:
         return at_once(wanted, str(error))
     same_images = donor is None and made_from.get("images") == wanted.fingerprint.get("images")
-    changed = differs(made_from, wanted.fingerprint, "images" if wanted.grows else "")
+    changed = differs(made_from, wanted.fingerprint, WHOSE if wanted.grows else ())
     if changed := changed or _layout_differs(layout, wanted.layout):
         return at_once(wanted, "" if donor else changed)
-    if not same_images and (donor or made_from.get("dataset") != wanted.dataset):
+    if donor or (wanted.grows and made_from.get("dataset") != wanted.dataset):
         return _taken(path, layout, wanted, donor)
     return _gone_on_with(path, layout, wanted, same_images)
 
@@ -202,7 +204,11 @@ def _begin(there: Path, store: Path, fingerprint: Mapping[str, Any], todo: Plan,
         for shard in todo.kept:
             for name, (shape, _) in todo.layout.arrays().items():
                 _link(*(ledger.shard_file(folder, name, shard, len(shape) + 1) for folder in (there, making)))
-            _link(*(ledger.file(folder, shard) for folder in (there, making)))
+            entry = ledger.read(there, shard)
+            if entry is not None and entry.maker not in ("", maker(fingerprint)):  # of another data set's store
+                ledger.write(making, replace(entry, maker=maker(fingerprint)))
+            else:
+                _link(*(ledger.file(folder, shard) for folder in (there, making)))
         if todo.kept and (there / record.FILE).exists():
             _link(there / record.FILE, making / record.FILE)
 
@@ -227,9 +233,9 @@ def _link(there: Path, here: Path) -> None:
         shutil.copy2(there, here)
 
 
-def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], besides: str = "") -> str:
+def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], besides: Collection[str] = ()) -> str:
     """The first difference of two fingerprints in words, "" if there is none but in the key `besides`."""
-    for key in sorted((made_from.keys() | fingerprint.keys()) - {besides}, key=lambda key: (key != "engine", key)):
+    for key in sorted((made_from.keys() | fingerprint.keys()) - set(besides), key=lambda key: (key != "engine", key)):
         if made_from.get(key) != fingerprint.get(key):
             there, now = (made.get(key, UNSAID.get(key)) for made in (made_from, fingerprint))
             return f"{key}: {there} there, {now} now"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -279,7 +280,10 @@ def second(everything: Manifest, tmp_path: Path) -> Manifest:
 def first_and(second: Manifest, job: extraction.ExtractionJob, everything: Manifest) -> extraction.ExtractionJob:
     """The first data set's images 0 to 59 are extracted; a job for the second."""
     extraction.extract(of(job, everything, BEFORE))
-    return replace(job, manifest=second, images_folder=second.images_folder, shard_images=16)
+    for file in second.images_folder.iterdir():  # they came after the first was extracted
+        os.utime(file)
+    return replace(job, manifest=replace(second, written=time.time_ns()), images_folder=second.images_folder,
+                   shard_images=16)
 
 
 def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,6 +306,7 @@ def test_a_second_data_set_takes_the_features_of_its_photographs(
         again = extraction.extract(taking)
         assert (again.extracted, again.taken) == (0, 0)
     assert tree(job.store) == before
+    assert FeatureStore(taking.store).fingerprint["dataset"] == "second"  # whose manifest is then looked for
     assert not (tmp_path / "taking.zarr/features/c/0").exists()  # images 0 to 15 are not of the second
     at_once = replace(todo, store=tmp_path / "at_once.zarr")
     extraction.extract(at_once)
@@ -321,7 +326,7 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
         monkeypatch: pytest.MonkeyPatch) -> None:
     todo = first_and(second, job, everything)
     copied = replace(todo, store=shutil.copytree(job.store, tmp_path / "copied.zarr"))
-    held = replace(second, table=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
+    held = replace(todo.manifest, table=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
     first = FeatureStore(job.store).require(part(everything, BEFORE))
     ids = held.images["image_id"].to_numpy()
     values = FeatureStore(copied.store).require(held).read(np.arange(len(ids)))[0]
@@ -337,6 +342,9 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
     forbid_reading(monkeypatch)
     assert extraction.extract(replace(copied, manifest=held)).extracted == 0
     own = FeatureStore(copied.store).require(held)
+    assert own.fingerprint["dataset"] == "second"
+    assert not [fault for _, faults in verify.verify(copied.store) for fault in faults]
+    assert extraction.extract(replace(copied, manifest=held)).extracted == 0
     assert np.array_equal(own.columns("image_ids"), ids)
     assert np.array_equal(own.read(np.arange(len(ids)))[0], values)
 
@@ -344,7 +352,7 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
 def test_a_photograph_that_changed_after_its_manifest_is_not_taken(
         job: extraction.ExtractionJob, everything: Manifest, second: Manifest, tmp_path: Path) -> None:
     todo = first_and(second, job, everything)
-    put_others(second, [10])
+    put_others(second, [10])  # later than the manifest
     found = extraction.extract(replace(todo, store=tmp_path / "taking.zarr", donor=job.store))
     assert (found.extracted, found.taken) == (7, 39)
 
