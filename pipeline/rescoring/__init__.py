@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import lazy
 
 if TYPE_CHECKING:
-    from pipeline.rescoring.base import Rescorer
+    from pipeline.rescoring.bank import Rescorer
     from pipeline.settings import Run
 
 RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({

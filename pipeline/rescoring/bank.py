@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from pipeline import retrieval
 from pipeline.errors import InputError
 from pipeline.fusion.combining import WeightedSum
 from pipeline.manifest import Split
+from pipeline.retrieval import PerDirection, Similarity
 from pipeline.retrieval.blocks import Ids
 from pipeline.retrieval.collection import rows_of
-from pipeline.retrieval.similarity import Similarity
 from pipeline.scores.system import System
-
-if TYPE_CHECKING:
-    from pipeline.retrieval import Similarity
 
 
 class Bank(NamedTuple):
@@ -91,3 +88,28 @@ def heads_of(system: System) -> tuple[list[str], list[float]]:
         raise InputError(f"{system.name}: a bank needs a head, or an ensemble of heads by mean")
     return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
 
+
+BankSplit: TypeAlias = Literal["train", "test"]
+
+
+class Rescorer(Protocol):
+    """Makes new similarities from a system's. It is built from its options, and draws nothing at random.
+
+    Attributes:
+        bank: Where the queries come from by which it knows a hub: "train", or "test" for the queries that are ranked.
+            With "test" a query's ranks depend on the other test queries; tables mark such a system, and never in bold.
+    """
+
+    bank: BankSplit
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity | PerDirection:
+        """Compute the new similarities.
+
+        Args:
+            scores: [I, C], of the whole split.
+            bank: Further similarities, of the queries that `bank` names.
+
+        Returns:
+            [I, C], computed block by block when it is read. `trace` computes it again.
+        """
+        ...

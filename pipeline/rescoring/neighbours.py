@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pipeline.errors import InputError
-from pipeline.rescoring.bank import Bank
-from pipeline.rescoring.base import BankSplit
+from pipeline.rescoring.bank import Bank, BankSplit
 from pipeline.rescoring.corrected import Lowered
 from pipeline.rescoring.reduction import mean_of_greatest, of_columns, of_rows
 from pipeline.retrieval import Similarity

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import InputError
-from pipeline.rescoring.bank import Bank
-from pipeline.rescoring.base import BankSplit
+from pipeline.rescoring.bank import Bank, BankSplit
 from pipeline.rescoring.corrected import ForDirection
 from pipeline.rescoring.reduction import Values, blocks, check_beta, log_sum_exp, of_columns, of_rows
 from pipeline.retrieval import PerDirection, Similarity

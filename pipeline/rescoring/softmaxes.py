@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from pipeline.rescoring.bank import Bank
-from pipeline.rescoring.base import BankSplit
+from pipeline.rescoring.bank import Bank, BankSplit
 from pipeline.rescoring.corrected import ForDirection, Lowered
 from pipeline.rescoring.reduction import Values, check_beta, log_sum_exp, of_columns, of_rows
 from pipeline.retrieval import PerDirection, Similarity
