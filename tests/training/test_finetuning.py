@@ -194,12 +194,12 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     found = training.embed(head.model, source, scenes.split("val"), head.text, 3)
     whole = training.embed(head.model, source, scenes.split("val"), head.text, 64)
     np.testing.assert_allclose(found[0], whole[0], atol=1e-5)
-    assert "4 images and 20 captions" in run("embed", "sample", "--head", folder.name, "--split", "val")
+    assert "4 images and 20 captions" in run("embed", "sample", "--system", folder.name, "--split", "val")
     embedded = System.open_vectors(tmp_path / "embeddings" / "sample" / f"sample-{folder.name}.zarr").embeddings()
     np.testing.assert_allclose(embedded.images, whole[0], atol=1e-5)
-    assert run("search", "a red house", "--head", folder.name, "--top", "2").count(".jpg") == 2
+    assert run("search", "a red house", "--system", folder.name, "--top", "2").count(".jpg") == 2
     asked = scenes.images[scenes.images["split"] == "test"].iloc[2]
-    nearest = run("search", "--image", str(scenes.images_folder / asked["file"]), "--find", "images", "--head",
+    nearest = run("search", "--image", str(scenes.images_folder / asked["file"]), "--find", "images", "--system",
                   folder.name, "--top", "1").split()
     assert [float(nearest[1]), int(nearest[2])] == [1.0, asked["image_id"]]
 
