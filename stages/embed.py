@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
-    from pipeline.files import asked
     from pipeline.files.lock import exclusive
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
+    from pipeline.record import finish, is_done
     from pipeline.scores import layout
     from pipeline.scores.system import System
     from pipeline.settings import Settings
@@ -113,7 +113,7 @@ def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: st
     folder, path = paths.head(dataset, head), out or paths.embeddings(name, dataset, head)
     store = paths.features(name, training.read_description(folder)["feature"])
     request = training.scores(folder, paths.manifest(name), store, "+".join(splits), settings.score.batch_size)
-    if request is not None and asked.is_done(path, request):
+    if request is not None and is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
     use = HeadUse(paths, folder, dataset, name, files, device or settings.training_of(dataset).device,
@@ -131,7 +131,7 @@ def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: st
                                  rows) | {"trained_on": dataset}
     _embed(path, opened, parts, settings.score.batch_size, made_from, use.device, place)
     if request is not None:
-        asked.write(path, request, asked.files(path))
+        finish(path, request)
     click.echo(_told(path, parts, name))
 
 
@@ -180,7 +180,7 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
     same = records.identity(encoder.model, opened)
     request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
                "splits": [part.name for part in parts]}
-    if asked.is_done(path, request):
+    if is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
     job = pieces_of_encoder.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
@@ -188,7 +188,7 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
     with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
         pieces_of_encoder.embed(path, opened, job, lambda found: records.made_from(
             encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
-    asked.write(path, request, asked.files(path))
+    finish(path, request)
     click.echo(_told(path, parts, name))
     _tell_of_cut(path, opened)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline import record
-    from pipeline.files import asked
     from pipeline.fusion import shares as shares_of
     from pipeline.scores import tuning
     from pipeline.scores.columns import Columns, with_record
@@ -119,7 +118,7 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
                    "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common,
                "versions": record.versions(f"fusions/{fusion}", "scores")}
-    if asked.is_done(path, request):
+    if record.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
     for store in stores[1:]:
@@ -127,7 +126,7 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
     parts, left_out = _common(stores) if keep_common else (stores, {})
     with Progress(path.stem, "image", parts[0].shape[0]) as bar:
         fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
-    asked.write(path, request, asked.files(path))
+    record.finish(path, request)
     said = f", {len(left_out['left_out'])} images left out" if left_out else ""
     click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
 

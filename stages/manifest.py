@@ -17,7 +17,7 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest, record
-    from pipeline.files import asked, remote
+    from pipeline.files import remote
     from pipeline.files.remembered import states_of
     from pipeline.manifest import Manifest
     from pipeline.manifest.build import READERS
@@ -65,7 +65,7 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     annotations, form = annotations or paths.root / card.annotations, form or card.format
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
     asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch])
-    if asked_for is not None and asked.is_done(remembered, asked_for):
+    if asked_for is not None and record.is_done(remembered, asked_for):
         click.echo(f"{path}: nothing to do")
         return
     build = partial(manifest.build, card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
@@ -80,7 +80,7 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
     table.save(path)
     if asked_for is not None:
         with suppress(OSError):  # a root that is read-only, or full: all is looked at again
-            asked.write(remembered, asked_for, [os.path.relpath(path, remembered)])
+            record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
     if card.statistics:
         differing = [f"note: not as the card says: {each}" for each in manifest.differences(card.statistics, table)]

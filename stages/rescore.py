@@ -13,7 +13,6 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import record
-    from pipeline.files import asked
     from pipeline.rescoring import RESCORERS, stored
     from pipeline.scores.system import System
     from pipeline.settings import Settings
@@ -62,11 +61,11 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     source = System.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
     request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
-    if asked.is_done(path, request):
+    if record.is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
     made_anew = stored.compute(source.check(), made, paths)
     with Progress(name, "image", len(source.image_ids)) as bar:
         made_anew.save(path, made, progress=bar.reach)
-    asked.write(path, request, asked.files(path))
+    record.finish(path, request)
     click.echo(f"{path}: {step.name} of {system}")

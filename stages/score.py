@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pipeline import retrieval, training
     from pipeline.dual_encoders import stored
-    from pipeline.files import asked
     from pipeline.files.lock import exclusive
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
+    from pipeline.record import finish, is_done
     from pipeline.retrieval.stored import Matrix
     from pipeline.scores import layout
     from pipeline.scores.system import System
@@ -87,7 +87,7 @@ def command(paths: Paths, settings: Settings, feature: str | None, dataset: str 
             use = training.HeadUse(paths, one, dataset, dataset, files, on, settings.compute.products)
             _score(path, use, settings, place)
             if request is not None:
-                asked.write(path, request, asked.files(path))
+                finish(path, request)
     for encoder in settings.run.encoders if not (source or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
@@ -100,7 +100,7 @@ def _missing(paths: Paths, settings: Settings, dataset: str, folders: list[Path]
         store = paths.features(dataset, described["feature"])
         path = paths.similarity(dataset, folder.name, score.split)
         request = training.scores(folder, paths.manifest(dataset), store, score.split, score.batch_size)
-        if request is not None and asked.is_done(path, request):
+        if request is not None and is_done(path, request):
             click.echo(f"{path}: nothing to do")
         else:
             found[folder] = request
@@ -138,7 +138,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
     embedded = System.open_vectors(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
     target, request = paths.similarity(dataset, path.stem, split), {"made_from": embedded.made_from, "split": split}
-    if asked.is_done(target, request):
+    if is_done(target, request):
         click.echo(f"{target}: nothing to do")
         return
     options.choose_products(settings)
@@ -148,5 +148,5 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
                               found.split.image_ids, found.split.caption_ids,
                               found.split.caption_image.astype(np.int64), found.made_from, progress=bar.reach,
                               image_embeddings=found.images, caption_embeddings=found.captions)
-    asked.write(target, request, asked.files(target))
+    finish(target, request)
     click.echo(f"{target}: {len(found.images)} images x {len(found.captions)} captions of {split}")

@@ -10,13 +10,14 @@ import pytest
 from pipeline import record
 from pipeline.errors import InputError
 from pipeline.extraction.request import made_by as features_by
+from pipeline.files.digest import digest, sha256
 from pipeline.heads.pooling import POOLINGS
 
 MADE_BY = {"poolings/gpo": 1, "training": 1}
 
 
 def recorded(folder: Path, made_by: dict[str, int | str]) -> Path:
-    folder.joinpath(record.FILE).write_text(json.dumps(made_by), encoding="utf-8")
+    record.write(folder, made_by)
     return folder
 
 
@@ -39,8 +40,9 @@ def test_a_law_that_is_new_counts_from_1(tmp_path: Path) -> None:
 
 
 def test_digests_of_modules_stand_for_version_1(tmp_path: Path) -> None:
-    folder = recorded(tmp_path, {"pipeline.heads.pooling.gpo": "0123456789abcdef", "pipeline.moved": "0" * 16,
-                                 "first.pool": "a" * 16})
+    folder = tmp_path
+    digests = {"pipeline.heads.pooling.gpo": "0123456789abcdef", "pipeline.moved": "0" * 16, "first.pool": "a" * 16}
+    (folder / "code.json").write_text(json.dumps(digests), encoding="utf-8")
     assert record.changed(folder, {**MADE_BY, "first.pool": "a" * 16}) == []
     assert record.changed(folder, {**MADE_BY, "first.pool": "b" * 16}) == ["first.pool"]
     assert record.changed(folder, {**MADE_BY, "poolings/gpo": 2, "first.pool": "a" * 16}) == ["poolings/gpo"]
@@ -56,3 +58,40 @@ def test_what_says_nothing_is_not_taken_for_this_codes(tmp_path: Path, text: str
 
 def test_an_engine_depends_on_itself_and_on_how_images_are_decoded() -> None:
     assert features_by("butd-36") == {"extractors/butd-36": 1, "images": 1}
+
+
+def test_a_finished_request_is_seen_and_another_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "head.json").write_text("{}")
+    record.write(tmp_path, MADE_BY)
+    assert not record.is_done(tmp_path, {"seed": 0})
+    record.finish(tmp_path, {"seed": 0}, ["head.json"])
+    assert record.is_done(tmp_path, {"seed": 0})
+    assert not record.is_done(tmp_path, {"seed": 1})
+    assert record.changed(tmp_path, MADE_BY) == []
+    (tmp_path / "head.json").write_text("{ }")
+    assert not record.is_done(tmp_path, {"seed": 0})
+
+
+def test_a_request_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    (tmp_path / "head.json").write_text("{}")
+    asked = {"request": digest({"seed": 0}), "wrote": {"head.json": sha256(tmp_path / "head.json")}}
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    assert record.is_done(tmp_path, {"seed": 0})
+    record.finish(tmp_path, {"seed": 1})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["head.json", "record.json"]
+    assert record.is_done(tmp_path, {"seed": 1})
+
+
+@pytest.mark.parametrize("key", ["versions", "request", "wrote", "seal"])
+def test_an_edited_record_is_refused_in_one_line(tmp_path: Path, key: str) -> None:
+    (tmp_path / "head.json").write_text("{}")
+    record.finish(tmp_path, {"versions": MADE_BY})
+    file = tmp_path / record.FILE
+    tree = json.loads(file.read_text())
+    del tree[key]
+    file.write_text(json.dumps(tree))
+    for ask in (lambda: record.changed(tmp_path, MADE_BY), lambda: record.is_done(tmp_path, {"versions": MADE_BY})):
+        with pytest.raises(InputError, match=r"record\.json: is not as it was written; put it back, or delete it"):
+            ask()
+    recorded, found = record.seals(tmp_path) or (None, "")
+    assert recorded != found

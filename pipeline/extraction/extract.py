@@ -117,6 +117,6 @@ def _check_code(job: ExtractionJob, todo: Plan) -> None:
         raise StoreError(f"{job.store}: was made by other code ({record.named(differ)}); if its features change, raise "
                          "the engine's `version`; if they do not, say so: pipeline extract --dataset "
                          f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
-    elif (job.store / record.FILE).exists():
+    elif record.read(job.store).versions is not None:
         warnings.warn(f"{job.store}: was made by other code ({record.named(differ)}); --same-features vouches that "
                       "this code makes the same", InputWarning, stacklevel=2)

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline import record
 from pipeline.errors import InputError
 from pipeline.extractors import ENGINES, PRESETS, Runtime
-from pipeline.files import asked, weights
+from pipeline.files import weights
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
@@ -74,11 +74,11 @@ class ExtractionRequest:
             Whether the store holds all images, none failed, made for the same request by the same code; and no file
             of an image has changed since.
         """
-        if not (self.store / asked.FILE).exists():
+        if not record.is_asked(self.store):
             return False
         request = self.as_json()
         try:
-            return request is not None and asked.is_done(self.store, request | self._made()) \
+            return request is not None and record.is_done(self.store, request | self._made()) \
                 and not record.changed(self.store, made_by(self.engine))
         except StoreError:
             return False
@@ -127,7 +127,7 @@ class ExtractionRequest:
             asked_for: The result of `as_json` before the extraction began.
             images_folder: Where the image files lie.
         """
-        asked.write(self.store, {**asked_for, **self._made()}, [], images_folder)
+        record.finish(self.store, {**asked_for, **self._made()}, [], images_folder)
 
     def _made(self) -> dict[str, Any]:
         """What the store holds, which stays the same where it is rewritten with another compressor or shard size."""

@@ -16,7 +16,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
-from pipeline.provenance.step import Step
+from pipeline.provenance.step import Step, of_record
 from pipeline.store import FeatureStore, contents, ledger
 from pipeline.store.layout import COPY, arrays_digest, attributes
 from pipeline.store.writer import failures_csv
@@ -55,6 +55,7 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
                 yield Step(path, "bytes that were trained on", head.get("content"),
                            store.content(read, head.get("content") or ""))
         yield from _network(store, member, network)
+        yield from of_record(store.path)
         yield from _metadata(store, manifest)
         yield from _shards(store, row)
     except InputError as error:

@@ -13,7 +13,7 @@ from pipeline import training
 from pipeline.errors import InputError
 from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest, Split
-from pipeline.provenance.step import Step
+from pipeline.provenance.step import Step, of_record
 from pipeline.retrieval import Embeddings
 from pipeline.retrieval.collection import rows_of
 from pipeline.scores.kinds import Vectors
@@ -40,6 +40,7 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
     recorded: Mapping[str, str | None] = member.get("files") or {"head.json": None}
     for name in sorted(recorded, key=lambda name: (name == "head.json", name)):
         yield Step(folder / name, "SHA-256", recorded[name], _sha256(folder / name))
+    yield from of_record(folder)
     try:
         said = training.read_description(folder)
     except InputError:  # the step above says that it is not there, or another one

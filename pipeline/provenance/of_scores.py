@@ -13,7 +13,7 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.paths import Paths
 from pipeline.provenance import computed_again, of_reranked, results
-from pipeline.provenance.step import Result, Step
+from pipeline.provenance.step import Result, Step, of_record
 from pipeline.rescoring import stored
 from pipeline.retrieval.collection import Collection
 from pipeline.scores import layout
@@ -83,6 +83,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         return
     if is_recorded:
         yield Step(path, "what made it", above, digest(store.made_from))
+    yield from of_record(path)
     yield from _bytes(store)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     if isinstance(store.kind, Vectors):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pipeline import record
 
 MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "not recorded"
 
@@ -51,3 +53,9 @@ class Result:
     made_from: Mapping[str, Any]
     source: Path | None = None
     entry: Mapping[str, Any] | None = None
+
+
+def of_record(folder: Path) -> Iterator[Step]:
+    """Compare what stands beside a head or in a store, of its versions and of what was asked for, with its seal."""
+    if (seals := record.seals(folder)) is not None:
+        yield Step(folder / record.FILE, "its seal", *seals)

@@ -209,8 +209,9 @@ def _begin(there: Path, store: Path, fingerprint: Mapping[str, Any], todo: Plan,
                 ledger.write(making, replace(entry, maker=maker(fingerprint)))
             else:
                 _link(*(ledger.file(folder, shard) for folder in (there, making)))
-        if todo.kept and (there / record.FILE).exists():
-            _link(there / record.FILE, making / record.FILE)
+        versions = record.read(there).versions
+        if todo.kept and versions is not None:
+            record.write(making, versions)
 
     if todo.new:
         create(store, todo.layout, fingerprint, todo.image_ids, link, origin or (there if todo.kept else None))

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import record
-from pipeline.files import asked
 from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
@@ -62,7 +61,7 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
-    for file in (store.path / record.FILE, store.path / asked.FILE):
+    for file in (store.path / name for name in record.FILES):
         if file.exists():
             shutil.copy2(file, successor)
 

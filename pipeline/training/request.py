@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import objectives, record
 from pipeline.errors import InputError
-from pipeline.files import asked
 from pipeline.files.digest import digest, sha256
 from pipeline.heads import HEADS, pooling
 from pipeline.heads.pooling import POOLINGS
@@ -73,10 +72,10 @@ class TrainingRequest:
         Returns:
             Whether it holds the finished head, trained for the same request by the same code.
         """
-        if not all((folder / name).exists() for name in (asked.FILE, *KEPT)):
+        if not all((folder / name).exists() for name in KEPT) or not record.is_asked(folder):
             return False
         request = self.as_json()
-        return request is not None and asked.is_done(folder, request) \
+        return request is not None and record.is_done(folder, request) \
             and not record.changed(folder, made_by(self.head[2], self.recipe))
 
     def finished(self, folder: Path, asked_for: dict[str, Any] | None) -> None:
@@ -87,7 +86,7 @@ class TrainingRequest:
             asked_for: The result of `as_json` before the training began.
         """
         if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
-            asked.write(folder, asked_for, ["head.json", "text/vocabulary.json"])
+            record.finish(folder, asked_for, ["head.json", "text/vocabulary.json"])
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:

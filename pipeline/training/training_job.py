@@ -17,7 +17,6 @@ from pipeline import heads, record
 from pipeline import text as texts
 from pipeline.compute import made_with
 from pipeline.errors import InputError, InputWarning
-from pipeline.files import asked
 from pipeline.files.atomic import creating, write_text
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
@@ -32,7 +31,7 @@ from pipeline.training.source import described, has_class_token, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
-KEPT = (*checkpoint.FILES, record.FILE, asked.FILE, "text")
+KEPT = (*checkpoint.FILES, *record.FILES, "text")
 NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
 """Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
 vectors came from, which their digest tells."""
@@ -194,7 +193,8 @@ class TrainingJob:
         """
         check_parts(self.recipe, self.training.dimension)
         differs = self.differs(words)
-        if not differs and self.if_changed == "refuse" and self._other_code and (self.folder / record.FILE).exists():
+        if not differs and self.if_changed == "refuse" and self._other_code \
+                and record.read(self.folder).versions is not None:
             warnings.warn(f"{self.folder}: was trained by other code ({record.named(self._other_code)}); --if-changed "
                           "redo trains it again", InputWarning, stacklevel=2)
         if differs and self.if_changed == "refuse":

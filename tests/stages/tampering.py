@@ -83,6 +83,7 @@ CHECKED: dict[str, tuple[Change, ...]] = {
         edit("vse2ad-R-bigru-s0", "all", "t2i", "r1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "r1", 0),
         edit("vse2ad-R-bigru-s0", "made_from", "recipe")),
     "similarities/*/*.zarr/zarr.json": (edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint")),
+    "similarities/*/*.zarr/record.json": (edit("request"),),
     "similarities/*/*.zarr/similarity/c/*/*": (flip, swap_rows),
     "similarities/*/*.zarr/image_ids/c/*": (flip, swap_rows),
     "similarities/*/*.zarr/caption_ids/c/*": (flip, swap_rows),
@@ -95,10 +96,12 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "heads/*/*/best.safetensors": (flip, edit_weight),
     "heads/*/*/last.safetensors": (flip,),
     "heads/*/*/head.json": (edit("recipe_settings", "learning_rate"), edit("seed")),
+    "heads/*/*/record.json": (edit("versions", "training"), edit("request")),
     "heads/*/*/history.csv": (edit_number,),
     "heads/*/*/steps.csv": (edit_number, swap_lines),
     "heads/*/*/text/*": (swap_words, edit("words", 7)),
     "features/*/*.zarr/zarr.json": (edit("attributes", "fingerprint", "version"), edit("attributes", "arrays_digest")),
+    "features/*/*.zarr/record.json": (edit("versions", "images"),),
     "features/*/*.zarr/header.json": (edit("attributes", "fingerprint", "version"),),
     "features/*/*.zarr/features/c/*/*/*": (flip, swap_rows),
     "features/*/*.zarr/boxes/c/*/*/*": (flip,),  # fixed windows of equal images: all rows are alike
@@ -117,9 +120,9 @@ CHECKED: dict[str, tuple[Change, ...]] = {
 OF_CLIPS = {"data/*/videos/*": (flip,)}
 """The same in a run on clips."""
 # What a trace does not look at: what was there before the manifest, what is made from results, locks.
-NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "data/.*/*", "features/*/.*.lock", "heads/*/.*.lock",
+NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "features/*/.*.lock", "heads/*/.*.lock",
                "similarities/*/.*.lock", "features/*/*.zarr.successor/*",
-               "*/*/*/asked.json", "*/*/*/code.json", ".digests.json", "results/tables/*", "results/figures/*",
+               "data/.*/*", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
                "results/synthetic.json", "results/recorded.json", "results/plan.json", "results/plan/*.json",
                "results/plan/*/*.json")

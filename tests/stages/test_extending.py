@@ -40,7 +40,7 @@ def test_a_head_with_the_examples_pooling(site: Path, project: Path, pipeline: C
     assert "RSUM" in pipeline(*arguments)
     head = project / "heads" / "sample" / "vse2ad-median-region-bigru-s0"
     assert {"vse_median_pooling.median", "texts/bigru"} <= json.loads(
-        (head / "code.json").read_text(encoding="utf-8")).keys()
+        (head / "record.json").read_text(encoding="utf-8"))["versions"].keys()
     module = site / "vse_median_pooling" / "median.py"
     module.write_text(module.read_text(encoding="utf-8").replace(".mean(dim=0)", ".amax(dim=0)"), encoding="utf-8")
     assert "other code (vse_median_pooling.median)" in pipeline(*arguments)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from folders import tree
 
+from pipeline import record
 from pipeline.manifest import Manifest
 from pipeline.store import FeatureStore
 
@@ -73,8 +74,8 @@ def test_compact_leaves_out_images_that_went(extract: Extract, pipeline: Any, sc
     assert (code, "21 images in 5 shards" in out, "3 unused rows left out" in out) == (0, True, True), out + err
     extract("--out", "at_once.zarr")
     compact, at_once = tree(STORE), tree(Path("at_once.zarr"))
-    compact.pop("asked.json", None)
-    at_once.pop("asked.json")
+    compact.pop("record.json", None)
+    at_once.pop("record.json")
     assert compact == at_once
     assert "nothing to do" in pipeline("compact", STORE)[1]
     assert pipeline("verify", STORE)[0] == 0
@@ -90,8 +91,8 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     assert "nothing to do" in extract("-S", "extract.compressor=zstd", shard_images=8)
     extract("-S", "extract.compressor=zstd", "--out", "at_once.zarr", shard_images=8)
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
-    assert {name: value for name, value in rewritten.items() if name != "asked.json"} \
-        == {name: value for name, value in at_once.items() if name != "asked.json"}
+    assert {name: value for name, value in rewritten.items() if name != "record.json"} \
+        == {name: value for name, value in at_once.items() if name != "record.json"}
     assert "float32 cannot make exact again" in refused("rewrite", STORE, "--dtype", "float32")
 
 
@@ -102,7 +103,7 @@ def test_another_layout_of_the_same_features_is_left_as_it_is(extract: Extract, 
         before = tree(STORE)
         assert "nothing to do" in extract("--if-changed", "redo")
         assert tree(STORE) == before
-        (STORE / "asked.json").unlink()  # so that the network is loaded and the store compared
+        record.write(STORE, record.read(STORE).versions or {})  # so that the network is loaded and the store compared
         assert "nothing to do" in extract("--if-changed", "redo")
         assert tree(STORE) == before
     assert pipeline("rewrite", STORE, "--dtype", "float16")[0] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ def other(folder: Path) -> str:
     Returns:
         The name of that part.
     """
-    versions = json.loads((folder / record.FILE).read_text(encoding="utf-8"))
+    versions = record.read(folder).versions
+    assert versions
     part = max(versions)
     record.write(folder, {**versions, part: 7})
     return str(part)
