@@ -144,6 +144,8 @@ def test_a_packages_modules_count_as_code(first: Path) -> None:
 
     before = digests()
     assert set(before) == {"first.smallest", "first.helpers_of_first"}
+    (first / "helpers_of_first.py").write_text(f'"""Docs."""\n\n# A comment.\n{SMALLEST}', encoding="utf-8")
+    assert digests() == before
     (first / "helpers_of_first.py").write_text(SMALLEST.replace('"inf"', '"1e9"'), encoding="utf-8")
     after = digests()
     assert {module for module in before if before[module] != after[module]} == {"first.helpers_of_first"}
