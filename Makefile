@@ -24,11 +24,11 @@ setup: .venv/ready
 	touch $@
 
 # detectron2's Python part, for the tests of the butd engines alone.
-.venv/test-ready: .venv/dev-ready tests/extractors/butd/requirements.txt
+.venv/test-ready: .venv/dev-ready tests/features/extractors/butd/requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
 		--python-version 3.10 --only-binary sal-detectron2 sal-detectron2==0.7.2
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --target .venv/detectron2-tests --no-deps \
-		-r tests/extractors/butd/requirements.txt
+		-r tests/features/extractors/butd/requirements.txt
 	touch $@
 
 # Two workers, one thread each: torch's threads would wait for one another.
@@ -45,8 +45,8 @@ test-old-cpu: export NPY_DISABLE_CPU_FEATURES := X86_V4 AVX512_ICL AVX512_SPR $(
 test-old-cpu: test
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
-QUICK := compute files fusion heads importers judgements manifest metrics objectives provenance report rescoring retrieval \
-	sample/test_scenes.py sample/test_wording.py scores settings statistics store test_architecture.py \
+QUICK := compute files systems/fusion heads features/importers evaluation/judgements manifest evaluation/metrics heads/objectives provenance report systems/rescoring evaluation/retrieval \
+	sample/test_scenes.py sample/test_wording.py systems/scores settings evaluation/statistics features/store test_architecture.py \
 	test_docstrings.py test_lazy.py text training/test_batches.py training/test_divergence.py \
 	training/test_optimizer.py
 
@@ -61,7 +61,7 @@ browser-test: .venv/dev-ready
 # ranx compiles its code for a minute; `make test` compares with the other libraries alone.
 ranx-test: .venv/dev-ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ranx]'
-	python -m pytest -m ranx tests/metrics
+	python -m pytest -m ranx tests/evaluation/metrics
 
 lint: .venv/dev-ready
 	ruff check .

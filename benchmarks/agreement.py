@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.metrics import parse
-from pipeline.metrics.base import Fold
-from pipeline.retrieval import Relevance, as_similarity, rank
-from pipeline.retrieval.placements import place
+from pipeline.evaluation.metrics import parse
+from pipeline.evaluation.metrics.base import Fold
+from pipeline.evaluation.retrieval import Relevance, as_similarity, rank
+from pipeline.evaluation.retrieval.placements import place
 
 METRICS = ("R@1", "R@5", "R@10", "R@50", "Recall@1", "Recall@10", "Recall@100", "P@5", "MRR", "MRR@10", "nDCG",
            "nDCG@10", "AP", "AP@20", "AP(rel=2)", "Rprec", "mAP@R")

@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline import extractors, sample
-from pipeline.extractors import Runtime
+from pipeline import sample
+from pipeline.features import extractors
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import Shard, StoreLayout, write_shard
+from pipeline.features.store.layout import DONE, create
 from pipeline.files import images
 from pipeline.files.digest import digest
-from pipeline.store import Shard, StoreLayout, write_shard
-from pipeline.store.layout import DONE, create
 
 SIZE = (640, 480)
 BATCH, SHARD = 16, 128

@@ -15,10 +15,10 @@ import torch
 
 from benchmarks.measure import report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
-from pipeline.retrieval import Embeddings, consecutive_captions, evaluate
-from pipeline.scores import layout
-from pipeline.scores.fuse import fuse
-from pipeline.scores.system import System
+from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
 
 
 def stored(path: Path, images: int, seed: int) -> System:

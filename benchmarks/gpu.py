@@ -21,10 +21,12 @@ from benchmarks import released
 from benchmarks.extraction import EFFICIENTNET, job, pixels
 from benchmarks.measure import Step, least_times, precisions
 from benchmarks.ranking import noisy_pairs
-from pipeline import extraction, manifest, objectives, retrieval, sample, settings
-from pipeline.extraction import worker
-from pipeline.extractors import Runtime
-from pipeline.heads import pooling
+from pipeline import manifest, sample, settings
+from pipeline.evaluation import retrieval
+from pipeline.features import extraction
+from pipeline.features.extraction import worker
+from pipeline.features.extractors import Runtime
+from pipeline.heads import objectives, pooling
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary

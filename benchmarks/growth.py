@@ -17,11 +17,12 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from pipeline import extraction, manifest
-from pipeline.extractors import Runtime
+from pipeline import manifest
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import FeatureStore, verify
+from pipeline.features.store.rewrite import rewrite
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore, verify
-from pipeline.store.rewrite import rewrite
 
 ENGINE = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                            "grid": 2}, Runtime())

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pipeline.compute import half
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 Step = Callable[[], Any]
 

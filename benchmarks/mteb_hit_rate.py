@@ -14,10 +14,10 @@ from pathlib import Path
 import mteb
 import numpy as np
 
-from pipeline import retrieval
+from pipeline.evaluation import retrieval
 from pipeline.manifest import Manifest
-from pipeline.mteb import MtebEncoder, of_split
-from pipeline.paths import Paths
+from pipeline.settings.paths import Paths
+from pipeline.studies.mteb import MtebEncoder, of_split
 
 
 class Kept(MtebEncoder):

@@ -14,10 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline import retrieval, statistics
-from pipeline.paths import Paths, system
-from pipeline.scores.system import System
+from pipeline.evaluation import retrieval, statistics
+from pipeline.settings.paths import Paths, system
 from pipeline.settings.variation import Variation
+from pipeline.systems.scores.system import System
 
 RECIPES = ("vse_infty", "vse_infty-crcl")
 SHARES = (0.0, 0.2, 0.4, 0.6)

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from benchmarks.measure import Step, least_times, peak_memory, report
 from benchmarks.released import adcto, negatives_to_gather
-from pipeline import objectives
+from pipeline.heads import objectives
 
 DIM = 1024
 STATES = {"early": 100.0, "late": 0.3}

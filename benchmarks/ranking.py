@@ -21,7 +21,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.measure import high_water_mark, new_process
-from pipeline.retrieval import Embeddings, consecutive_captions, evaluate
+from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
 
 
 def recalls_by_sorting(scores: np.ndarray) -> list[float]:

@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from pipeline.statistics.seeds import Runs, difference
+from pipeline.evaluation.statistics.seeds import Runs, difference
 
 SPREADS = (0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5)
 """Standard deviation over seeds, in standard errors of the image sampling of the difference."""

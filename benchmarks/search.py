@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.measure import report_ratios
 from benchmarks.ranking import seconds
-from pipeline.scores.nearest import nearest
+from pipeline.systems.scores.nearest import nearest
 
 QUERIES = (1, 4, 100)
 

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline import extraction
-from pipeline.audit import fingerprints
-from pipeline.extraction.extraction_job import EngineDescription
-from pipeline.extractors import Runtime
+from pipeline.features import extraction
+from pipeline.features.extraction.extraction_job import EngineDescription
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import FeatureStore, Shard, making, plan, verify, write_shard
+from pipeline.features.store.layout import DONE
+from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore, Shard, making, plan, verify, write_shard
-from pipeline.store.layout import DONE
-from pipeline.store.rewrite import rewrite
+from pipeline.studies.audit import fingerprints
 
 MOST = 1.15
 SHARD = 1000

@@ -19,10 +19,10 @@ from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
 from benchmarks import training_step
+from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
+from pipeline.features.store.layout import create
 from pipeline.files.digest import digest
 from pipeline.manifest import Split
-from pipeline.store import FeatureStore, Shard, StoreLayout, write_shard
-from pipeline.store.layout import create
 from pipeline.training.batches import TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128

@@ -19,8 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
-from pipeline import objectives, settings
+from pipeline import settings
 from pipeline.compute import memory, products
+from pipeline.heads import objectives
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import audit
-    from pipeline.audit import page
-    from pipeline.audit.collection import Collection
-    from pipeline.audit.findings import Findings
-    from pipeline.audit.fingerprints import Fingerprints
     from pipeline.files import atomic
     from pipeline.manifest import SPLITS, Manifest
     from pipeline.settings import Settings
+    from pipeline.studies import audit
+    from pipeline.studies.audit import page
+    from pipeline.studies.audit.collection import Collection
+    from pipeline.studies.audit.findings import Findings
+    from pipeline.studies.audit.fingerprints import Fingerprints
 
 
 @click.command

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths, system, systems
+from pipeline.parts.errors import InputError
 from pipeline.provenance import record
-from pipeline.scores import reranked
-from pipeline.scores.system import System
 from pipeline.settings import Settings
+from pipeline.settings.paths import Paths, system, systems
+from pipeline.systems.scores import reranked
+from pipeline.systems.scores.system import System
 
 
 def found(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:

@@ -16,7 +16,7 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from pipeline.errors import InputError, InputWarning, unknown
+from pipeline.parts.errors import InputError, InputWarning, unknown
 from stages import progress
 from stages.options import renamed
 

@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages import measuring, options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import manifest, retrieval
+    from pipeline import manifest
+    from pipeline.evaluation import retrieval
+    from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
+    from pipeline.evaluation.statistics import contrast, pairs
     from pipeline.provenance import record
-    from pipeline.retrieval import Metrics, Protocol, Ties
-    from pipeline.scores import by_language, judged
-    from pipeline.scores.columns import Columns, of_matrix
-    from pipeline.scores.fuse import in_order_of
-    from pipeline.scores.judged import Truth
-    from pipeline.scores.layout import is_store
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
-    from pipeline.statistics import contrast, pairs
+    from pipeline.systems.scores import by_language, judged
+    from pipeline.systems.scores.columns import Columns, of_matrix
+    from pipeline.systems.scores.fuse import in_order_of
+    from pipeline.systems.scores.judged import Truth
+    from pipeline.systems.scores.layout import is_store
+    from pipeline.systems.scores.system import System
 
 
 @click.command

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.features import FEATURES
-from pipeline.paths import Paths, system
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths, system
 from stages import options
 
 if TYPE_CHECKING:
     from pipeline import training
+    from pipeline.features.store import FeatureStore
     from pipeline.files import weights
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.store import FeatureStore
     from pipeline.training.released_cross import ReleasedCross
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
 from stages.options import FilePath
 from stages.progress import Progress
 
 if TYPE_CHECKING:
+    from pipeline.features.store import exclusive, remote_store
     from pipeline.files import remote
     from pipeline.manifest import Manifest
-    from pipeline.store import exclusive, remote_store
 
 
 @click.command

@@ -10,30 +10,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import manifest as manifests
-from pipeline.errors import InputError, counted
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.paths import Paths
 from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders, rescoring, training
+    from pipeline import dual_encoders, training
+    from pipeline.compute.workers import Executor
     from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
+    from pipeline.features.store import FeatureStore
     from pipeline.files.lock import exclusive
+    from pipeline.files.record import finish, is_done
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
-    from pipeline.record import finish, is_done
-    from pipeline.scores import layout
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
     from pipeline.settings.run import Encoder
-    from pipeline.store import FeatureStore
+    from pipeline.systems import rescoring
+    from pipeline.systems.scores import layout
+    from pipeline.systems.scores.system import System
     from pipeline.training import pieces
     from pipeline.training.head_use import HeadUse, OpenHead
-    from pipeline.workers import Executor
 
 
 @click.command

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.features import FEATURES, of_ensemble
-from pipeline.fusion import FUSIONS
-from pipeline.paths import Paths, ensembles, system
+from pipeline.parts.errors import InputError
+from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.paths import Paths, ensembles, system
+from pipeline.systems.fusion import FUSIONS
 from stages import measuring, options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import record
-    from pipeline.fusion import shares as shares_of
-    from pipeline.scores import tuning
-    from pipeline.scores.columns import Columns, with_record
-    from pipeline.scores.fuse import fuse
-    from pipeline.scores.system import System
+    from pipeline.files import record
     from pipeline.settings import Settings
+    from pipeline.systems.fusion import shares as shares_of
+    from pipeline.systems.scores import tuning
+    from pipeline.systems.scores.columns import Columns, with_record
+    from pipeline.systems.scores.fuse import fuse
+    from pipeline.systems.scores.system import System
 
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 """What a member's record says of that member alone."""

@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths, systems
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths, systems
 from stages import measuring, options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import audit, manifest
+    from pipeline import manifest
+    from pipeline.evaluation.judgements import qrels
+    from pipeline.evaluation.metrics import parse_all
+    from pipeline.evaluation.retrieval import Protocol, Ties, summary
+    from pipeline.evaluation.retrieval.relevance import as_relevance
     from pipeline.files.atomic import write_text
-    from pipeline.judgements import qrels
-    from pipeline.metrics import parse_all
     from pipeline.provenance import record, recorded, results
-    from pipeline.retrieval import Protocol, Ties, summary
-    from pipeline.retrieval.relevance import as_relevance
-    from pipeline.scores import by_language, judged, measured, per_query, runs
-    from pipeline.scores.columns import Columns, of_vectors
-    from pipeline.scores.judged import Truth
-    from pipeline.scores.system import System
     from pipeline.settings import Evaluate, Run, Settings
+    from pipeline.studies import audit
+    from pipeline.systems.scores import by_language, judged, measured, per_query, runs
+    from pipeline.systems.scores.columns import Columns, of_vectors
+    from pipeline.systems.scores.judged import Truth
+    from pipeline.systems.scores.system import System
     from stages import by_hand
 
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline import manifest as manifests
-from pipeline.errors import InputError
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages.options import FilePath, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
-    from pipeline.importers import export_images
-    from pipeline.importers.export import Exported, export
-    from pipeline.importers.scan_text import CAPTIONS
+    from pipeline.features.importers import export_images
+    from pipeline.features.importers.export import Exported, export
+    from pipeline.features.importers.scan_text import CAPTIONS
+    from pipeline.features.store import FeatureStore
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.store import FeatureStore
 
 FORMATS = ("scan", "butd-tsv", "folder")
 NAMED = 20  # failed images that are named; all stand in the made_from.json

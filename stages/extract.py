@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipeline.errors import InputError, counted
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.paths import Paths
 from stages import options, workplace
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
-    from pipeline import extraction
-    from pipeline.extraction import costs, devices, needs, selection
-    from pipeline.extractors import Runtime
+    from pipeline.compute.workers import cluster
+    from pipeline.features import extraction
+    from pipeline.features.extraction import costs, devices, needs, selection
+    from pipeline.features.extractors import Runtime
+    from pipeline.features.store import remote_store
     from pipeline.files import remote
     from pipeline.manifest import Manifest
     from pipeline.settings import Extract, Settings
-    from pipeline.store import remote_store
-    from pipeline.workers import cluster
 
 
 @click.command

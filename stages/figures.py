@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.features import FEATURES, of_ensemble
-from pipeline.paths import Paths, heads
+from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.paths import Paths, heads
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
     from pipeline import manifest
+    from pipeline.features.store.layout import read_header
     from pipeline.files.results import read_json, texts, updating
     from pipeline.report import figures, latex, names
     from pipeline.report.examples import Gallery
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.report.measured import MeasuredSystem
     from pipeline.report.read_metrics import read_metrics
     from pipeline.settings import Settings
-    from pipeline.store.layout import read_header
     from stages import scored_systems
 
 

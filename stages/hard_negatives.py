@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError, counted
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.paths import Paths
 from stages import options
 from stages.terminal import printable
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders, hard_negatives
+    from pipeline import dual_encoders
     from pipeline.compute import made_with
     from pipeline.dual_encoders.base import Usage
     from pipeline.files import atomic, digest
-    from pipeline.hard_negatives.accuracy import Accuracy
-    from pipeline.hard_negatives.of_encoder import OfEncoder
-    from pipeline.hard_negatives.of_head import OfHead
-    from pipeline.hard_negatives.question import Question
-    from pipeline.hard_negatives.system import System
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
+    from pipeline.studies import hard_negatives
+    from pipeline.studies.hard_negatives.accuracy import Accuracy
+    from pipeline.studies.hard_negatives.of_encoder import OfEncoder
+    from pipeline.studies.hard_negatives.of_head import OfHead
+    from pipeline.studies.hard_negatives.question import Question
+    from pipeline.studies.hard_negatives.system import System
     from stages.progress import say
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline import importers
-from pipeline.errors import InputError, counted
-from pipeline.features import FEATURES
-from pipeline.paths import Paths
+from pipeline.features import importers
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
-    from pipeline.importers import ImportJob, import_features
+    from pipeline.features.importers import ImportJob, import_features
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
 

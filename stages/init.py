@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
 from stages.options import FilePath, called
 
 if TYPE_CHECKING:
     from pipeline import manifest
+    from pipeline.features.project import new, own_data
     from pipeline.files.gallery_file import Kind
-    from pipeline.project import new, own_data
 
 
 @click.command

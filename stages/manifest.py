@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages.options import FilePath, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import manifest, record
-    from pipeline.files import remote
+    from pipeline import manifest
+    from pipeline.files import record, remote
     from pipeline.files.remembered import states_of
     from pipeline.manifest import Manifest
     from pipeline.manifest.build import READERS

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from pipeline import retrieval
-from pipeline.errors import InputError
+from pipeline.evaluation import retrieval
+from pipeline.parts.errors import InputError
 from stages.options import Command, FilePath
 
 
@@ -24,7 +24,7 @@ def columns(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
                 **others: Any) -> None:
-        from pipeline.scores.columns import Columns
+        from pipeline.systems.scores.columns import Columns
 
         command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
 
@@ -41,7 +41,7 @@ def truth(command: Command) -> Command:
                   help="Count equal captions as one query, right for each of their images (as HGR and mteb do).")
     @functools.wraps(command)
     def wrapped(*arguments: Any, qrels: Path | None, same_text: str | None, **others: Any) -> None:
-        from pipeline.scores.judged import Truth
+        from pipeline.systems.scores.judged import Truth
 
         if qrels and same_text:
             raise InputError("--qrels and --same-text are two sources of what is right; give one")

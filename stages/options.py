@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pipeline import lazy, settings
-from pipeline.errors import InputError, unknown
-from pipeline.features import FEATURES
-from pipeline.paths import Paths
+from pipeline import settings
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError, unknown
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
 
 def _found(root: Path) -> Path:
     """The settings file of the root, or of the current directory, or else the shipped one."""
-    from pipeline.project import templates
+    from pipeline.features.project import templates
 
     for place in (root / "params.yaml", Path("params.yaml")):
         if place.exists():

@@ -8,30 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.paths import Paths, ensembles, heads, reranked, system, systems
+from pipeline.settings.paths import Paths, ensembles, heads, reranked, system, systems
 from stages.options import with_settings
 
 if TYPE_CHECKING:
     from importlib import resources
 
-    from pipeline import extraction, manifest, record, reranking, rescoring, training
     from pipeline import heads as networks
+    from pipeline import manifest, training
     from pipeline.dual_encoders import DUAL_ENCODERS
-    from pipeline.errors import InputError, unknown
-    from pipeline.extraction import needs
+    from pipeline.evaluation.metrics import METRICS
+    from pipeline.features import extraction
+    from pipeline.features.extraction import needs
+    from pipeline.files import record
     from pipeline.files.atomic import write_text
     from pipeline.files.digest import digest, sha256
     from pipeline.heads.pooling import POOLINGS
-    from pipeline.lazy import LookupTable
     from pipeline.manifest.build import READERS
-    from pipeline.metrics import METRICS
+    from pipeline.parts.errors import InputError, unknown
+    from pipeline.parts.lazy import LookupTable
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
-    from pipeline.reranking import SCORERS
-    from pipeline.reranking.base import PairSource
-    from pipeline.rescoring import RESCORERS
-    from pipeline.scores.judged import Truth
     from pipeline.settings import Settings
+    from pipeline.systems import reranking, rescoring
+    from pipeline.systems.reranking import SCORERS
+    from pipeline.systems.reranking.base import PairSource
+    from pipeline.systems.rescoring import RESCORERS
+    from pipeline.systems.scores.judged import Truth
 
 
 @click.command

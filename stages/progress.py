@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TextIO, cast
 
 import click
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from stages.terminal import printable
 
 SECONDS = 30.0

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.features import FEATURES, of_ensemble
-from pipeline.paths import Paths, heads, system
+from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.paths import Paths, heads, system
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
     from pipeline import manifest
+    from pipeline.evaluation.retrieval import Protocol
     from pipeline.files.atomic import write_text
     from pipeline.files.results import read_json
-    from pipeline.fusion.folded import Folded
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
     from pipeline.report.page import charts, explorer, headline, systems
     from pipeline.report.page.render import failures, made_from
-    from pipeline.retrieval import Protocol
-    from pipeline.scores import by_language
-    from pipeline.scores.judged import Truth, judge
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
+    from pipeline.systems.fusion.folded import Folded
+    from pipeline.systems.scores import by_language
+    from pipeline.systems.scores.judged import Truth, judge
+    from pipeline.systems.scores.system import System
     from stages import scored_systems
 
 

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipeline import retrieval
-from pipeline.errors import InputError
-from pipeline.paths import Paths, reranked
+from pipeline.evaluation import retrieval
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths, reranked
 from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import manifest, reranking
-    from pipeline.fusion.reranked import Combination
+    from pipeline import manifest
+    from pipeline.evaluation.retrieval import Protocol
     from pipeline.manifest import Manifest
-    from pipeline.reranking.base import PairSource
-    from pipeline.reranking.rerank import Job, Report, rerank
-    from pipeline.retrieval import Protocol
-    from pipeline.scores.by_language import with_languages
-    from pipeline.scores.reranked import KEY
-    from pipeline.scores.system import System, recorded
     from pipeline.settings import Settings
+    from pipeline.systems import reranking
+    from pipeline.systems.fusion.reranked import Combination
+    from pipeline.systems.reranking.base import PairSource
+    from pipeline.systems.reranking.rerank import Job, Report, rerank
+    from pipeline.systems.scores.by_language import with_languages
+    from pipeline.systems.scores.reranked import KEY
+    from pipeline.systems.scores.system import System, recorded
 
 COMBINATIONS = ("scorer", "add", "norm_add")
 

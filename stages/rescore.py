@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths, rescored
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths, rescored
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline import record
-    from pipeline.rescoring import RESCORERS, stored
-    from pipeline.scores.system import System
+    from pipeline.files import record
     from pipeline.settings import Settings
     from pipeline.settings.run import Rescore
+    from pipeline.systems.rescoring import RESCORERS, stored
+    from pipeline.systems.scores.system import System
 
 
 @click.command

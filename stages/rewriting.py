@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import numpy as np
 
+from pipeline.features.store import FeatureStore, contents, rewrite
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
-from pipeline.store import FeatureStore, contents, rewrite
+from pipeline.settings.paths import Paths
 from stages.progress import Progress
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.paths import Paths
+from pipeline.settings.paths import Paths
 from stages.options import with_settings_or_shipped
 from stages.progress import Progress
 

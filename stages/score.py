@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.features import FEATURES
-from pipeline.paths import Paths, heads, system
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths, heads, system
 from stages import options, workplace
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import retrieval, training
+    from pipeline import training
+    from pipeline.compute.workers import Executor
     from pipeline.dual_encoders import stored
+    from pipeline.evaluation import retrieval
+    from pipeline.evaluation.retrieval.stored import Matrix
     from pipeline.files.lock import exclusive
+    from pipeline.files.record import finish, is_done
     from pipeline.manifest import Manifest
     from pipeline.provenance import record
-    from pipeline.record import finish, is_done
-    from pipeline.retrieval.stored import Matrix
-    from pipeline.scores import layout
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
-    from pipeline.workers import Executor
+    from pipeline.systems.scores import layout
+    from pipeline.systems.scores.system import System
 
 
 @click.command

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest, dataset
-from pipeline.paths import Paths, system, systems
+from pipeline.parts.errors import InputError
 from pipeline.provenance import record, results
 from pipeline.report.examples import Gallery
-from pipeline.scores.judged import Truth
-from pipeline.scores.system import System
 from pipeline.settings import Settings
+from pipeline.settings.paths import Paths, system, systems
+from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.system import System
 from stages import by_hand
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError, InputWarning
-from pipeline.paths import Paths, system
+from pipeline.parts.errors import InputError, InputWarning
+from pipeline.settings.paths import Paths, system
 from stages import options
 from stages.terminal import printable
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
-    from pipeline.scores.nearest import nearest
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
+    from pipeline.systems.scores.nearest import nearest
+    from pipeline.systems.scores.system import System
 
 
 @click.command

@@ -9,11 +9,11 @@ import click
 from stages import options
 
 if TYPE_CHECKING:
-    from pipeline.errors import unknown
     from pipeline.files.parsing import to_yaml
-    from pipeline.paths import Paths
+    from pipeline.parts.errors import unknown
     from pipeline.settings import Settings
     from pipeline.settings.loading import SHIPPED
+    from pipeline.settings.paths import Paths
 
 
 @click.command

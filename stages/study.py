@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.features import of_ensemble
-from pipeline.paths import Paths, system
+from pipeline.settings.features import of_ensemble
+from pipeline.settings.paths import Paths, system
 from stages import options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeline import manifest, retrieval
+    from pipeline import manifest
+    from pipeline.evaluation import retrieval
+    from pipeline.evaluation.retrieval import Metrics
+    from pipeline.evaluation.statistics import contrast
     from pipeline.files.atomic import write_text
-    from pipeline.retrieval import Metrics
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
-    from pipeline.statistics import contrast
     from pipeline.studies import claims
     from pipeline.studies.claims import Claim, SystemOfClaim, Tested
+    from pipeline.systems.scores.system import System
     from pipeline.training.checkpoint import read_description
     from pipeline.training.divergence import Diverged
     from pipeline.training.head import is_finished

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.paths import Paths
+from pipeline.settings.paths import Paths
 from pipeline.studies import synthetic
 from stages import options
 from stages.progress import Progress

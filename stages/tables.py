@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.paths import Paths
+from pipeline.settings.paths import Paths
 from stages.options import with_settings_or_shipped
 
 if TYPE_CHECKING:
+    from pipeline.evaluation.retrieval.summary import wrapped
     from pipeline.files.results import read_json, texts, updating
     from pipeline.provenance import recorded, results
     from pipeline.report import latex, markdown, tables
     from pipeline.report.paper import Paper
     from pipeline.report.table import Rows, TableRequest
-    from pipeline.retrieval.summary import wrapped
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
 

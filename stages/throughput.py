@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages.options import choose_products, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
     from pipeline.files.atomic import write_text
-    from pipeline.reranking.base import PairSource
     from pipeline.settings import Settings
     from pipeline.studies import query, throughput
+    from pipeline.systems.reranking.base import PairSource
 
 
 @click.command

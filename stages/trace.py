@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import InputError
 from pipeline.files.parsing import from_json
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
 
-    from pipeline.extractors.rebuild import network_of
+    from pipeline.features.extractors.rebuild import network_of
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
     from pipeline.provenance.trace import Effort, image_of, query, trace
-    from pipeline.scores.layout import holds_scores, is_store
-    from pipeline.scores.system import System
     from pipeline.settings import Settings
+    from pipeline.systems.scores.layout import holds_scores, is_store
+    from pipeline.systems.scores.system import System
 
 
 @click.command

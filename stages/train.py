@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline import objectives
-from pipeline.errors import InputError
-from pipeline.features import FEATURES
-from pipeline.heads import pooling
-from pipeline.paths import Paths, heads, system
+from pipeline.heads import objectives, pooling
+from pipeline.parts.errors import InputError
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths, heads, system
 from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
     from pipeline import training
+    from pipeline.features.store import FeatureStore
     from pipeline.manifest import Manifest
     from pipeline.settings import Recipe, Settings, Training, variation
-    from pipeline.store import FeatureStore
 
 POOLING = click.Choice(list(pooling.POOLINGS))
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.errors import InputError, counted
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
-    from pipeline import extraction
-    from pipeline.extraction import devices, worker
-    from pipeline.extractors import Runtime
+    from pipeline.features import extraction
+    from pipeline.features.extraction import devices, worker
+    from pipeline.features.extractors import Runtime
+    from pipeline.features.store import exclusive, ledger, read_header, restore, verify
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.store import exclusive, ledger, read_header, restore, verify
 
 MOST_WORKERS = 8
 

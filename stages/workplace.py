@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.workers import Executor
+    from pipeline.compute.workers import Executor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
@@ -66,7 +66,7 @@ def executor(workers: int, address: str | None) -> Iterator[Executor | None]:
     if address is None and workers == 1:
         yield None
         return
-    from pipeline.workers import cluster
+    from pipeline.compute.workers import cluster
 
     with cluster.local(workers) if address is None else cluster.running(address) as place:
         yield place

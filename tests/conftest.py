@@ -12,11 +12,12 @@ import preloaded
 import pytest
 import torch
 
-from pipeline import extraction, manifest, sample
+from pipeline import manifest, sample
 from pipeline.compute import measured, products
-from pipeline.extractors import Runtime
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
 
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from pipeline.importers import ImportJob
+from pipeline.features.importers import ImportJob
 from pipeline.manifest import Manifest
 
 SPLITS = ("train", "train", "val", "test")  # of every four images

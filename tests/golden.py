@@ -1,7 +1,7 @@
 """Golden values: a tiny fixed input of every part that has a version, and some numbers of what it makes of it.
 
     python tests/golden.py             what differs from tests/golden.json
-    python tests/golden.py PART...     write these parts there, after their version was raised in pipeline/record.py
+    python tests/golden.py PART...     write these parts there, once their version is raised in pipeline/files/record.py
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from pipeline import (
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
-from pipeline.extractors import ENGINES, Runtime
+from pipeline.evaluation.retrieval import PerDirection, as_similarity
+from pipeline.features.extractors import ENGINES, Runtime
+from pipeline.features.importers import FORMATS
+from pipeline.features.store import FeatureStore
 from pipeline.files import images
-from pipeline.fusion import FUSIONS
 from pipeline.heads import HEADS, pooling
+from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
-from pipeline.importers import FORMATS
 from pipeline.manifest import Manifest
-from pipeline.objectives import OBJECTIVES
-from pipeline.paths import Paths
-from pipeline.reranking import SCORERS
-from pipeline.reranking import build as build_scorer
-from pipeline.reranking.base import PairSource
-from pipeline.rescoring import RESCORERS
-from pipeline.rescoring.bank import Bank
-from pipeline.retrieval import PerDirection, as_similarity
-from pipeline.scores import layout
-from pipeline.scores.fuse import fuse
-from pipeline.scores.system import System
 from pipeline.settings import Named, Recipe
-from pipeline.store import FeatureStore
+from pipeline.settings.paths import Paths
+from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.reranking import SCORERS
+from pipeline.systems.reranking import build as build_scorer
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.rescoring import RESCORERS
+from pipeline.systems.rescoring.bank import Bank
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
 from pipeline.text import TEXTS, role_graphs
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
@@ -382,7 +382,7 @@ def differs(name: str, written: dict[str, Any]) -> str:
         return f"{name} was raised; write its new values: python tests/golden.py {name}"
     if not same:
         return (f"{name} gives other numbers: {now}, not {there}. If that is wanted, raise its version in RAISED of "
-                f"pipeline/record.py and run: python tests/golden.py {name}")
+                f"pipeline/files/record.py and run: python tests/golden.py {name}")
     return ""
 
 

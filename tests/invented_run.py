@@ -14,13 +14,13 @@ import pandas as pd
 from invented_heads import head
 from PIL import Image
 
+from pipeline.evaluation.retrieval import as_similarity
+from pipeline.features.store.layout import StoreLayout, create
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.retrieval import as_similarity
-from pipeline.scores import layout
-from pipeline.scores.fuse import fuse
-from pipeline.scores.system import System
-from pipeline.store.layout import StoreLayout, create
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
 
 CAPTIONS = [
     "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",

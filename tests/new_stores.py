@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.store import StoreLayout, Wanted, making, plan
+from pipeline.features.store import StoreLayout, Wanted, making, plan
 
 
 def prepare(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray, sizes: np.ndarray,

@@ -1,9 +1,10 @@
-"""The house's own rules: imports point one way, no stage imports another, no circles."""
+"""The house's own rules: imports point one way, no stage imports another, and ARCHITECTURE.md says what is there."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -24,12 +25,8 @@ MODULES = {module(file) for file in FILES}
 
 
 def imports(file: Path) -> Iterator[str]:
-    """The project's modules that a file imports when it is loaded; those inside functions are deliberate. A package's
-    own below `if TYPE_CHECKING:` are imported when they are used, and count."""
-    body = ast.parse(file.read_text(encoding="utf-8")).body
-    if file.name == "__init__.py":
-        body = [*body, *(inner for node in body if isinstance(node, ast.If) for inner in node.body)]
-    for node in body:
+    """The project's modules that a file imports, also those in functions and below `if TYPE_CHECKING:`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -37,6 +34,22 @@ def imports(file: Path) -> Iterator[str]:
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if name in MODULES else node.module for name in inner
                         if name in MODULES or node.module in MODULES)
+
+
+GRAPH = {module(file): {*imports(file)} - {module(file), "pipeline"} for file in FILES}
+
+
+def room(name: str) -> str:
+    """The folder of a module below `pipeline`, or `stages`."""
+    return name.split(".")[1] if name.startswith("pipeline.") else name.partition(".")[0]
+
+
+def rooms() -> dict[str, set[str]]:
+    """Which rooms each room imports."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, imported in GRAPH.items():
+        found[room(name)] |= {room(other) for other in imported} - {room(name)}
+    return dict(found)
 
 
 @pytest.mark.parametrize("file", FILES, ids=module)
@@ -50,9 +63,27 @@ def test_imports_point_one_way(file: Path) -> None:
         assert {name for name in every if name.startswith("stages")} <= SHARED
 
 
-def test_no_circles() -> None:
-    graph = {module(file): {name for name in imports(file) if name != module(file)} for file in FILES}
+@pytest.mark.parametrize("graph", [GRAPH, rooms()], ids=["files", "rooms"])
+def test_no_circles(graph: dict[str, set[str]]) -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_architecture_lists_the_rooms_and_each_imports_only_those_above_it() -> None:
+    listed = re.findall(r"^\| `(\w+)/` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted({file.parent.relative_to(ROOT / "pipeline").parts[0] for file in FILES
+                                     if file.is_relative_to(ROOT / "pipeline") and file.parent.name != "pipeline"})
+    above: set[str] = set()
+    for name in listed:
+        assert rooms().get(name, set()) <= above, f"{name} imports a room that stands below it"
+        above.add(name)
+
+
+def test_architecture_names_files_that_are_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:pipeline|stages|tests|manifests)/[\w/.]*)`", text)
+    assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
+    folders = [Path(name).parent for name in named if "NAME" in name]
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
 
 
 def test_no_two_test_files_are_called_alike() -> None:

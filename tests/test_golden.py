@@ -8,7 +8,7 @@ import golden
 import numpy as np
 import pytest
 
-from pipeline import record
+from pipeline.files import record
 from pipeline.heads.pooling import mean
 
 SLOW = ("butd", "grid-feats", "training", "scorers/")

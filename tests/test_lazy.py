@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
-from pipeline.objectives import OBJECTIVES
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(".".join(file.relative_to(ROOT).parent.parts) for file in ROOT.glob("pipeline/**/__init__.py")

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import lazy, manifest, plugins, record
-from pipeline.errors import InputError, InputWarning
+from pipeline import manifest
+from pipeline.files import record
 from pipeline.heads import pooling
+from pipeline.parts import lazy, plugins
+from pipeline.parts.errors import InputError, InputWarning
 
 FIRST = '''"""The smallest."""
 

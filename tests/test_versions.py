@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import record
-from pipeline.errors import InputError
-from pipeline.extraction.request import made_by as features_by
+from pipeline.features.extraction.request import made_by as features_by
+from pipeline.files import record
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.pooling import POOLINGS
+from pipeline.parts.errors import InputError
 
 MADE_BY = {"poolings/gpo": 1, "training": 1}
 

@@ -6,7 +6,7 @@ import torch
 
 from pipeline.compute import measured
 from pipeline.compute.clock import least_seconds
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SIDE = 256

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from pipeline.compute import machine
-from pipeline.errors import InputWarning
 from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputWarning
 
 FOLDER = "VSE_PIPELINE_CACHE"
 """The environment variable that names another folder."""

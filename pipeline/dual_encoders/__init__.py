@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline import lazy
-from pipeline.errors import InputError, unknown
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage

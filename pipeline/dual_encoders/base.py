@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np

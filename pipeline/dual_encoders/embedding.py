@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.dual_encoders.base import DualEncoder, Pixels
-from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
+from pipeline.parts.errors import InputError
 
 
 class Piece(NamedTuple):

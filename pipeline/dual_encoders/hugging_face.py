@@ -14,9 +14,9 @@ from transformers.utils import logging
 
 from pipeline.dual_encoders.base import Pixels, Usage, read_folder
 from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
-from pipeline.errors import InputError
 from pipeline.files import hub
 from pipeline.files.digest import of_files
+from pipeline.parts.errors import InputError
 
 TEXT_FILES = ("*.json", "*.txt", "*.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))

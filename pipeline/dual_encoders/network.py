@@ -13,7 +13,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from pipeline.dual_encoders.base import DualEncoder, Usage
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,

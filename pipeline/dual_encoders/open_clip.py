@@ -12,10 +12,10 @@ from PIL import Image
 
 from pipeline.dual_encoders.base import Pixels, Usage, read_folder
 from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
-from pipeline.errors import InputError
 from pipeline.files import hub
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 
 CONFIG = "open_clip_config.json"
 TEXT_FILES = ("*.json", "*.txt", "*.model")

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.compute import products
+from pipeline.compute.workers import Executor, InProcess, KeptPieces, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part
 from pipeline.dual_encoders.record import identity
-from pipeline.errors import InputError
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
-from pipeline.scores import layout
-from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores import layout
 
 AT_ONCE = 256
 """Images in a piece: what is lost at most when a run is cut."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import dual_encoders, record
+from pipeline import dual_encoders
 from pipeline.dual_encoders.base import DualEncoder, Usage
-from pipeline.errors import InputError
+from pipeline.files import record
 from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
 from pipeline.manifest import Manifest
-from pipeline.scores import ENCODER
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores import ENCODER
 
 ZERO_SHOT = "zero-shot"
 

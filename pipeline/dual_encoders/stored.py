@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.dual_encoders import record
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.manifest import Manifest, Split
-from pipeline.retrieval.collection import rows_of
-from pipeline.scores import layout
-from pipeline.scores.system import System
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
 
 
 class SplitVectors(NamedTuple):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pipeline.errors import InputError
 from pipeline.files import containers, remote
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from PIL import Image

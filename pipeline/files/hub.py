@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 FILES = ["*.json", "*.txt", "model*.safetensors"]
 """Of a checkpoint's files, all that are ever read: no pickle, no code."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import naming
+from pipeline.parts.errors import InputError
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 
 def load(path: Path) -> Any:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import creating
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.errors import InputError
 from pipeline.files.digest import sha256
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline import lazy
+from pipeline.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.heads.base import Backbone, HeadNetwork
@@ -33,7 +33,7 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
 
     Args:
         recipe: The recipe; its `architecture` is a key of `HEADS` with options.
-        feature: A name in `pipeline.features.FEATURES`.
+        feature: A name in `pipeline.settings.features.FEATURES`.
         width: D of the items.
         text: Its encoder reads the captions.
         training: The sizes.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.text.role_graphs import GraphBatch
 
 

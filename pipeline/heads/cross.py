@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, scaled_dot_product_attention
 
-from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, HeadNetwork
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 
@@ -71,7 +71,7 @@ class CrossEncoder(HeadNetwork):
 
     Args:
         feature: Not used.
-        width: D of the items, with six more for their boxes, see `pipeline.store.boxes`.
+        width: D of the items, with six more for their boxes, see `pipeline.features.store.boxes`.
         text: A BERT's.
         recipe: Its poolings; the papers take the mean.
         training: Not used; d is the width of the encoder.

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.text.base import with_dropout
@@ -28,7 +28,7 @@ class HGR(Interaction):
     HGR pools events by `attention`, HGR∞ by `gpo`: the recipe's poolings.
 
     Args:
-        feature: A name in `pipeline.features.FEATURES`.
+        feature: A name in `pipeline.settings.features.FEATURES`.
         width: D of the items.
         text: Its encoder reads the captions.
         recipe: Poolings and dropout.

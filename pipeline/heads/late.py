@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from pipeline.errors import InputError
 from pipeline.heads import projection
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
 from pipeline.heads.pooling.base import valid_mask
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.text.base import with_dropout
@@ -26,7 +26,7 @@ class LateInteraction(Interaction):
     (SCAN's text-image attention, averaged: Lee et al. 2018, equations 1 to 5 with the sides exchanged).
 
     Args:
-        feature: A name in `pipeline.features.FEATURES`.
+        feature: A name in `pipeline.settings.features.FEATURES`.
         width: D of the items.
         text: Its encoder reads the captions.
         recipe: Its dropout.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pipeline.errors import InputError
-from pipeline.features import FEATURES
 from pipeline.heads.batch_norm import ItemNorm
 from pipeline.heads.pooling.base import valid_mask
+from pipeline.parts.errors import InputError
+from pipeline.settings.features import FEATURES
 from pipeline.text.base import LinearProjection
 
 

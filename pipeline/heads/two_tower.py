@@ -22,7 +22,7 @@ class TwoTower(HeadNetwork):
     """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1).
 
     Args:
-        feature: A name in `pipeline.features.FEATURES`.
+        feature: A name in `pipeline.settings.features.FEATURES`.
         width: D of the stored features.
         text: Its encoder reads the captions.
         recipe: Poolings and their options.

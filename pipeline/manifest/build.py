@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
-from pipeline import lazy
-from pipeline.errors import InputError, InputWarning, counted
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest import fetch
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, columns_of
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.settings.recipe import language_tag
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
+from pipeline.parts.errors import InputError
 
 EXPECTED = "image,caption[,split][,language]"
 EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"

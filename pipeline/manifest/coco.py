@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.files.parsing import text, whole
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import SPLITS
+from pipeline.parts.errors import InputError
 
 NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
 BEGINNING = 1 << 16  # bytes that are looked at to recognise a file

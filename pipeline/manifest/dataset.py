@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.errors import InputError, unknown
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
+from pipeline.parts.errors import InputError, unknown
 from pipeline.settings import first_fault
 
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from pipeline.errors import InputError, counted
 from pipeline.files.atomic import write_bytes
+from pipeline.parts.errors import InputError, counted
 
 LARGEST = 64 * 1024 * 1024
 SECONDS = 20.0  # without a byte

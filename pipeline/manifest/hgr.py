@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.manifest import role_graphs
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.names_file import FOLDER, splits_of
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.table import ROLE_GRAPH
+from pipeline.parts.errors import InputError
 
 CAPTIONS = Path("annotation", "RET", "ref_captions.json")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
 from pipeline.files.parsing import from_json
 from pipeline.manifest.reader import text_of
+from pipeline.parts.errors import InputError
 
 
 def json_of(path: Path) -> Any:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
+from pipeline.parts.errors import InputError
 
 LARGEST = 64_000_000
 """Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile."""

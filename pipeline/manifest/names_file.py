@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 SPLITS = {"train": "trn", "val": "val", "test": "tst"}
 FOLDER = "public_split"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.files import remote
+from pipeline.parts.errors import InputError
 
 
 @dataclass(frozen=True)

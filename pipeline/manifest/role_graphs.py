@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from pipeline.errors import InputError
 from pipeline.manifest.json_file import json_of
+from pipeline.parts.errors import InputError
 
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
 """Where HGR's folder has it."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.errors import InputError
 from pipeline.files import remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile, Kind
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np

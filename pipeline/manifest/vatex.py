@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.files.parsing import text
 from pipeline.manifest.json_file import json_of
 from pipeline.manifest.names_file import FOLDER, splits_of
 from pipeline.manifest.reader import Reader
+from pipeline.parts.errors import InputError
 
 TRAINING, VALIDATION = "vatex_training_v1.0.json", "vatex_validation_v1.0.json"
 CAPTIONS = "enCap"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.files import containers, remote
 from pipeline.files.parsing import from_json
 from pipeline.manifest.reader import Reader
+from pipeline.parts.errors import InputError
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
 CAPTIONS = ("captions", "caption", "text")

@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity
+from pipeline.evaluation.retrieval.blocks import Ids, cut
+from pipeline.evaluation.retrieval.collection import Side, rows_of
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.provenance import results
 from pipeline.provenance.step import Step
-from pipeline.rescoring import stored
-from pipeline.retrieval import Embeddings, Similarity, as_similarity
-from pipeline.retrieval.blocks import Ids, cut
-from pipeline.retrieval.collection import Side, rows_of
-from pipeline.scores import by_language, layout
-from pipeline.scores.fuse import fuse
-from pipeline.scores.judged import Truth, judge, told
-from pipeline.scores.kinds import Fused, Matrix
-from pipeline.scores.layout import COLUMNS, ROWS
-from pipeline.scores.measured import extend, measure
-from pipeline.scores.system import System
 from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
+from pipeline.systems.rescoring import stored
+from pipeline.systems.scores import by_language, layout
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.judged import Truth, judge, told
+from pipeline.systems.scores.kinds import Fused, Matrix
+from pipeline.systems.scores.layout import COLUMNS, ROWS
+from pipeline.systems.scores.measured import extend, measure
+from pipeline.systems.scores.system import System
 
 ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""

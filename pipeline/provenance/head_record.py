@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.scores import ENCODER
+from pipeline.systems.scores import ENCODER
 
 SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 """Digests that seeds of one system share -> what it means when they do not."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pipeline.dual_encoders import embedding, record
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import Embeddings
 from pipeline.files.digest import digest, of_files
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.provenance.of_head import another
 from pipeline.provenance.step import Step
-from pipeline.retrieval import Embeddings
-from pipeline.scores import ENCODER
-from pipeline.scores.system import System
+from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.system import System
 
 
 def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest, drawn: int,

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore, contents, ledger
+from pipeline.features.store.layout import COPY, arrays_digest, attributes
+from pipeline.features.store.writer import failures_csv
 from pipeline.files import blake
 from pipeline.files.digest import digest, sha256
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step, of_record
-from pipeline.store import FeatureStore, contents, ledger
-from pipeline.store.layout import COPY, arrays_digest, attributes
-from pipeline.store.writer import failures_csv
 
 MADE = "what made it, and which images failed"
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from pipeline import text as texts
 from pipeline import training
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import Embeddings
+from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest, Split
+from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step, of_record
-from pipeline.retrieval import Embeddings
-from pipeline.retrieval.collection import rows_of
-from pipeline.scores.kinds import Vectors
-from pipeline.scores.system import System
+from pipeline.systems.scores.kinds import Vectors
+from pipeline.systems.scores.system import System
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""

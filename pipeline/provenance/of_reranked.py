@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import reranking
-from pipeline.errors import InputError
 from pipeline.files.digest import digest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step
-from pipeline.reranking import candidates
-from pipeline.reranking.base import PairScorer, PairSource
-from pipeline.reranking.candidates import Pairs
-from pipeline.scores.by_language import with_languages
-from pipeline.scores.reranked import KEY, Scored, protocol_of
-from pipeline.scores.system import Candidates, System, recorded
+from pipeline.settings.paths import Paths
+from pipeline.systems import reranking
+from pipeline.systems.reranking import candidates
+from pipeline.systems.reranking.base import PairScorer, PairSource
+from pipeline.systems.reranking.candidates import Pairs
+from pipeline.systems.scores.by_language import with_languages
+from pipeline.systems.scores.reranked import KEY, Scored, protocol_of
+from pipeline.systems.scores.system import Candidates, System, recorded
 
 PAIRS = 2048
 """How many pairs are scored again, drawn anew each time so that nobody can know which ones."""

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, of_reranked, results
 from pipeline.provenance.step import Result, Step, of_record
-from pipeline.rescoring import stored
-from pipeline.retrieval.collection import Collection
-from pipeline.scores import layout
-from pipeline.scores.kinds import Vectors
-from pipeline.scores.reranked import KEY, systems_of
-from pipeline.scores.system import System
+from pipeline.settings.paths import Paths
+from pipeline.systems.rescoring import stored
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.kinds import Vectors
+from pipeline.systems.scores.reranked import KEY, systems_of
+from pipeline.systems.scores.system import System
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:

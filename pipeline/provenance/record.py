@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline import training
-from pipeline.errors import InputError
-from pipeline.features import of_ensemble
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
-from pipeline.rescoring import stored
-from pipeline.scores import ENCODER, reranked
-from pipeline.scores.system import System
+from pipeline.settings.features import of_ensemble
+from pipeline.systems.rescoring import stored
+from pipeline.systems.scores import ENCODER, reranked
+from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
+from pipeline.parts.errors import InputError
 from pipeline.provenance import results
-from pipeline.scores.system import System
+from pipeline.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
 

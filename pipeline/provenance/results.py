@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
 from pipeline.files.digest import digest
-from pipeline.scores.system import System
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.system import System
 
 BESIDE = ("made_from", "evaluated_with", "digest")
 """What stands in an entry beside the protocols and their numbers."""

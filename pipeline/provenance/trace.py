@@ -18,18 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import retrieval, training
-from pipeline.errors import InputError
-from pipeline.fusion.folded import Folded
+from pipeline import training
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import Relevance
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step
-from pipeline.retrieval import Relevance
-from pipeline.scores import ENCODER
-from pipeline.scores.layout import holds_vectors_alone
-from pipeline.scores.system import System
-from pipeline.store import FeatureStore
+from pipeline.settings.paths import Paths
+from pipeline.systems.fusion.folded import Folded
+from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.layout import holds_vectors_alone
+from pipeline.systems.scores.system import System
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import PerDirection, QueryRanks, Relevance, Similarity, rank
+from pipeline.evaluation.retrieval.relevance import Positives
+from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
-from pipeline.retrieval import PerDirection, QueryRanks, Relevance, Similarity, rank
-from pipeline.retrieval.relevance import Positives
-from pipeline.retrieval.similarity import Direction
-from pipeline.scores import by_language
-from pipeline.scores.judged import Truth, judge
-from pipeline.scores.system import System
+from pipeline.systems.scores import by_language
+from pipeline.systems.scores.judged import Truth, judge
+from pipeline.systems.scores.system import System
 
 WORDS: dict[Direction, dict[str, str]] = {
     "t2i": {"query": "caption", "first": "found the right image first", "missed": "did not find it among the first",

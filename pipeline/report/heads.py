@@ -10,10 +10,10 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import InputError
-from pipeline.features import FEATURES
 from pipeline.files.weights import UNTRAINED
+from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord
+from pipeline.settings.features import FEATURES
 from pipeline.training.checkpoint import read_description
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.features import FEATURES, of_ensemble, visual
 from pipeline.report.measured import SEPARATE, MeasuredSystem
 from pipeline.report.published import PublishedRow
-from pipeline.scores import ENCODER
+from pipeline.settings.features import FEATURES, of_ensemble, visual
+from pipeline.systems.scores import ENCODER
 
 FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""

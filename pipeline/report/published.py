@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.resources import files
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")

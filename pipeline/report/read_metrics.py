@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.errors import InputError
-from pipeline.features import FEATURES, visual
+from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report import names
 from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
 from pipeline.report.table_columns import HEADINGS
-from pipeline.scores import ENCODER
+from pipeline.settings.features import FEATURES, visual
+from pipeline.systems.scores import ENCODER
 
 
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeline.metrics import parse
+from pipeline.evaluation.metrics import parse
 from pipeline.report.published import RECALLS
 from pipeline.report.table import Column
 
@@ -37,8 +37,8 @@ class TableColumns:
         labels: Headings of the label columns.
         blocks: (test set, heading) pairs, one block of columns each.
         directions: (t2i or i2t, heading) pairs, in printed order.
-        metrics: The metrics of each direction, in printed order: keys of `HEADINGS`, or names that `pipeline.metrics`
-            knows, such as nDCG@10.
+        metrics: The metrics of each direction, in printed order: keys of `HEADINGS`, or names that
+            `pipeline.evaluation.metrics` knows, such as nDCG@10.
         rsum: Whether RSUM is shown.
         ratio: Heading of a last column of throughput ratios, "" for none.
         labels_above: A heading that spans the label columns, "" for none.

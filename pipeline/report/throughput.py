@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report.table import Note, significant
 
 

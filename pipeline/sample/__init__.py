@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pipeline import lazy
+from pipeline.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.sample.corpus import render

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import write_bytes, write_text
+from pipeline.parts.errors import InputError
 from pipeline.sample.paint import paint
 from pipeline.sample.scenes import Scene, compose
 from pipeline.sample.wording import tokens, write_captions

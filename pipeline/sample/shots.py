@@ -14,8 +14,8 @@ import av
 import numpy as np
 from PIL import Image
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import replacing, write_text
+from pipeline.parts.errors import InputError
 from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order
 from pipeline.sample.movement import MOVEMENTS, choose, tell
 from pipeline.sample.paint import paint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pipeline.errors import InputError, unknown
+from pipeline.parts.errors import InputError, unknown
 
 LONGEST = 50
 """How many sections may build on each other."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import InputError, unknown
 from pipeline.files.parsing import from_json, from_yaml
+from pipeline.parts.errors import InputError, unknown
 from pipeline.settings import inheritance
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings

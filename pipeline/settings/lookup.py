@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from pipeline.errors import InputError, unknown
+from pipeline.parts.errors import InputError, unknown
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 Built = TypeVar("Built")
@@ -34,7 +34,7 @@ def build_by_name(
     """
     if name not in table:
         raise unknown(kind, name, table)
-    if not callable(table[name]):  # an installed package offers it, see pipeline.plugins
+    if not callable(table[name]):  # an installed package offers it, see pipeline.parts.plugins
         raise InputError(f"{kind} {name!r}: expected a class or a function, got {type(table[name]).__name__}")
     signature = inspect.signature(table[name], eval_str=True)
     types = {known.name: known.annotation for known in list(signature.parameters.values())[len(given) :]}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from pipeline.features import FEATURES, of_ensemble
+from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.section import Axis, Name, Named, Section, without_repeats
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ else:
 
 
 def _known_protocol(name: str) -> str:
-    from pipeline.retrieval import PROTOCOLS
+    from pipeline.evaluation.retrieval import PROTOCOLS
 
     if name not in PROTOCOLS:
         raise ValueError(f"expected one of {', '.join(PROTOCOLS)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.errors import unknown
+from pipeline.parts.errors import unknown
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
 from pipeline.settings.section import Name, Section

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.settings.section import Count, Section
 
 
@@ -82,7 +82,7 @@ class Evaluate(Section):
     @field_validator("metrics")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
-        from pipeline.metrics import parse_all
+        from pipeline.evaluation.metrics import parse_all
 
         try:
             return [str(metric) for metric in parse_all(names)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Noise, Recipe
 from pipeline.settings.recipe import language_tag
 

@@ -7,11 +7,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.errors import InputError
-from pipeline.features import of_ensemble
 from pipeline.files.parsing import from_yaml
+from pipeline.parts.errors import InputError
 from pipeline.report import published
 from pipeline.settings import Section, first_fault
+from pipeline.settings.features import of_ensemble
 
 LEVEL = 0.05
 """A claim is decided where its corrected p is below this."""

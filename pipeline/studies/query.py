@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline import reranking, training
-from pipeline.errors import InputError
+from pipeline import training
 from pipeline.manifest import Manifest
-from pipeline.reranking.base import PairSource
-from pipeline.scores.nearest import nearest
-from pipeline.scores.system import System
+from pipeline.parts.errors import InputError
 from pipeline.settings import Throughput
 from pipeline.studies.throughput import interleaved
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.nearest import nearest
+from pipeline.systems.scores.system import System
 
 
 @torch.inference_mode()

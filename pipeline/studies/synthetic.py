@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline.compute import contention, machine, products
-from pipeline.errors import InputError
 from pipeline.heads import pooling
+from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe, Throughput, Training
 from pipeline.text.bigru import BiGRU
 

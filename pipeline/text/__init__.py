@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline import lazy
-from pipeline.errors import unknown
+from pipeline.parts import lazy
+from pipeline.parts.errors import unknown
 
 if TYPE_CHECKING:
     from pipeline.text.base import Text

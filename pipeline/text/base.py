@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline.errors import InputError, InputWarning
+from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
 
 Words = list[list[int]]

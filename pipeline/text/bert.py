@@ -16,11 +16,11 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from pipeline.errors import InputError
 from pipeline.files import hub, weights
 from pipeline.files.digest import digest, sha256
 from pipeline.files.hub import LOCAL
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.settings import Training
 from pipeline.text import word_vectors
 from pipeline.text.base import Words

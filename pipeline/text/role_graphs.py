@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 from pipeline.text.base import Text
 
 VERB, NOUN = "V", "NOUN"

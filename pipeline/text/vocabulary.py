@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.errors import InputError
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 
 _WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 _ENDINGS = r"(?:s|m|d|ll|re|ve)\b"

@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 LONGEST = 1 << 17
 """Bytes of a line, at most: more than 10,000 numbers have."""

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.recipe import Ance
 from pipeline.training.batches import TrainingBatches, joined

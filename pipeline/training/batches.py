@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.manifest import Split
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import assemble, augment
 from pipeline.text.role_graphs import GraphBatch

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from safetensors import SafetensorError, safe_open
 
-from pipeline.errors import InputError
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import torch
 
-from pipeline.errors import InputError
-from pipeline.objectives import Objective
+from pipeline.heads.objectives import Objective
+from pipeline.parts.errors import InputError
 
 WINDOW = 200
 """Steps that are looked at together; an epoch, where that is shorter."""

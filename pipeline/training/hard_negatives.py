@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.text import Text
 from pipeline.training import source
 from pipeline.training.embedding import embed

@@ -10,12 +10,12 @@ import torch
 
 from pipeline import heads
 from pipeline import text as texts
-from pipeline.errors import InputError
 from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
+from pipeline.settings.paths import Paths
 from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.image_source import ImageSource

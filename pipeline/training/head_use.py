@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.compute import products
+from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split
-from pipeline.paths import Paths
-from pipeline.store import FeatureStore
+from pipeline.settings.paths import Paths
 from pipeline.training import checkpoint
 from pipeline.training.head import Head, load
 from pipeline.training.image_source import ImageSource

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.manifest import Split
-from pipeline.retrieval.blocks import Ids
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import encode
 from pipeline.training.batches import pad

@@ -16,10 +16,10 @@ import torch
 from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import half, memory
-from pipeline.errors import InputError
 from pipeline.files.lock import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.training import checkpoint, hard_negatives, noise, optimizer, sampling
 from pipeline.training.divergence import Watch

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import InputError
 from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
 from pipeline.settings import Noise
 
 DOMAIN = 3_141  # keeps these draws apart from those of batches

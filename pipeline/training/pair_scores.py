@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.objectives.pairs import margins
 from pipeline.manifest import Split
-from pipeline.objectives.pairs import margins
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.text.base import encode
 from pipeline.training.batches import pad
 from pipeline.training.head import Head

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.objectives.pairs import PAIR_OBJECTIVES, PairObjective, margins
 from pipeline.manifest import Split
-from pipeline.objectives.pairs import PAIR_OBJECTIVES, PairObjective, margins
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.recipe import Pairs
 from pipeline.training.batches import Batch, TrainingBatches, joined

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.errors import InputError
 from pipeline.files import images
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.heads.base import Backbone
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.training.image_source import Sizes
 
 LEAST_CROP = 0.6
@@ -41,7 +41,7 @@ class Photographs:
     def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
         self.path, self._files = folder, manifest.images["file"].to_numpy()
         self.name, self.options = name, dict(options)
-        from pipeline import extractors  # and with it timm, which stored features do without
+        from pipeline.features import extractors  # and with it timm, which stored features do without
 
         self.engine: Any = extractors.build(name, options, extractors.Runtime())
         if not hasattr(self.engine, "forward"):

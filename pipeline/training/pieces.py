@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.compute.workers import Executor, InProcess, KeptPieces, Wanted
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
-from pipeline.paths import Paths
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
 from pipeline.training import pair_scores
 from pipeline.training.embedding import embed_captions, embed_images
 from pipeline.training.head_use import HeadUse, OpenHead, kept_open
 from pipeline.training.image_source import ImageSource, ItemReader
-from pipeline.workers import Executor, InProcess, KeptPieces, Wanted
 
 WITH_CAPTIONS = 2048
 """Images that are embedded together with their captions."""

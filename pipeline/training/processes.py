@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipeline.compute import products
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 
 class Processes(Protocol):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.text.vocabulary import Vocabulary, scan_words
 
 GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}

@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
 from pipeline.files.digest import sha256
+from pipeline.parts.errors import InputError
 
 NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
 UNUSED = ("cls.", "bert.embeddings.position_ids")

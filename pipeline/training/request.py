@@ -7,14 +7,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import objectives, record
-from pipeline.errors import InputError
+from pipeline.features.store import ledger, read_header
+from pipeline.files import record
 from pipeline.files.digest import digest, sha256
-from pipeline.heads import HEADS, pooling
+from pipeline.heads import HEADS, objectives, pooling
+from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
-from pipeline.objectives import OBJECTIVES
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
-from pipeline.store import ledger, read_header
 from pipeline.text import TEXTS
 from pipeline.training import checkpoint
 

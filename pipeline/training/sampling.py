@@ -7,8 +7,8 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import InputError
 from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
 
 
 def subset(split: Split, images: int | None, seed: int) -> Split:

@@ -6,12 +6,12 @@ from statistics import fmean
 
 import numpy as np
 
-from pipeline import retrieval
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.statistics.languages import divide
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.settings import Recipe
-from pipeline.statistics.languages import divide
 from pipeline.text import Text
 from pipeline.text.base import encode
 from pipeline.training.embedding import embed

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.errors import InputError
-from pipeline.extractors import base
-from pipeline.extractors.rebuild import extractor_of
+from pipeline.features.extractors import base
+from pipeline.features.extractors.rebuild import extractor_of
+from pipeline.features.store import FeatureStore, provenance
+from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import weights
 from pipeline.files.weights import RELEASED
 from pipeline.heads import reads_boxes
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
-from pipeline.store import FeatureStore, provenance
-from pipeline.store.boxes import BoxedStore
 from pipeline.text import Text
 from pipeline.training.image_source import ImageSource
 from pipeline.training.photographs import Photographs

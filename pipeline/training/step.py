@@ -11,13 +11,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from pipeline import objectives
 from pipeline.compute.threads import side_by_side
-from pipeline.errors import InputError
+from pipeline.heads import objectives
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.batch_norm import ItemMoments
+from pipeline.heads.objectives import Objective
 from pipeline.heads.two_tower import TwoTower
-from pipeline.objectives import Objective
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import Step, Update

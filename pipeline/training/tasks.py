@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pipeline import heads
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork
+from pipeline.heads.objectives import Objective
 from pipeline.manifest import Split
-from pipeline.objectives import Objective
-from pipeline.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.training.ance_step import AnceBatch, AnceStep

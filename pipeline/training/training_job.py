@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import heads, record
+from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import made_with
-from pipeline.errors import InputError, InputWarning
+from pipeline.files import record
 from pipeline.files.atomic import creating, write_text
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint

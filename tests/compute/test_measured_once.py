@@ -11,7 +11,7 @@ import given_cpus
 import pytest
 
 from pipeline.compute import half, machine, measured, products
-from pipeline.errors import InputWarning
+from pipeline.parts.errors import InputWarning
 
 
 @pytest.fixture

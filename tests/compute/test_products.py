@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from pipeline.compute import attention, clock, half, machine, made_with, measured, onednn, products
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 
 @pytest.fixture(autouse=True)

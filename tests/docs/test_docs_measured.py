@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.statistics import holm
+from pipeline.evaluation.statistics import holm
 
 SEEDS = 3
 PAGES = ("measured.md", "measured/adpool-adopt.md")

@@ -19,8 +19,8 @@ from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 from pipeline import dual_encoders
 from pipeline.dual_encoders import embedding, pieces, record
 from pipeline.dual_encoders.base import Usage
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest, build
+from pipeline.parts.errors import InputError
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)

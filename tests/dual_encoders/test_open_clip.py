@@ -15,7 +15,7 @@ from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import Usage
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)

@@ -13,10 +13,10 @@ import pytest
 import torch
 from full_disk import no_file_larger_than
 
+from pipeline.features.store import shard_file
 from pipeline.files import atomic
 from pipeline.files.atomic import creating
 from pipeline.files.lock import exclusive
-from pipeline.store import shard_file
 from pipeline.training import checkpoint
 
 LIMIT = 1 << 16

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline import manifest, settings
-from pipeline.errors import InputError
 from pipeline.files.parsing import DEEPEST, from_json, from_yaml, whole
+from pipeline.parts.errors import InputError
 
 BAD_YAML = {
     "an alias of aliases": "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
 from pipeline.files import restricted_pickle
+from pipeline.parts.errors import InputError
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from pipeline.features.store import ledger
+from pipeline.features.store.writer import failures_csv
 from pipeline.files.spreadsheet import cell
 from pipeline.report.figures import drawing
-from pipeline.scores import per_query
-from pipeline.store import ledger
-from pipeline.store.writer import failures_csv
+from pipeline.systems.scores import per_query
 
 FORMULA = "=HYPERLINK(1)"
 

@@ -12,8 +12,8 @@ from torch.nn.functional import normalize
 from transformers import AutoModel
 
 from pipeline import heads, settings
-from pipeline.errors import InputError
 from pipeline.heads.cross import CrossEncoder
+from pipeline.parts.errors import InputError
 from pipeline.text.bert import BertText
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary

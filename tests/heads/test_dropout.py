@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pipeline import heads, settings
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.text.base import with_dropout
 from pipeline.text.bigru import BiGRU, BiGRUText
 from pipeline.text.vocabulary import Vocabulary

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from pipeline import heads, settings
-from pipeline.errors import InputError
 from pipeline.heads.hgr import HGR, GraphAttention
+from pipeline.parts.errors import InputError
 from pipeline.text import role_graphs
 from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS, Pooling, build
+from pipeline.parts.errors import InputError
 
 DIM = 8
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.heads import projection
 from pipeline.heads.two_tower import TwoTower
+from pipeline.parts.errors import InputError
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 

@@ -14,10 +14,10 @@ from counted import Counted
 from PIL import Image
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.files import remembered
 from pipeline.manifest import Manifest, table
 from pipeline.manifest.table import Split
+from pipeline.parts.errors import InputError
 
 
 def picture(path: Path, shade: int = 0) -> Path:
@@ -251,7 +251,7 @@ def test_a_split_without_failed_images(scenes: Manifest) -> None:
 
 @pytest.mark.parametrize("name", manifest.datasets())
 def test_cards_are_whole(name: str) -> None:
-    from pipeline.retrieval import PROTOCOLS
+    from pipeline.evaluation.retrieval import PROTOCOLS
 
     card = manifest.dataset(name)
     assert card.licence

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 
 LINES = ("video,caption,split,start,end", "a.mp4,A dog runs.,train,0,2.5", "a.mp4,It sits.,train,2.5,",
          "b.mp4,A cat.,test,,", "a.mp4,A dog runs fast.,train,0,2.5")

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.manifest import build
+from pipeline.parts.errors import InputError
 
 IMAGES = [{"license": 1, "file_name": f"{name}.jpg", "id": number} for number, name in ((42, "b"), (9, "a"), (7, "c"))]
 CAPTIONS = [{"image_id": 9, "id": 1, "caption": "A dog. "}, {"image_id": 42, "id": 2, "caption": "A cat."},

@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from pipeline.errors import InputError
 from pipeline.manifest import build, fetch
+from pipeline.parts.errors import InputError
 
 
 def jpeg() -> bytes:

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest, multi30k
+from pipeline.parts.errors import InputError
 from pipeline.settings.variation import Variation
 
 IMAGES = {"train": ["11.jpg", "12.jpg", "13.jpg"], "val": ["21.jpg"], "test": ["31.jpg", "32.jpg"]}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import InputError
 from pipeline.manifest import role_graphs
+from pipeline.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
 NODES = {"ROOT": {"role": "ROOT", "spans": [0, 1, 2, 3, 4, 5], "words": CAPTION.split()},

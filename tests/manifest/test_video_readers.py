@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 
 
 def dump(path: Path, content: Any) -> Path:

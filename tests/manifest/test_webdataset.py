@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.errors import InputError
 from pipeline.manifest import build
+from pipeline.parts.errors import InputError
 
 GOOD = [("a.jpg", b"1"), ("a.txt", b"a caption")]
 

@@ -10,9 +10,9 @@ import pytest
 from torch import nn
 
 from pipeline import training
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.provenance import record
-from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 

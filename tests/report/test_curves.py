@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 from jinja2 import Environment, PackageLoader
 
-from pipeline.features import FEATURES
+from pipeline.settings.features import FEATURES
 
 PAGE = files("pipeline.report.page")
 

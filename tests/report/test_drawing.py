@@ -18,15 +18,15 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import as_similarity
 from pipeline.files.images import ImageError
 from pipeline.heads import pooling
-from pipeline.paths import heads
+from pipeline.parts.errors import InputError
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
-from pipeline.retrieval import as_similarity
+from pipeline.settings.paths import heads
 
 RELEASED = ADOPT | {"count": "released"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
+from pipeline.evaluation.retrieval import Relevance, as_similarity
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Gallery
 from pipeline.report.page.explorer import gather
-from pipeline.retrieval import Relevance, as_similarity
 from pipeline.settings import Report
 
 

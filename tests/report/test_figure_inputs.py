@@ -13,12 +13,12 @@ from invented import member
 from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import as_similarity
+from pipeline.parts.errors import InputError
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.figures.drawing import printable
 from pipeline.report.heads import read_heads
-from pipeline.retrieval import as_similarity
 
 GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from invented import BERT, system
 
-from pipeline.errors import InputError
-from pipeline.extractors import ENGINES
+from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import checkpoints
+from pipeline.parts.errors import InputError
 from pipeline.report import tables
 from pipeline.report.measured import outside_benchmarks
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins

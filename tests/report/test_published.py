@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import published
 
 NAMES = sorted(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invented import system, texts
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import tables
 
 

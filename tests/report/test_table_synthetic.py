@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invented import texts
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import published, tables
 from pipeline.report.table import Cell, TableRequest
 

@@ -9,8 +9,8 @@ import pytest
 from invented import everything, system, texts
 
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.heads.pooling import POOLINGS
+from pipeline.parts.errors import InputError
 from pipeline.report import published, tables
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import TableRequest

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from invented import system
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import latex, markdown, published, tables
 from pipeline.report.table import Panel, TableRequest
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.table import TableRequest
 from pipeline.report.tables.rerank_times import printed, scored_pairs

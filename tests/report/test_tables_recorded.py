@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from invented import system, texts
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import tables
-from pipeline.scores import ENCODER
+from pipeline.systems.scores import ENCODER
 
 OTHER = {"dataset": "flickr8k", "split": "train+val", "seal": "s", "images": 6000, "captions": 30000}
 

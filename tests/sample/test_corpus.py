@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.sample import render
 from pipeline.sample.wording import tokens
 

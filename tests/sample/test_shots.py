@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pipeline import manifest
-from pipeline.errors import InputError
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import role_graphs
+from pipeline.parts.errors import InputError
 from pipeline.sample import render_shots
 from pipeline.sample.movement import MOVEMENTS, choose, tell
 from pipeline.sample.role_graphs import graph

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
+from pipeline.parts.errors import InputError
 from pipeline.report import published
 from pipeline.report.tables import vse2ad as analyses
 from pipeline.settings import inheritance

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training
 from pipeline.settings.loading import _recipes, _shipped
 from pipeline.settings.steps import Evaluate, Extract, Throughput, Typesetting

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline import objectives
-from pipeline.errors import InputError
-from pipeline.heads import pooling
+from pipeline.heads import objectives, pooling
+from pipeline.parts.errors import InputError
 
 
 def of_width_8(name: str, **options: Any) -> torch.nn.Module:

@@ -7,10 +7,10 @@ from importlib import import_module
 
 import pytest
 
-from pipeline import extraction
-from pipeline.extractors import ENGINES
+from pipeline.features import extraction
+from pipeline.features.extractors import ENGINES
+from pipeline.features.store import StoreError, read_header
 from pipeline.settings import Section
-from pipeline.store import StoreError, read_header
 
 FIRST_RELEASE = {
     "pyramid": {"network", "weights", "image_size"},

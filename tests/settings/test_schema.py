@@ -9,16 +9,15 @@ import pytest
 import yaml
 
 from pipeline import settings
-from pipeline.errors import InputError
-from pipeline.paths import ensembles, heads, systems
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import ensembles, heads, systems
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 
 
 def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
-    from pipeline import objectives
-    from pipeline.extractors import ENGINES
-    from pipeline.heads import pooling
+    from pipeline.features.extractors import ENGINES
+    from pipeline.heads import objectives, pooling
     from pipeline.report.tables import TABLES
 
     shipped = settings.load(PARAMS)
@@ -144,7 +143,7 @@ def test_an_unknown_preset_is_refused() -> None:
 
 
 def test_every_option_of_a_preset_is_one_of_its_engine() -> None:
-    from pipeline import extractors
+    from pipeline.features import extractors
 
     for preset in settings.load(PARAMS).features.values():
         for engine in preset.values():

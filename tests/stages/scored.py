@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.paths import Paths
-from pipeline.retrieval import Embeddings
-from pipeline.scores import layout
+from pipeline.evaluation.retrieval import Embeddings
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import layout
 
 IMAGES, CAPTIONS = 12, 5
 

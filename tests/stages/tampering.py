@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.scores import layout
+from pipeline.systems.scores import layout
 
 Change = Callable[[Path], object]
 

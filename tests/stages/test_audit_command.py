@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.manifest import Manifest
-from pipeline.scores import layout
-from pipeline.scores.system import System
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 

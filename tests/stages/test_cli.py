@@ -15,11 +15,12 @@ import pytest
 import zarr
 from folders import tree
 
-from pipeline import extraction, settings
-from pipeline.extractors import Runtime
+from pipeline import settings
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import read_header
 from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
-from pipeline.store import read_header
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")

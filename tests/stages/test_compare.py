@@ -13,10 +13,10 @@ import zarr
 from scored import score
 from tampering import sealed_anew
 
-from pipeline import retrieval
-from pipeline.scores import layout
-from pipeline.scores.system import System
-from pipeline.statistics import STATISTICS, compare, holm
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.statistics import STATISTICS, compare, holm
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 

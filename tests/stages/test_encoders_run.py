@@ -16,7 +16,7 @@ from tiny_dual_encoders import FOLDERS
 from pipeline.dual_encoders import embedding, pieces
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
-from pipeline.scores.system import System
+from pipeline.systems.scores.system import System
 
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")

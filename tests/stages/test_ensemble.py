@@ -11,14 +11,14 @@ import pytest
 from scored import score
 from sorting import measure
 
-from pipeline import retrieval
-from pipeline.fusion import FUSIONS
-from pipeline.fusion.combining import of_direction
+from pipeline.evaluation import retrieval
 from pipeline.manifest import Manifest
-from pipeline.scores.fuse import fuse
-from pipeline.scores.kinds import Fused
-from pipeline.scores.layout import DIRECTIONS
-from pipeline.scores.system import System
+from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.fusion.combining import of_direction
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.kinds import Fused
+from pipeline.systems.scores.layout import DIRECTIONS
+from pipeline.systems.scores.system import System
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scored import score
 
-from pipeline import retrieval
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import Relevance
+from pipeline.evaluation.statistics import intervals
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
 from pipeline.provenance.step import DIFFERS, MATCHES
-from pipeline.retrieval import Relevance
-from pipeline.scores import measured
-from pipeline.scores.system import System
-from pipeline.statistics import intervals
+from pipeline.systems.scores import measured
+from pipeline.systems.scores.system import System
 
 RUN = ("-S", "run.features=[region, grid]")
 

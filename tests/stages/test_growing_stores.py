@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline import record
+from pipeline.features.store import FeatureStore
+from pipeline.files import record
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
 
 STORE = Path("features", "sample", "grid.zarr")
 MANIFEST = Path("data", "sample.parquet")

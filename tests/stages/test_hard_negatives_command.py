@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from tiny_dual_encoders import FOLDERS, LIMIT
 
-from pipeline import lazy
-from pipeline.hard_negatives.of_head import OfHead
-from pipeline.hard_negatives.question import Question
 from pipeline.manifest import Manifest
+from pipeline.parts import lazy
+from pipeline.studies.hard_negatives.of_head import OfHead
+from pipeline.studies.hard_negatives.question import Question
 from stages import hard_negatives
 
 HEAD = "vse2ad-region-bigru-s0"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.errors import InputError
-from pipeline.extractors.rebuild import network_of
-from pipeline.store import FeatureStore
+from pipeline.features.extractors.rebuild import network_of
+from pipeline.features.store import FeatureStore
+from pipeline.parts.errors import InputError
 
 Cli = Callable[..., tuple[int, str, str]]
 TABLE = foreign.manifest(8, captions=6)

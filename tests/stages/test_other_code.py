@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline import record
+from pipeline.files import record
 
 SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
          for word in ("-S", f"training.sample.{change}")]

@@ -14,10 +14,10 @@ import invented_run
 import pytest
 from invented_heads import head
 
-from pipeline import retrieval
-from pipeline.scores.system import System
-from pipeline.statistics import holm
-from pipeline.statistics.hubness import hubness, occurrences
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.statistics import holm
+from pipeline.evaluation.statistics.hubness import hubness, occurrences
+from pipeline.systems.scores.system import System
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 

@@ -236,13 +236,15 @@ def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str
     for file in (tmp_path / "pipeline").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8")
-    assert not other("pipeline/extractors/grid.py", "    grid: Count", "    shown: bool = False\n    grid: Count")
-    assert not other("pipeline/errors.py", "there are: {", "choose from {")
+    assert not other("pipeline/features/extractors/grid.py", "    grid: Count",
+                     "    shown: bool = False\n    grid: Count")
+    assert not other("pipeline/parts/errors.py", "there are: {", "choose from {")
 
 
 def test_a_raised_version_reruns_what_rests_on_it(other: Callable[..., set[str]]) -> None:
     def raised(part: str) -> set[str]:
-        return other("pipeline/record.py", "RAISED: dict[str, int] = {", f'RAISED: dict[str, int] = {{"{part}": 2, ')
+        return other("pipeline/files/record.py", "RAISED: dict[str, int] = {",
+                     f'RAISED: dict[str, int] = {{"{part}": 2, ')
 
     assert raised("poolings/gcn") == {"throughput"}
     assert raised("report") == {"throughput", "report"}

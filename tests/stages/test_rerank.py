@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.compute.workers import cluster
+from pipeline.evaluation.retrieval import as_similarity
 from pipeline.files.lock import exclusive
-from pipeline.fusion.reranked import Combination
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
-from pipeline.reranking import shards, tuning
-from pipeline.reranking.stored import what_differs
-from pipeline.reranking.system import StoredSystem
-from pipeline.retrieval import as_similarity
-from pipeline.scores import layout
-from pipeline.scores.reranked import Scored
-from pipeline.scores.system import Candidates, System
-from pipeline.workers import cluster
+from pipeline.settings.paths import Paths
+from pipeline.systems.fusion.reranked import Combination
+from pipeline.systems.reranking import shards, tuning
+from pipeline.systems.reranking.stored import what_differs
+from pipeline.systems.reranking.system import StoredSystem
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.system import Candidates, System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 NEW = f"{R}+rerank"

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.evaluation.retrieval.stored import Matrix
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
 from pipeline.provenance import of_reranked
 from pipeline.provenance.step import MATCHES
-from pipeline.retrieval.stored import Matrix
-from pipeline.scores import layout
-from pipeline.scores.system import Candidates, System
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import Candidates, System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 

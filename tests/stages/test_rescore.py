@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scored import score
 
-from pipeline.scores import layout
-from pipeline.scores.system import System
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
 
 RUN = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]",
        "-S", "run.rescorers=[{name: csls, neighbours: 3}]")

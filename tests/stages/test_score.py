@@ -12,8 +12,8 @@ from folders import tree
 
 from pipeline import training
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
-from pipeline.scores.system import System
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores.system import System
 from pipeline.training import pieces
 
 

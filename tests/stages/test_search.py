@@ -15,14 +15,14 @@ import pytest
 import tampering
 import zarr
 
-from pipeline import reranking
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.provenance import recorded
-from pipeline.reranking.base import PairSource
-from pipeline.retrieval.blocks import Ids
-from pipeline.scores.system import System
-from pipeline.store import FeatureStore
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 OWN = Path("similarities/sample", f"{HEAD}.zarr")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.statistics import contrast
+from pipeline.evaluation.statistics import contrast
 from pipeline.studies import claims
 from pipeline.training.divergence import Diverged
 from stages import study

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.errors import unknown
+from pipeline.parts.errors import unknown
 from stages import cli, progress
 from stages.progress import Progress
 

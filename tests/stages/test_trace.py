@@ -16,7 +16,7 @@ import tampering
 import zarr
 
 from pipeline.manifest import Manifest
-from pipeline.scores.system import System
+from pipeline.systems.scores.system import System
 from stages import cli
 
 HERE = Path(__file__).parents[2]

@@ -17,10 +17,10 @@ from full_disk import no_file_larger_than
 from preloaded import Commands
 
 from pipeline.compute import half, products
+from pipeline.features.store import FeatureStore
 from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest
-from pipeline.scores.system import System
-from pipeline.store import FeatureStore
+from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.studies import claims
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")

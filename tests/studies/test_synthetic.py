@@ -11,8 +11,8 @@ import torch
 from click.testing import CliRunner
 
 from pipeline import settings
-from pipeline.errors import InputError
 from pipeline.heads.pooling.gpo import GPO
+from pipeline.parts.errors import InputError
 from pipeline.studies import synthetic
 from stages.cli import cli
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.studies import throughput
 from pipeline.studies.throughput import interleaved
 

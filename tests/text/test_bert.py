@@ -26,11 +26,11 @@ from transformers import (
 )
 
 from pipeline import settings, training
-from pipeline.errors import InputError, InputWarning
+from pipeline.features.store import FeatureStore
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
-from pipeline.store import FeatureStore
 from pipeline.text import bert
 from pipeline.text.base import encode
 from pipeline.text.bert import BertText

@@ -13,7 +13,7 @@ import torch
 
 from pipeline import settings
 from pipeline import text as texts
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRU, BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary, treebank, words

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pipeline import settings
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.text import word_vectors
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary

@@ -16,10 +16,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoModel, XLMRobertaConfig, XLMRobertaTokenizerFast
 
 from pipeline import settings, training
-from pipeline.errors import InputError, InputWarning
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
-from pipeline.store import FeatureStore
 from pipeline.text.base import augment, encode
 from pipeline.text.bert import BertText
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline import settings, training
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
 
 SMALL = tuple(f"training.sample.{change}" for change in (
     "dimension=16", "word_dimension=8", "batch_size=16", "epochs=3", "decay_epoch=2", "minimum_count=1"))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
 from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary

@@ -17,11 +17,11 @@ from tiny_bert import tiny_bert
 
 from pipeline import heads, settings, training
 from pipeline import text as texts
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
-from pipeline.store import FeatureStore
 from pipeline.training import hard_negatives
 from pipeline.training.ance_step import AnceBatch, AnceStep, near_triplet
 from pipeline.training.pair_step import PairStep

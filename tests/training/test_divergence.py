@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pipeline import objectives
+from pipeline.heads import objectives
 from pipeline.training.divergence import Diverged, Watch
 
 BATCH = 128

@@ -17,13 +17,13 @@ from PIL import Image
 from torch import nn
 
 from pipeline import settings, training
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore
 from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest, build
-from pipeline.scores.system import System
+from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe
-from pipeline.store import FeatureStore
+from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint, optimizer

@@ -10,11 +10,11 @@ import torch
 from new_stores import prepare
 
 from pipeline import manifest, settings, training
+from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.sample import render_shots
 from pipeline.sample.movement import MOVEMENTS, choose
-from pipeline.store import FeatureStore, Shard, StoreLayout, write_shard
 
 FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (

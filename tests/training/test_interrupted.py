@@ -10,8 +10,8 @@ import pytest
 from folders import tree
 
 from pipeline import settings, training
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
 from pipeline.training import checkpoint
 
 CHANGES = tuple(f"training.sample.{change}" for change in (

@@ -11,10 +11,10 @@ import pytest
 from folders import tree
 
 from pipeline import training
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore, StoreError, ledger, shard_contents
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.store import FeatureStore, StoreError, ledger, shard_contents
 from pipeline.training import checkpoint
 from pipeline.training.request import TrainingRequest
 

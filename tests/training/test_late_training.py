@@ -11,14 +11,15 @@ import pytest
 from click.testing import CliRunner
 from tiny_bert import tiny_bert
 
-from pipeline import reranking, settings, training
-from pipeline.errors import InputError
+from pipeline import settings, training
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
+from pipeline.parts.errors import InputError
 from pipeline.provenance import of_head
-from pipeline.reranking.base import PairSource
-from pipeline.scores.system import System
-from pipeline.store import FeatureStore
+from pipeline.settings.paths import Paths
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.system import System
 from pipeline.training import late_scores
 from stages.cli import cli
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline import training
-from pipeline.errors import InputError
 from pipeline.manifest import Manifest, Split
+from pipeline.parts.errors import InputError
 from pipeline.settings import Noise
 from pipeline.training import loop, noise
 from pipeline.training.request import recorded

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.errors import InputError
+from pipeline.heads.objectives.pairs import listwise, pair_cross_entropy
 from pipeline.manifest import Manifest, Split
-from pipeline.objectives.pairs import listwise, pair_cross_entropy
+from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs
 from pipeline.training import sampling
 from pipeline.training.hard_negatives import nearest

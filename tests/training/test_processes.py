@@ -14,9 +14,9 @@ from lightning_fabric.strategies import DDPStrategy
 from preloaded import Commands
 from test_step import PAIRS, batch, gradients, step
 
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
+from pipeline.parts.errors import InputError
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training.batches import Batch, TrainingBatches

@@ -18,11 +18,11 @@ from torchvision.models import ResNet, resnet18, resnet101
 
 from benchmarks.released import GPO
 from pipeline import settings, training
-from pipeline.errors import InputError
-from pipeline.extractors.butd_cnn import caffe_resnet101
+from pipeline.features.extractors.butd_cnn import caffe_resnet101
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.scores.system import System
-from pipeline.store import FeatureStore
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.system import System
 from pipeline.text.base import encode
 from pipeline.training import released
 from pipeline.training.photographs import Photographs

@@ -17,13 +17,13 @@ from transformers import BertConfig, BertModel
 
 from pipeline import training
 from pipeline.compute import half
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore
+from pipeline.features.store.boxes import BoxedStore
 from pipeline.manifest import Manifest
-from pipeline.paths import Paths
-from pipeline.reranking.base import PairSource
-from pipeline.reranking.trained import CrossScorer
-from pipeline.store import FeatureStore
-from pipeline.store.boxes import BoxedStore
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.reranking.trained import CrossScorer
 from pipeline.text.base import encode
 from stages.cli import cli
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import retrieval, training
-from pipeline.errors import InputError
+from pipeline import training
+from pipeline.evaluation import retrieval
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
-from pipeline.store import FeatureStore
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import sampling

@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pipeline import objectives, settings
+from pipeline import settings
+from pipeline.heads import objectives
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary

@@ -13,9 +13,9 @@ from folders import tree
 
 from pipeline import training
 from pipeline.compute import half, made_with, products
-from pipeline.errors import InputError
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
-from pipeline.store import FeatureStore
+from pipeline.parts.errors import InputError
 from pipeline.training import checkpoint, optimizer
 
 
@@ -46,7 +46,7 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     whole = training.embed(head.model, store, scenes.split("val"), head.text, 64)
     np.testing.assert_allclose(images, whole[0], atol=1e-5)
     np.testing.assert_allclose(captions, whole[1], atol=1e-5)
-    from pipeline import retrieval
+    from pipeline.evaluation import retrieval
     rsum = retrieval.evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
     assert rsum == pytest.approx(state.history[state.best]["rsum"])
 

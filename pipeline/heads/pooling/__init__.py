@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline import lazy
-from pipeline.errors import InputError
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.adpool_levels import both_levels, token_level
 from pipeline.heads.pooling.base import Pooling
 from pipeline.heads.pooling.softpool import soft_maximum
+from pipeline.parts.errors import InputError
 
 
 class AdPool(Pooling):

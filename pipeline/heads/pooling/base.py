@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.cpu_sort import can_sort_fast
+from pipeline.parts.errors import InputError
 
 
 def valid_mask(items: Tensor, counts: Tensor) -> Tensor:

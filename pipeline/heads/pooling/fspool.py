@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling
 from pipeline.heads.pooling.generators import interpolate_knots
 from pipeline.heads.pooling.sort import sort_descending
+from pipeline.parts.errors import InputError
 
 
 class FSPool(Pooling):

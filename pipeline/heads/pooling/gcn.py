@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.mean import mean_over_items
 from pipeline.heads.pooling.seq2seq import last_state
+from pipeline.parts.errors import InputError
 
 READOUTS = ("mean", "seq2seq")
 

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling
+from pipeline.parts.errors import InputError
 
 
 class GeMPool(Pooling):

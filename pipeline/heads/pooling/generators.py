@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 
 HEADS = 4
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.generators import GENERATORS, POSITIONS
 from pipeline.heads.pooling.sort import sort_descending, sorted_sum
+from pipeline.parts.errors import InputError
 
 
 class GPO(Pooling):

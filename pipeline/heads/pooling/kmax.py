@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pipeline.errors import InputError
 from pipeline.heads.pooling.base import Pooling
 from pipeline.heads.pooling.mean import mean_over_items
+from pipeline.parts.errors import InputError
 
 
 class KMaxPool(Pooling):

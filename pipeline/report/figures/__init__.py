@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pipeline import lazy
-from pipeline.errors import unknown
+from pipeline.parts import lazy
+from pipeline.parts.errors import unknown
 from pipeline.report import markdown
 
 if TYPE_CHECKING:

@@ -73,8 +73,8 @@ def _label(head: TrainedHead) -> str:
     """What a line shows. The paper's triplet loss is hard from the first step (Appendix C)."""
     if head.setting("objective")["name"] == "adopt":
         return "with AdOpt"
-    from pipeline import objectives
-    from pipeline.objectives.triplet import Triplet
+    from pipeline.heads import objectives
+    from pipeline.heads.objectives.triplet import Triplet
 
     epochs = cast(Triplet, objectives.build(**head.setting("objective"))).all_negatives_epochs
     return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
@@ -148,8 +148,8 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
 
 def _reading(head: TrainedHead) -> str:
     """Which reading of K its objective has: "printed" or "released"."""
-    from pipeline import objectives
-    from pipeline.objectives.adopt import AdOpt
+    from pipeline.heads import objectives
+    from pipeline.heads.objectives.adopt import AdOpt
 
     return cast(AdOpt, objectives.build(**head.setting("objective"))).count.__name__
 

@@ -12,10 +12,10 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from pipeline.errors import InputError
 from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO
 from pipeline.heads.pooling.kmax import KMaxPool
+from pipeline.parts.errors import InputError
 from pipeline.report import names
 from pipeline.report.figures.drawing import (
     COLUMN_WIDTH,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.features import FEATURES
 from pipeline.report import names
 from pipeline.report.heads import TrainedHead
+from pipeline.settings.features import FEATURES
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
+from pipeline.evaluation.retrieval import rank
+from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.files.images import ImageError
+from pipeline.parts.errors import InputError
 from pipeline.report import examples
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
 from pipeline.report.networks import STAND_IN, stand_ins_of
-from pipeline.retrieval import rank
-from pipeline.retrieval.similarity import Direction
 from pipeline.settings import Report
 
 

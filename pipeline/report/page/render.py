@@ -15,13 +15,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.errors import InputError
+from pipeline.features.store.layout import read_header
 from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
 from pipeline.report.networks import STAND_IN
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.headline import Headline
 from pipeline.report.page.systems import Effect, SystemHubs
-from pipeline.store.layout import read_header
 
 
 @dataclass(frozen=True)

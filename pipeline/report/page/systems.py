@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.evaluation.retrieval import Metrics, Protocol, evaluate
+from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
+from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.statistics import contrast, holm
+from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.report import names
-from pipeline.retrieval import Metrics, Protocol, evaluate
-from pipeline.retrieval.protocols import protocol as protocol_named
-from pipeline.retrieval.similarity import Direction
-from pipeline.scores.fuse import fuse
-from pipeline.scores.system import System
 from pipeline.settings import Evaluate
-from pipeline.statistics import contrast, holm
-from pipeline.statistics.hubness import Hubness, hubness, occurrences
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pipeline import lazy
-from pipeline.errors import unknown
+from pipeline.parts import lazy
+from pipeline.parts.errors import unknown
 from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table, TableRequest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import emphasis, published
 from pipeline.report.measured import Results
 from pipeline.report.result_rows import ResultRow, RowHeader

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pipeline.features import FEATURES
 from pipeline.heads import pooling
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import emphasis, names, networks
@@ -17,6 +16,7 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import MISSING, Note
 from pipeline.report.table_columns import TableColumns
+from pipeline.settings.features import FEATURES
 
 DIRECTIONS = (("i2t", "IMG → TEXT"), ("t2i", "TEXT → IMG"))
 OF_CLIPS = (("i2t", "VIDEO → TEXT"), ("t2i", "TEXT → VIDEO"))

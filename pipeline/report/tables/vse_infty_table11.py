@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.errors import InputError
+from pipeline.parts.errors import InputError
 from pipeline.report import published
 from pipeline.report.measured import Results
 from pipeline.report.result_rows import ResultRow, RowHeader

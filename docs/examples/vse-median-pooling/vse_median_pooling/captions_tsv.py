@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.errors import InputError
 from pipeline.manifest.reader import Reader, text_of
+from pipeline.parts.errors import InputError
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -1,0 +1,191 @@
+"""Dask workers: processes of this machine, or a cluster that is already running."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeline.compute.workers.executor import Wanted
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Result = TypeVar("Result")
+AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits for the next
+
+
+class DaskExecutor:
+    """Runs tasks on the workers of a dask client. If a worker dies, another one repeats its task.
+
+    Args:
+        client: A connected client.
+        elsewhere: Whether workers may be on other machines: what they refuse is said with their names and hosts.
+    """
+
+    def __init__(self, client: Client, elsewhere: bool) -> None:
+        self.client, self.elsewhere = client, elsewhere
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function on a worker.
+
+        Args:
+            function: Any function that can be pickled.
+            *arguments: Its arguments.
+
+        Returns:
+            Its result.
+        """
+        named = partial(_said_where, function) if self.elsewhere else function
+        result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
+        return result
+
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
+        """Call a function with each task on all workers.
+
+        Args:
+            function: A module's function of a task and of what tells whether its result is still wanted.
+            tasks: Tasks that can be pickled.
+            folder: The folder in which they write, which is there.
+
+        Yields:
+            The results, in the order in which they are done.
+
+        Raises:
+            InputError: If a worker does not see the folder.
+        """
+        from distributed import as_completed
+
+        waiting = iter(tasks)
+        function = partial(_in_folder, folder.absolute(), function)
+        function = partial(_said_where, function) if self.elsewhere else function
+        running = as_completed(self._hand_out(function, waiting, 0))
+        try:
+            for future in running:
+                yield self._wait(future)
+                for more in self._hand_out(function, waiting, running.count()):
+                    running.add(more)
+        finally:
+            with suppress(OSError):  # the cluster may be gone
+                self.client.cancel(list(running.futures))
+
+    def _hand_out(self, function: Callable[[Any, Wanted], Any], waiting: Iterator[Any], running: int) -> list[Future]:
+        """As many futures as keep every thread busy, also when workers have come since."""
+        wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
+        return [self.client.submit(_on_worker, function, task, pure=False) for task in islice(waiting, max(0, wanted))]
+
+    def _wait(self, future: Future) -> Any:
+        from distributed import CancelledError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise InputError(f"the workers of one task died repeatedly (out of memory?): {error}; give fewer "
+                             "--workers or a smaller --batch-size and run again to resume") from None
+        except (CancelledError, CommClosedError):
+            raise InputError("the dask cluster went away; run again to resume") from None
+
+
+def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
+    """Run a task on a worker. Its result is not wanted where its run was interrupted or has died.
+
+    Dask then takes the task back, but cannot stop a thread.
+    """
+    from distributed import get_worker
+
+    here = get_worker()
+    key = here.get_current_task()
+
+    def wanted() -> bool:
+        known = here.state.tasks.get(key)
+        return known is not None and known.state == "executing"
+
+    return function(task, wanted)
+
+
+def _in_folder(folder: Path, function: Callable[[Any, Wanted], Result], task: Any, wanted: Wanted) -> Result:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder there, though this run writes into it; all workers must see the "
+                         "same files under the same paths")
+    return function(task, wanted)
+
+
+def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function; what it refuses is said with the worker's name and host."""
+    from distributed import get_worker
+
+    try:
+        return function(*arguments)
+    except InputError as error:
+        raise InputError(f"worker {get_worker().name} on {socket.gethostname()}: {error}") from None
+
+
+@contextmanager
+def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
+          ) -> Iterator[DaskExecutor]:
+    """Start worker processes on this machine.
+
+    Args:
+        workers: How many.
+        threads: Threads of each; by default the cores are divided among them.
+        on_start: Called in each with its number, from 0.
+
+    Yields:
+        What runs tasks on them.
+    """
+    import torch
+    from distributed import Client, LocalCluster, WorkerPlugin
+
+    each = threads or max(1, torch.get_num_threads() // workers)
+
+    class Threads(WorkerPlugin):  # type: ignore[misc]
+        """Also for the process that comes in the place of one that died."""
+
+        def setup(self, worker: Any) -> None:
+            torch.set_num_threads(each)
+            on_start(int(worker.name))
+            with suppress(ValueError):  # not in a main thread
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
+
+    with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                       silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):
+        client.register_plugin(Threads())
+        yield DaskExecutor(client, elsewhere=False)
+
+
+@contextmanager
+def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
+    """Connect to a running cluster, whose workers must see the same files and have one thread each.
+
+    Args:
+        address: Where its scheduler listens.
+        timeout: Seconds to wait for the scheduler, and then for its first worker.
+
+    Yields:
+        What runs tasks on it.
+
+    Raises:
+        InputError: If none answers.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=timeout)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no dask scheduler answers at {address}: {error}") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError:
+            raise InputError(f"the dask scheduler at {address} has no worker; start one and run again") from None
+        yield DaskExecutor(client, elsewhere=True)

@@ -1,0 +1,183 @@
+"""Relevance from a file: TREC's qrels, or CSV.
+
+    caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; of both directions in one file
+    55 0 12 1                   the same: of plain numbers the query is a caption, the document an image
+    image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both directions
+    12,55,1
+    FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id: [ids]}, as ECCV Caption's
+                                package and the plausible matches of PMRP (Chun et al., CVPR 2021) come
+
+Where a file asks in one direction alone, the other takes the same pairs. A grade of 0 or less says that a candidate is
+wrong, as does a pair that is not in the file. Files are read in pieces: 16 bytes of each row are kept, and there cannot
+be more rows than pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.judgements import rows
+from pipeline.evaluation.judgements.eccv_caption import positives_of
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import Collection, Side
+from pipeline.evaluation.retrieval.relevance import Floats, Positives, Relevance
+from pipeline.files.atomic import replacing
+from pipeline.files.parsing import from_json, whole
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LARGEST = 1e9
+"""The largest grade: sums of such over a query stay exact."""
+
+TREC = ("query", "iteration", "document", "grade")
+CSV_NAMES = {"image": "image", "image_id": "image", "caption": "caption", "caption_id": "caption", "grade": "grade",
+             "relevance": "grade"}
+
+
+class _Pairs(NamedTuple):
+    """Rows of one direction: places int32 of queries and candidates, grades float64."""
+
+    query: npt.NDArray[np.int32]
+    candidate: npt.NDArray[np.int32]
+    grade: Floats
+
+
+def read(path: Path, collection: Collection) -> Relevance:
+    """Reads judgements."""
+    if path.is_dir():
+        return _of_folder(path, collection)
+    found: dict[bool, list[_Pairs]] = {True: [], False: []}
+    most, count = 2 * collection.shape[0] * collection.shape[1], 0
+    for table, first in rows.tables(path, TREC, partial(_header, path)):
+        for by_image, pairs in _pairs(table, collection, first, path):
+            found[by_image].append(pairs)
+        count += len(table)
+        if count > most:
+            raise InputError(f"{path}: holds more rows than there are pairs, {most}: some are there twice")
+    owner = collection.caption_image if (collection.caption_image >= 0).any() else None
+    asked = {by_image for by_image, parts in found.items() if parts}
+    positives = {by_image: _positives(path, _joined(parts), by_image, collection) for by_image, parts in found.items()}
+    i2t, t2i = positives.pop(True), positives.pop(False)
+    if asked == {True, False}:
+        relevance = Relevance.of_directions(i2t, t2i, owner)
+    elif True in asked:
+        relevance = Relevance.of_pairs(i2t.query, i2t.candidate, collection.shape, i2t.grade, owner)
+    else:
+        relevance = Relevance.of_captions(t2i, collection.shape[0], owner)
+    if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
+        raise InputError(f"{path}: nothing is right by these judgements: no grade is above 0")
+    return relevance
+
+
+def _of_folder(path: Path, collection: Collection) -> Relevance:
+    """The pairs of the two JSON files of a folder."""
+    positives = []
+    for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
+        files = sorted(path.glob(f"*_{ending}.json"))
+        if len(files) != 1:
+            raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
+                             f"{len(files)}")
+        try:
+            pairs = {int(query): [whole(each) for each in listed]
+                     for query, listed in from_json(files[0].read_bytes()).items()}
+        except (ValueError, TypeError, AttributeError):
+            raise InputError(f"{files[0]}: expected JSON, from ids to lists of ids") from None
+        positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
+    return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
+
+
+def _header(path: Path, line: bytes) -> list[str]:
+    try:
+        given = line.decode("utf-8-sig").strip().split(",")
+        names = [CSV_NAMES[name.strip().strip('"').lower()] for name in given]
+    except (UnicodeDecodeError, KeyError):
+        names = []
+    if not {"image", "caption"} <= set(names) or len(set(names)) < len(names):
+        raise InputError(f"{path}: expected TREC's four columns, or CSV with the header image,caption,grade; received "
+                         f"{ascii(line[:60])[1:]}")
+    return names
+
+
+def _pairs(table: pa.Table, collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
+    """A piece's rows by direction: whether images ask, and the pairs."""
+    grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
+    if (large := np.flatnonzero(grade > LARGEST)).size:
+        raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
+                         "sums of gains do not hold exactly")
+    where, row = str(path), first + np.arange(len(table))
+    if "image" in table.column_names:
+        image = collection.require("image", rows.numbers(table["image"], first, path), where, row)
+        caption = collection.require("caption", rows.numbers(table["caption"], first, path), where, row)
+        yield False, _Pairs(caption.astype(np.int32), image.astype(np.int32), grade)
+        return
+    query, document, asks = rows.directions(table, first, path)
+    sides: tuple[tuple[bool, Side, Side], ...] = ((True, "image", "caption"), (False, "caption", "image"))
+    for by_image, asking, answering in sides:
+        here = asks == by_image
+        if here.any():
+            asked = collection.require(asking, query[here], where, row[here])
+            judged = collection.require(answering, document[here], where, row[here])
+            yield by_image, _Pairs(asked.astype(np.int32), judged.astype(np.int32), grade[here])
+
+
+def _joined(parts: list[_Pairs]) -> _Pairs:
+    if not parts:
+        return _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+    joined = _Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    parts.clear()
+    return joined
+
+
+def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection) -> Positives:
+    """What is right in one direction. Raises InputError for a pair that is judged twice."""
+    queries, candidates = collection.shape if by_image else collection.shape[::-1]
+    key = pairs.query.astype(np.int64) * candidates + pairs.candidate
+    order = np.argsort(key, kind="stable")
+    key, grade = key[order], pairs.grade[order]
+    del pairs, order
+    if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
+        query, candidate = divmod(int(key[twice[0]]), candidates)
+        image, caption = (query, candidate) if by_image else (candidate, query)
+        more = f", and {len(twice) - 1} more pairs" if len(twice) > 1 else ""
+        raise InputError(f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
+                         f"are judged twice{more}; leave one of each")
+    kept = grade > 0
+    grade = grade[kept]
+    return Positives.of_pairs(key[kept] // candidates, key[kept] % candidates, queries,
+                              None if (grade == 1).all() else grade)
+
+
+def ids(path: Path) -> tuple[Ids, Ids]:
+    """The distinct ids of images and of captions that a file judges, for a pool of which nothing else is known."""
+    images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for table, first in rows.tables(path, TREC, partial(_header, path)):
+        if "image" in table.column_names:
+            images.append(np.unique(rows.numbers(table["image"], first, path)))
+            captions.append(np.unique(rows.numbers(table["caption"], first, path)))
+        else:
+            query, document, asks = rows.directions(table, first, path)
+            images.append(np.unique(np.where(asks, query, document)))
+            captions.append(np.unique(np.where(asks, document, query)))
+    return np.unique(np.concatenate(images)), np.unique(np.concatenate(captions))
+
+
+def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> bool:
+    """Write TREC qrels, with ids such as image:12 and whole grades; returns whether a grade changed by rounding."""
+    with replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
+        for positives, asking, answering, ours, theirs in (
+                (relevance.i2t, "image", "caption", image_ids, caption_ids),
+                (relevance.t2i, "caption", "image", caption_ids, image_ids)):
+            pairs = zip(ours[positives.query].tolist(), theirs[positives.candidate].tolist(),
+                        positives.grades.tolist(), strict=True)
+            file.writelines(f"{asking}:{query} 0 {answering}:{candidate} {max(1, round(grade))}\n"
+                            for query, candidate, grade in pairs)
+    return any((np.maximum(1, np.round(pairs.grades)) != pairs.grades).any()
+               for pairs in (relevance.i2t, relevance.t2i))

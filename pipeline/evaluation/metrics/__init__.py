@@ -1,0 +1,79 @@
+"""Metrics by name, as ir_measures writes them: R@1, nDCG@10, AP.
+
+A new one is a class in a file here and a line in `METRICS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.metrics.base import Metric
+
+METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
+    "R": "pipeline.evaluation.metrics.recall:Hit",
+    "Recall": "pipeline.evaluation.metrics.recall:Recall",
+    "P": "pipeline.evaluation.metrics.precision:Precision",
+    "MRR": "pipeline.evaluation.metrics.rank:ReciprocalRank",
+    "nDCG": "pipeline.evaluation.metrics.ndcg:NDCG",
+    "AP": "pipeline.evaluation.metrics.precision:AveragePrecision",
+    "mAP@R": "pipeline.evaluation.metrics.precision:AveragePrecisionAtR",
+    "Rprec": "pipeline.evaluation.metrics.precision:RPrecision",
+    "median_rank": "pipeline.evaluation.metrics.rank:MedianRank",
+    "mean_rank": "pipeline.evaluation.metrics.rank:MeanRank",
+    "mean_recall": "pipeline.evaluation.metrics.recall:MeanRecall",
+    "RSUM": "pipeline.evaluation.metrics.recall:RSum",
+    "mR": "pipeline.evaluation.metrics.recall:MeanOfSix",
+}, "metrics")
+
+ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}
+"""Other code's name -> ours."""
+
+WRITTEN = re.compile(r"(?P<name>mAP@R|[A-Za-z_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
+
+
+def parse(name: str) -> Metric:
+    """A metric from its name.
+
+    Args:
+        name: Of `METRICS` or `ALIASES`, upper or lower case, with a cutoff where the metric has one: `nDCG@10`. With
+            `(rel=2)`, candidates of a lower grade are wrong: `AP(rel=2)@100`.
+
+    Returns:
+        The metric.
+
+    Raises:
+        InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
+    """
+    found = WRITTEN.fullmatch(name.strip())
+    known = {each.lower(): each for each in METRICS} | {alias.lower(): each for alias, each in ALIASES.items()}
+    if found is None or found["name"].lower() not in known:
+        raise InputError(f"there is no metric {name!r}; choose from {', '.join(METRICS)}, with a cutoff where it has "
+                         "one: R@10, nDCG@10, MRR")
+    metric = METRICS[known[found["name"].lower()]]
+    k, grade = (found["k"] and int(found["k"]), found["grade"] and float(found["grade"]))
+    if k == 0 or (k is None and metric.cutoff == "needed"):
+        raise InputError(f"{name}: {metric.name} needs a cutoff from 1 up: {metric.name}@10")
+    if k is not None and metric.cutoff == "none":
+        raise InputError(f"{name}: {metric.name} has no cutoff; write {metric.name}")
+    return metric(k or None, grade or None)
+
+
+def parse_all(names: Sequence[str]) -> list[Metric]:
+    """Find metrics by their names.
+
+    Args:
+        names: As `parse` takes them.
+
+    Returns:
+        Each metric once, in order.
+    """
+    return list({str(metric): metric for metric in map(parse, names)}.values())
+
+
+lazy.offer(__name__)

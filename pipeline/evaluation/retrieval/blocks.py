@@ -1,0 +1,125 @@
+"""What all similarity sources share: how a matrix is cut into blocks, and what a block must be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import zarr
+
+Ids: TypeAlias = npt.NDArray[np.int64]
+Cells: TypeAlias = npt.NDArray[Any]
+"""Similarities, float32 or float64."""
+Index: TypeAlias = slice | Ids
+
+# A block of this size is still in a processor's cache when it has been made and is then counted.
+CACHED_BYTES = 4_000_000
+
+# What is compared at a time: at most TILE_WIDTH columns of TILE_CELLS cells. The longer its rows, the faster are
+# numpy's comparisons, and the taller, the fewer they are; 2 MB of float32 is still close to the processor. The
+# width is a multiple of 8 * 255, see `counting.py`.
+TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
+
+# A block that is a matrix product: the wider, the less often its other side is packed and the faster its rows are
+# counted, up to a size that the processor's outer cache holds. Where rows of a product do not start at a multiple of
+# 32 bytes, MKL takes half as long again.
+PRODUCT_BYTES = 8_000_000
+PRODUCT_WIDTH, ALIGNED = 4080, 8
+
+
+def row_blocks(shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 1)) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into blocks of whole rows, or of parts of rows if one row is too long."""
+    captions, (tall, wide) = shape[1], chunk
+    columns = captions if tall * captions <= cells else max(wide, cells // tall // wide * wide)
+    rows = max(tall, cells // max(1, columns) // tall * tall)
+    return cut(shape, rows, columns)
+
+
+def product_blocks(shape: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into blocks for matrix products, all of about one size."""
+    images, captions = shape
+    columns = aligned(_even(captions, min(max(1, cells // ALIGNED * ALIGNED), PRODUCT_WIDTH)))
+    return cut(shape, _even(images, max(1, cells // columns)), columns)
+
+
+def aligned(columns: int) -> int:
+    """Round a width up so that each row starts at an aligned address."""
+    return math.ceil(columns / ALIGNED) * ALIGNED
+
+
+def _even(length: int, most: int) -> int:
+    """The size of the fewest parts of at most `most` that `length` can be cut into, all of about one size."""
+    return math.ceil(length / math.ceil(length / most))
+
+
+def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into blocks of a fixed size; those at the right and lower edges may be smaller."""
+    for top in range(0, shape[0], rows):
+        for left in range(0, shape[1], columns):
+            yield slice(top, min(top + rows, shape[0])), slice(left, min(left + columns, shape[1]))
+
+
+def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str],
+                 integers: bool = False) -> None:
+    """Check a matrix's shape and type."""
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(f"{what}: expected shape [{axes[0]}, {axes[1]}], received {list(values.shape)}")
+    if integers and values.dtype.kind in "iu":
+        return
+    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+        raise InputError(f"{what}: expected float16, float32 or float64{', or integers' if integers else ''}, received "
+                         f"{values.dtype}")
+
+
+def working_size(dtype: np.dtype[Any]) -> int:
+    """Find the size of a cell in a block."""
+    return 8 if dtype.itemsize >= (8 if dtype.kind == "f" else 4) else 4
+
+
+def as_cells(values: npt.NDArray[Any]) -> Cells:
+    """Convert values to float32, or float64 and long integers to float64, without rounding."""
+    is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size
+    if is_long and max(-int(values.min()), int(values.max())) > 2**53:
+        raise InputError("the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them")
+    return np.require(values, np.float64 if working_size(values.dtype) == 8 else np.float32, ["C"])
+
+
+def as_slice(index: Ids) -> Index:
+    """Convert an index to a slice if it counts up by one, because a slice is read faster."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all()):
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def refuse_nonfinite(block: Cells, images: Index, captions: Index) -> Cells:
+    """Check that all values of a block are finite."""
+    # A sum reads the block once and is finite only if every cell is; it may overflow, hence the second look.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = block.sum()
+    if not math.isfinite(total):
+        for row, column in np.argwhere(~np.isfinite(block))[:1].tolist():
+            _refuse(float(block[row, column]), position(images, row), position(captions, column))
+    return block
+
+
+def refuse_nonfinite_pairs(values: Cells, images: Ids, captions: Ids) -> Cells:
+    """Check that the values of single cells are finite."""
+    for place in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        _refuse(float(values[place]), int(images[place]), int(captions[place]))
+    return values
+
+
+def _refuse(value: float, row: int, column: int) -> None:
+    raise InputError(f"the similarity at row {row} (image), column {column} (caption) is {value}: it cannot be ranked")
+
+
+def position(index: Index, place: int) -> int:
+    """Find where a row or column of a block lies in the whole matrix."""
+    return int((index.start or 0) + place if isinstance(index, slice) else index[place])

@@ -1,0 +1,70 @@
+"""Images and captions by their ids: which row and which column of a matrix each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
+
+Side: TypeAlias = Literal["image", "caption"]
+
+
+def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
+    """Find where ids stand among others: int64 [n], -1 for one that is not among them.
+
+    With `missing`, which makes a message of the first such id, that is an InputError.
+    """
+    if not len(ids):
+        rows = np.full(len(wanted), -1, np.int64)
+    else:
+        order = np.argsort(ids, kind="stable")
+        at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+        rows = np.where(ids[at] == wanted, at, -1)
+    if missing is not None and (rows < 0).any():
+        raise InputError(missing(int(wanted[rows < 0][0])))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """I images and C captions in the order of a matrix.
+
+    Attributes:
+        image_ids: int64 [I].
+        caption_ids: int64 [C].
+        caption_image: int64 [C], the row of the image that each caption was written for; -1 for none.
+        captions: The captions' text, where it is known.
+    """
+
+    image_ids: Ids
+    caption_ids: Ids
+    caption_image: Ids
+    captions: Sequence[str] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        return len(self.image_ids), len(self.caption_ids)
+
+    def ids(self, side: Side) -> Ids:
+        """Choose one side's ids, int64 [I] or [C]."""
+        return self.image_ids if side == "image" else self.caption_ids
+
+    def image_of_caption(self) -> dict[int, int]:
+        """Map the ids of captions to those of their images."""
+        return dict(zip(self.caption_ids.tolist(), self.image_ids[self.caption_image].tolist(), strict=True))
+
+    def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
+        """Find where ids stand, all of which must be here; `rows` are theirs in the file `where`, for the message."""
+        places = rows_of(self.ids(side), ids)
+        if missing := int((places < 0).sum()):
+            first = np.argmin(places)
+            said = "" if rows is None else f" in row {rows[first]}"
+            raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, {ids[first]}{said} "
+                             "for one")
+        return places

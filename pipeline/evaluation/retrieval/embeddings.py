@@ -1,0 +1,284 @@
+"""Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.evaluation.retrieval.blocks import (
+    PRODUCT_BYTES,
+    Cells,
+    Ids,
+    Index,
+    aligned,
+    as_cells,
+    check_floats,
+    cut,
+    product_blocks,
+    refuse_nonfinite,
+    refuse_nonfinite_pairs,
+    working_size,
+)
+from pipeline.evaluation.retrieval.similarity import EqualRows, WholeQueries
+from pipeline.evaluation.retrieval.stored import open_npy, to_array
+from pipeline.parts.errors import InputError
+
+# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
+# module cannot set and restore it for one thread alone.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+
+
+def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
+    """Make a tensor of an array; it must not be written into."""
+    return torch.from_numpy(as_cells(values))
+
+
+class Joined:
+    """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not copied."""
+
+    ndim = 2
+
+    def __init__(self, parts: Sequence[npt.NDArray[Any]]) -> None:
+        """Hold the arrays."""
+        self.parts = parts
+        self.ends = np.cumsum([len(part) for part in parts])
+        self.shape = (int(self.ends[-1]), parts[0].shape[1])
+        self.dtype, self.itemsize = parts[0].dtype, parts[0].itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> npt.NDArray[Any]:
+        """Read some rows."""
+        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        if isinstance(rows, slice):
+            first, last, _ = rows.indices(len(self))
+            return np.concatenate([part[max(0, first - start):max(0, last - start), columns]
+                                   for part, start in self._placed()])
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
+        for (part, start), end in zip(self._placed(), self.ends, strict=True):
+            here = np.flatnonzero((rows >= start) & (rows < end))
+            out[here] = part[rows[here] - start]
+        return out[:, columns]
+
+    def _placed(self) -> list[tuple[npt.NDArray[Any], int]]:
+        return [(part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)]
+
+
+Embedding: TypeAlias = npt.NDArray[Any] | Joined | torch.Tensor | str | Path
+TORCH = {4: torch.float32, 8: torch.float64}
+# Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
+PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
+
+
+class Embeddings:
+    """The matrix images @ captions.T [I, C] of two sets of embeddings.
+
+    Products are computed in float32, or in float64 if either side is float64. Two equal embeddings get equal
+    similarities wherever these are compared, so that duplicates tie and none is ahead by rounding.
+    """
+
+    def __init__(self, images: Embedding, captions: Embedding, double: bool = False) -> None:
+        """Open and check the embeddings.
+
+        Args:
+            images: [I, D], float16, float32 or float64: a numpy array in memory or memory-mapped, joined arrays, a
+                torch tensor, or the path of a `.npy` file.
+            captions: [C, D], likewise.
+            double: Whether to compute in float64 in any case.
+
+        Raises:
+            InputError: For other shapes or types, for different D, and for a NaN or infinity, with its row and
+                dimension.
+        """
+        self.images = _array(images, "image embeddings")
+        self.captions = _array(captions, "caption embeddings")
+        if self.images.shape[1] != self.captions.shape[1]:
+            raise InputError(
+                f"embeddings: expected one dimension for both, received images {list(self.images.shape)} and "
+                f"captions {list(self.captions.shape)}"
+            )
+        self.shape = (len(self.images), len(self.captions))
+        double = double or 8 in (self.images.itemsize, self.captions.itemsize)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
+        highest = _highest(self.images, "image") * _highest(self.captions, "caption") * self.images.shape[1]
+        self._cannot_overflow = highest < float(np.finfo(np.float64 if double else np.float32).max)
+
+    @cached_property
+    def equal(self) -> EqualRows:
+        """The groups of equal embeddings, see `Similarity.equal`."""
+        return EqualRows(_equal_rows(self.images), _equal_rows(self.captions))
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Compute a block, see `Similarity.block`.
+
+        Raises:
+            InputError: If a product overflows, with its row and column.
+        """
+        rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
+        product = np.empty((len(rows), aligned(len(columns))), self.dtype)[:, :len(columns)]
+        torch.mm(rows, columns.T, out=torch.from_numpy(product))
+        return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Compute single cells, see `Similarity.pairs`.
+
+        They may differ from cells of a block by rounding.
+
+        Raises:
+            InputError: If a product overflows, with its row and column.
+        """
+        cells = np.empty(len(images), self.dtype)
+        for start in range(0, len(images), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
+            cells[part] = (rows * columns).sum(1).numpy()
+        return refuse_nonfinite_pairs(cells, images, captions)
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks for matrix products.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
+        return product_blocks(shape, max(1, min(block_bytes, PRODUCT_BYTES) // self.dtype.itemsize))
+
+    def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
+        return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
+
+
+def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
+    array: Any = values  # joined arrays are indexed like one array
+    if not isinstance(values, Joined):
+        array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
+    check_floats(array, what, ("items", "dimension"))
+    return array
+
+
+def _highest(values: npt.NDArray[Any], side: str) -> float:
+    """Find the largest absolute value."""
+    highest = 0.0
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        rows = as_cells(values[start : start + ROWS_AT_ONCE])
+        low, high = float(rows.min()), float(rows.max())
+        if not math.isfinite(high - low):
+            for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
+                raise InputError(
+                    f"{side} embeddings: row {start + row}, dimension {dimension} is "
+                    f"{float(rows[row, dimension])}: it cannot be ranked"
+                )
+        highest = max(highest, -low, high)
+    return highest
+
+
+def _equal_rows(values: npt.NDArray[Any]) -> Ids:
+    """Label equal rows alike: int64 [N]."""
+    labels = np.arange(len(values))
+    # A few dimensions show which rows may have an equal; only those are read in full.
+    glance = values[:, :: max(1, values.shape[1] // GLANCE)]
+    label, count = np.unique(_checksums(glance), return_inverse=True, return_counts=True)[1:]
+    alike = np.flatnonzero(count[label] > 1)
+    sums = np.empty(len(alike), np.int64)
+    for start in range(0, len(alike), ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        sums[part] = _checksums(values[alike[part]])
+    first, label = np.unique(sums, return_index=True, return_inverse=True)[1:]
+    labels[alike] = alike[first[label]]
+    return labels
+
+
+def _checksums(rows: npt.NDArray[Any]) -> Ids:
+    """Sum the bits of each row, with random weights: int64 [N].
+
+    The sums do not depend on the order of addition. Two different rows have the same sum with a chance below 2^-45.
+    """
+    weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
+    double = working_size(rows.dtype) == 8
+    exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
+    return exact.view(np.int64 if double else np.int32) @ weights
+
+
+class Enlarged(Embeddings):
+    """The similarities of a pool's queries to its own candidates and to all distractors.
+
+    Distractors are images and captions of other data sets that are candidates and no queries, as in Geigle et al.,
+    "Retrieve Fast, Rerank Smart", TACL 2022, Table 5, which shows how recalls fall in larger collections.
+
+    The pool's own rows and columns come first, the distractors' after them. Only cells of the pool's own queries are
+    computed: its rows in full, and its columns below them.
+    """
+
+    def __init__(self, own: Embeddings, distractors: Sequence[Embeddings]) -> None:
+        """Join the embeddings; they are not copied."""
+        for each in distractors:
+            if each.images.shape[1] != own.images.shape[1]:
+                raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
+                                 f"received {each.images.shape[1]}")
+            if {each.images.dtype, each.captions.dtype} != {own.images.dtype, own.captions.dtype}:
+                raise InputError(f"distractors: expected embeddings of {own.images.dtype}, received "
+                                 f"{each.images.dtype}")
+        pools = [own, *distractors]
+        images, captions = Joined([pool.images for pool in pools]), Joined([pool.captions for pool in pools])
+        super().__init__(images, captions)
+        self.own = own.shape
+
+    @property
+    def cells(self) -> int:
+        """How many cells the blocks of the grid have in all."""
+        return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
+
+    def caption_image(self, caption_image: Ids) -> Ids:
+        """Extend the pool's caption map to the distractors."""
+        return np.concatenate([caption_image, np.full(self.shape[1] - len(caption_image), -1, np.int64)])
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut the pool's own rows and columns into blocks; cells between two distractors are left out."""
+        if shape != self.shape:
+            raise InputError("a pool with distractors is measured whole: leave out --protocol and --folds")
+        images = self.own[0]
+        yield from super().grid((images, shape[1]), block_bytes)
+        if shape[0] > images:
+            for rows, columns in super().grid((shape[0] - images, self.own[1]), block_bytes):
+                yield slice(rows.start + images, rows.stop + images), columns
+
+
+BYTES_A_CELL = 8
+
+
+class Others(WholeQueries):
+    """The inner products of embeddings of one side [N, D] with each other; each item ranks last for itself."""
+
+    by_image, equal = True, None
+
+    def __init__(self, vectors: Embedding) -> None:
+        """Open and check the embeddings."""
+        self.products = Embeddings(vectors, vectors)
+        self.shape = self.products.shape
+        self.last = float(np.finfo(self.products.dtype).min)
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Compute a block of whole rows, see `Similarity.block`."""
+        cells = np.array(self.products.block(images, captions))
+        queries = np.arange(self.shape[0])[images]
+        cells[np.arange(len(queries)), queries] = self.last
+        return cells
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Compute single cells, see `Similarity.pairs`."""
+        return np.where(images == captions, self.last, self.products.pairs(images, captions))
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks of whole rows."""
+        return cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])

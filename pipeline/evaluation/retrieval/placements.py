@@ -1,0 +1,203 @@
+"""Where every right candidate stands among all candidates of its query, by sorting each query's similarities.
+
+`ranks.py` knows the best right one of a query, and is faster. Metrics that ask for all right ones need this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, cut
+from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ties, check_ties
+from pipeline.evaluation.retrieval.relevance import Positives, Relevance
+from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries
+from pipeline.evaluation.retrieval.workers import share, threads
+
+NEVER = 1 << 60
+"""So many candidates stand above a right one that a run does not list: it is never found."""
+
+
+class Groups(NamedTuple):
+    """Groups of right candidates of one query that are equally similar; each array is int64 [G].
+
+    Attributes:
+        query: The query's position among the Q queries.
+        above: How many candidates are more similar.
+        tied: How many candidates are exactly as similar, right or wrong.
+        right: How many of these are right.
+        before: How many right candidates are more similar.
+    """
+
+    query: Ids
+    above: Ids
+    tied: Ids
+    right: Ids
+    before: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Placements:
+    """All right candidates of the Q queries of one direction, P pairs, the best of each query first.
+
+    Attributes:
+        query: int64 [Q], row of the image (i2t) or column of the caption (t2i).
+        start: int64 [Q + 1]; the pairs of the q-th query are start[q] to start[q + 1].
+        above: int64 [P], candidates more similar than this one; NEVER for one that is never found.
+        tied: int64 [P], candidates exactly as similar, itself included.
+        grade: float64 [P], above 0.
+        candidates: How many candidates a query has.
+    """
+
+    query: Ids
+    start: Ids
+    above: Ids
+    tied: Ids
+    grade: Floats
+    candidates: int
+
+    @classmethod
+    def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> Placements:
+        """Sort the pairs of each query."""
+        asking = np.flatnonzero(positives.count) if query is None else query
+        owner, grade = positives.query, positives.grades
+        sort = np.lexsort((-grade, above, owner))
+        start = np.concatenate([[0], np.cumsum(positives.count[asking])])
+        return cls(asking, start, above[sort], tied[sort], grade[sort], candidates)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def count(self) -> Ids:
+        """How many right candidates each query has: int64 [Q]."""
+        return np.diff(self.start)
+
+    @property
+    def owner(self) -> Ids:
+        """The place of each pair's query among the Q: int64 [P]."""
+        return np.repeat(np.arange(len(self)), self.count)
+
+    def groups(self) -> Groups:
+        """Take right candidates that are equally similar together."""
+        owner = self.owner
+        first = np.ones(len(owner), bool)
+        first[1:] = (owner[1:] != owner[:-1]) | (self.above[1:] != self.above[:-1])
+        begins = np.flatnonzero(first)
+        right = np.diff(begins, append=len(owner))
+        return Groups(owner[begins], self.above[begins], self.tied[begins], right, begins - self.start[owner[begins]])
+
+    def at_least(self, grade: float) -> Placements:
+        """Take candidates of a lower grade as wrong."""
+        kept = self.grade >= grade
+        count = np.bincount(self.owner[kept], minlength=len(self))
+        return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[kept], self.tied[kept],
+                          self.grade[kept], self.candidates)
+
+    def broken(self, ties: Ties) -> Placements:
+        """Break ties for the worst or the best."""
+        if check_ties(ties) == "expected":
+            return self
+        groups = self.groups()
+        size = np.repeat(groups.right, groups.right)
+        place = np.arange(len(self.above)) - np.repeat(np.cumsum(groups.right) - groups.right, groups.right)
+        # Pairs of a group come with falling grade: for the worst the lowest stands first, behind all wrong ones.
+        above = self.above + (place if ties == "optimistic" else self.tied - 1 - place)
+        pairs = Positives(self.start, np.zeros(len(size), np.int64), self.grade)
+        every = np.arange(len(self))
+        again = Placements.of(pairs, np.where(self.above >= NEVER, NEVER, above), np.ones_like(above), self.candidates,
+                              every)
+        return Placements(self.query, again.start, again.above, again.tied, again.grade, self.candidates)
+
+    def best(self) -> QueryRanks:
+        """Find each query's best right candidate."""
+        groups = self.groups()
+        first = np.flatnonzero(groups.before == 0)
+        above, wrong, right = np.full(len(self), NEVER), np.zeros(len(self), np.int64), np.ones(len(self), np.int64)
+        query = groups.query[first]
+        above[query], right[query] = groups.above[first], groups.right[first]
+        wrong[query] = np.maximum(groups.tied[first] - groups.right[first], 0)
+        return QueryRanks(self.query, above, np.where(above >= NEVER, 0, wrong), right)
+
+
+def place(source: Similarity | PerDirection, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
+          progress: Callable[[int], object] = lambda queries: None) -> Placements:
+    """Find the place of every right candidate."""
+    block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
+    if isinstance(source, PerDirection):
+        source = source.direction(direction, block_bytes)
+    by_image = direction == "i2t"
+    positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
+    found = _Found(source, positives, by_image)
+    told = _Queries(progress, candidates)
+    share(_blocks(source, found, candidates, block_bytes), lambda: _Worker(found), told.finished)
+    return Placements.of(positives, found.above, found.tied, candidates)
+
+
+def _blocks(source: Similarity, found: _Found, candidates: int, block_bytes: int) -> Iterator[tuple[slice, slice]]:
+    """Cut the matrix into blocks of whole queries, up to the last query for which anything is right."""
+    if isinstance(source, WholeQueries):
+        return source.grid(source.shape, block_bytes)
+    queries = int(np.flatnonzero(found.positives.count).max(initial=0)) + 1
+    # A block may be of float64, and a copy of it is sorted.
+    at_once = max(1, block_bytes // (16 * candidates))
+    return cut(*(((queries, candidates), at_once, candidates) if found.by_image else
+                 ((candidates, queries), candidates, at_once)))
+
+
+class _Queries:
+    def __init__(self, progress: Callable[[int], object], candidates: int) -> None:
+        self.progress, self.candidates, self.cells = progress, candidates, 0
+
+    def finished(self, cells: int) -> None:
+        self.cells += cells
+        self.progress(self.cells // self.candidates)
+
+
+class _Found:
+    """What all threads fill, each its own queries."""
+
+    def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
+        self.source, self.positives, self.by_image = source, positives, by_image
+        self.above, self.tied = (np.zeros(len(positives.candidate), np.int64) for _ in range(2))
+        equal = source.equal
+        labels = None if equal is None else equal.captions if by_image else equal.images
+        self.same: Ids | None = None
+        if labels is not None:
+            first, label = np.unique(labels, return_index=True, return_inverse=True)[1:]
+            self.same = first[label] if len(first) < len(labels) else None
+
+
+class _Worker:
+    """One thread."""
+
+    def __init__(self, found: _Found) -> None:
+        self.found = found
+
+    def add(self, rows: slice, columns: slice) -> None:
+        found, positives = self.found, self.found.positives
+        block = found.source.block(rows, columns)
+        scores, queries = (block, rows) if found.by_image else (block.T, columns)
+        # Products of equal vectors may differ by rounding: each candidate takes its first equal's.
+        scores = np.array(scores, order="C") if found.same is None else scores[:, found.same]
+        start = positives.start[queries.start:queries.stop + 1]
+        part = slice(int(start[0]), int(start[-1]))
+        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        right = scores[query, positives.candidate[part]]
+        scores.sort(axis=1)
+        found.above[part], found.tied[part] = _count(scores, right, start - start[0])
+
+
+def _count(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
+    """Count how many scores of its row are above each right one, and how many are equal to it."""
+    above, tied = (np.empty(len(right), np.int64) for _ in range(2))
+    bounds = start.tolist()
+    for row, first, last in zip(ordered, bounds[:-1], bounds[1:], strict=True):
+        if first < last:
+            upper = row.searchsorted(right[first:last], "right")
+            above[first:last] = len(row) - upper
+            tied[first:last] = upper - row.searchsorted(right[first:last], "left")
+    return above, tied

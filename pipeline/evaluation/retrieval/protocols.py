@@ -1,0 +1,150 @@
+"""Evaluation protocols by name: which images and captions are used, and whether the test set is cut into folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a matrix is evaluated.
+
+    Attributes:
+        name: For results.
+        images: The number of images that the matrix must have; None for any.
+        captions_per_image: Every image must have at least so many, and only the first so many, in the order of the
+            columns, are ranked; None for all.
+        folds: The images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
+            the numbers are averaged.
+        same_text: Captions with the same text are one query, for which all their images are right; the caller sees to
+            it (`pipeline.systems.scores.judged`).
+        captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
+    """
+
+    name: str
+    images: int | None = None
+    captions_per_image: int | None = None
+    folds: int = 1
+    captions_by_language: Mapping[str, int] = field(default_factory=dict)
+    same_text: bool = False
+
+    def of_language(self, name: str) -> Protocol:
+        """Find the rules for the captions of one language.
+
+        Args:
+            name: The language.
+
+        Returns:
+            The protocol for them.
+
+        Raises:
+            InputError: For a language that it does not have.
+        """
+        if not self.captions_by_language:
+            return self
+        if name not in self.captions_by_language:
+            raise InputError(f"protocol {self.name} is of {', '.join(self.captions_by_language)}, received captions "
+                             f"in {name}: use protocol all")
+        return replace(self, captions_per_image=self.captions_by_language[name], captions_by_language={})
+
+    def parts(self, caption_image: Ids, images: int) -> list[tuple[Ids, Ids]]:
+        """Cut a pool into folds.
+
+        Args:
+            caption_image: Int64 [C], each caption's image, -1 for none; already checked.
+            images: How many images there are.
+
+        Returns:
+            For each fold, the rows of its images and the columns of its captions, in their order.
+
+        Raises:
+            InputError: Where the protocol's rules are broken.
+        """
+        if self.images is not None and images != self.images:
+            raise InputError(
+                f"protocol {self.name} is defined for {self.images} images, received {images}: "
+                "use protocol all, or select that split"
+            )
+        if self.folds < 1 or images % self.folds:
+            raise InputError(f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size")
+        kept = self._first_captions(caption_image, images)
+        size = images // self.folds
+        if self.folds == 1:
+            return [(np.arange(images), kept)]
+        fold = np.where(caption_image[kept] < 0, -1, caption_image[kept] // size)
+        return [(np.arange(size) + size * each, kept[fold == each]) for each in range(self.folds)]
+
+    def _first_captions(self, caption_image: Ids, images: int) -> Ids:
+        if self.captions_per_image is None:
+            return np.arange(len(caption_image))
+        owned = np.flatnonzero(caption_image >= 0)
+        counts = np.bincount(caption_image[owned], minlength=images)
+        if counts.min() < self.captions_per_image:
+            row = int(np.argmin(counts))
+            raise InputError(
+                f"protocol {self.name} ranks {self.captions_per_image} captions of every image, "
+                f"but image row {row} has {counts[row]}"
+            )
+        # A stable sort by image keeps the captions of each in column order: the place in its image's run is
+        # the caption's number.
+        by_image = owned[np.argsort(caption_image[owned], kind="stable")]
+        number = np.arange(len(owned)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.sort(by_image[number < self.captions_per_image])
+
+
+# Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
+# Multi30K's four languages and its test split of 2016 as Geigle et al. (TACL 2022, section 4) use them.
+# MSR-VTT and VATEX as HGR (Chen et al., CVPR 2020) and VSE∞'s Table 4 rank them: captions are a set of texts, and a
+# text that several clips have is one query with several right clips. 1k-A: Yu et al., ECCV 2018.
+# "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
+PROTOCOLS = {
+    each.name: each
+    for each in (
+        Protocol("all"),
+        Protocol("flickr30k_1k", images=1000, captions_per_image=5),
+        Protocol("coco_5k", images=5000, captions_per_image=5),
+        Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
+        Protocol("multi30k_2016", images=1000, captions_per_image=12,
+                 captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
+        Protocol("msrvtt_full", images=2990, same_text=True),
+        Protocol("msrvtt_1ka", images=1000, captions_per_image=1),
+        Protocol("vatex_1500", images=1500, same_text=True),
+    )
+}
+
+
+def protocol(name: str | Protocol) -> Protocol:
+    """Find a protocol."""
+    if isinstance(name, Protocol):
+        return name
+    if name not in PROTOCOLS:
+        raise InputError(f"unknown protocol {name!r}: choose one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:
+    """Find the image of each column where the captions of each image are consecutive, in the order of the images.
+
+    Args:
+        shape: Images and captions of the matrix.
+        captions_per_image: How many captions each image has.
+
+    Returns:
+        Int64 [C], the row of each caption's image.
+
+    Raises:
+        InputError: Unless C = I * captions_per_image.
+    """
+    images, captions = shape
+    if captions_per_image < 1 or captions != images * captions_per_image:
+        raise InputError(
+            f"{captions_per_image} captions for each of {images} images make "
+            f"{images * captions_per_image} columns, received {captions}: give the manifest instead"
+        )
+    return np.repeat(np.arange(images), captions_per_image)

@@ -1,0 +1,275 @@
+"""Relevance: which captions are right for an image and which images for a caption, perhaps with grades.
+
+It is data, a sparse many-to-many relation. One image a caption, qrels, equal captions, ECCV Caption and CxC all become
+a `Relevance`; ranks and metrics know nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.parts.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Positives:
+    """The right candidates of each of Q queries: P pairs as a sparse matrix by rows (CSR).
+
+    Attributes:
+        start: int64 [Q + 1]; the pairs of query q are start[q] to start[q + 1].
+        candidate: int64 [P], the right candidates.
+        grade: float64 [P], how right each is, above 0; None where all are 1.
+    """
+
+    start: Ids
+    candidate: Ids
+    grade: Floats | None = None
+
+    @classmethod
+    def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:
+        """Gather pairs that are sorted by query.
+
+        Args:
+            query: Int64 [P], ascending.
+            candidate: Int64 [P].
+            queries: How many queries there are, Q.
+            grade: Float64 [P] above 0; None for 1.
+
+        Returns:
+            The relation.
+        """
+        start = np.zeros(queries + 1, np.int64)
+        np.cumsum(np.bincount(query, minlength=queries), out=start[1:])
+        return cls(start, candidate, grade)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def count(self) -> Ids:
+        """How many right candidates each query has: int64 [Q]."""
+        return np.diff(self.start)
+
+    @property
+    def query(self) -> Ids:
+        """The query of each pair: int64 [P]."""
+        return np.repeat(np.arange(len(self)), self.count)
+
+    @property
+    def grades(self) -> Floats:
+        """The grade of each pair: float64 [P]."""
+        return np.ones(len(self.candidate)) if self.grade is None else self.grade
+
+    def best(self, values: npt.NDArray) -> npt.NDArray:
+        """Find the largest of each query's values.
+
+        Args:
+            values: [P], of each pair.
+
+        Returns:
+            [Q], infinity for a query without pairs.
+        """
+        found = np.full(len(self), np.inf, values.dtype)
+        asking = self.count > 0
+        if asking.any():
+            found[asking] = np.maximum.reduceat(values, self.start[:-1][asking])
+        return found
+
+    def restricted(self, queries: Ids, candidates: Ids, size: int) -> Positives:
+        """Keep only some queries and candidates, renumbered in the order given.
+
+        Args:
+            queries: Int64 places.
+            candidates: Int64 places.
+            size: How many candidates there are in all.
+
+        Returns:
+            The pairs that are left.
+        """
+        place = np.full(size, -1, np.int64)
+        place[candidates] = np.arange(len(candidates))
+        count = self.count[queries]
+        pairs = np.arange(count.sum()) + np.repeat(self.start[queries] - (np.cumsum(count) - count), count)
+        query, candidate = np.repeat(np.arange(len(queries)), count), place[self.candidate[pairs]]
+        kept = candidate >= 0
+        grade = None if self.grade is None else self.grade[pairs][kept]
+        return Positives.of_pairs(query[kept], candidate[kept], len(queries), grade)
+
+    def equals(self, other: Positives) -> bool:
+        """Compare two relations.
+
+        Args:
+            other: The other.
+
+        Returns:
+            Whether both hold the same pairs in the same order, with the same grades.
+        """
+        return (np.array_equal(self.start, other.start) and np.array_equal(self.candidate, other.candidate)
+                and np.array_equal(self.grades, other.grades))
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """What is right in a pool of I images and C captions.
+
+    Attributes:
+        i2t: The right captions of each image.
+        t2i: The right images of each caption.
+        owner: int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols
+            cut a pool by it, and intervals draw images together with their captions.
+        order: int64 [P], where each pair of `i2t` stands in `t2i`; None where the directions are two relations, as in
+            ECCV Caption, which asks some images and some captions.
+    """
+
+    i2t: Positives
+    t2i: Positives
+    owner: Ids
+    order: Ids | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions of the pool."""
+        return len(self.i2t), len(self.t2i)
+
+    @classmethod
+    def of_owner(cls, owner: Ids, images: int) -> Relevance:
+        """Make the relation of one image a caption.
+
+        Args:
+            owner: Int64 [C], the row of the caption's image, or -1 for a caption that is a candidate alone.
+            images: How many images there are.
+
+        Returns:
+            The relation.
+        """
+        known = np.flatnonzero(owner >= 0)
+        return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
+
+    @classmethod
+    def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
+                 owner: Ids | None = None) -> Relevance:
+        """Make a relation of any pairs, each counting in both directions.
+
+        Args:
+            image: Int64 [P], rows of the matrix.
+            caption: Int64 [P], columns; no pair twice.
+            shape: Images and captions of the pool.
+            grade: Float64 [P] above 0; None for 1.
+            owner: Int64 [C], see above; by default the first right image of each caption.
+
+        Returns:
+            The relation.
+        """
+        sort = np.lexsort((image, caption))
+        by_caption = Positives.of_pairs(caption[sort], image[sort], shape[1], None if grade is None else grade[sort])
+        return cls.of_captions(by_caption, shape[0], owner)
+
+    @classmethod
+    def of_directions(cls, i2t: Positives, t2i: Positives, owner: Ids | None = None) -> Relevance:
+        """Bring two relations together, one for each direction.
+
+        Args:
+            i2t: The right captions of each image.
+            t2i: The right images of each caption.
+            owner: As for `of_pairs`.
+
+        Returns:
+            The relation.
+        """
+        return cls(i2t, t2i, first_of(t2i) if owner is None else owner)
+
+    @classmethod
+    def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
+        """Make a relation of the right images of each caption, each pair counting in both directions.
+
+        Args:
+            t2i: The right images of each caption.
+            images: How many images there are.
+            owner: As for `of_pairs`.
+
+        Returns:
+            The relation.
+        """
+        owner = first_of(t2i) if owner is None else owner
+        order = np.argsort(t2i.candidate, kind="stable")
+        grade = None if t2i.grade is None else t2i.grade[order]
+        i2t = Positives.of_pairs(t2i.candidate[order], t2i.query[order], images, grade)
+        return cls(i2t, t2i, owner, order)
+
+    @property
+    def drawn_with(self) -> Ids:
+        """The image with which intervals draw each caption: int64 [C].
+
+        It is the caption's own image, or its first right one if that is not in the pool.
+        """
+        return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
+
+    def select(self, images: Ids, captions: Ids) -> Relevance:
+        """Say what is right where only some images and captions are in the pool; pairs with others are left out.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The relation; the same one if all stay.
+        """
+        if all(np.array_equal(index, np.arange(size))
+               for index, size in zip((images, captions), self.shape, strict=True)):
+            return self
+        place = np.full(self.shape[0] + 1, -1, np.int64)  # the last entry is that of owner -1
+        place[images] = np.arange(len(images))
+        owner = place[self.owner[captions]]
+        t2i = self.t2i.restricted(captions, images, self.shape[0])
+        if self.order is not None:
+            return self.of_captions(t2i, len(images), owner)
+        return Relevance(self.i2t.restricted(images, captions, self.shape[1]), t2i, owner)
+
+    def equals(self, other: Relevance) -> bool:
+        """Compare two relations.
+
+        Args:
+            other: The other.
+
+        Returns:
+            Whether the same is right in both, and captions have the same images.
+        """
+        return (np.array_equal(self.owner, other.owner) and self.i2t.equals(other.i2t)
+                and self.t2i.equals(other.t2i))
+
+
+def first_of(t2i: Positives) -> Ids:
+    """Find the first right image of each caption."""
+    owner = np.full(len(t2i), -1, np.int64)
+    asking = t2i.count > 0
+    owner[asking] = t2i.candidate[t2i.start[:-1][asking]]
+    return owner
+
+
+def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
+    """Check what is right in a matrix."""
+    if isinstance(truth, Relevance):
+        if truth.shape != shape:
+            raise InputError(f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
+                             f"{truth.shape[0]} x {truth.shape[1]}")
+        for pairs, said in ((truth.i2t, "no image has a right caption"), (truth.t2i, "no caption has a right image")):
+            if not len(pairs.candidate):
+                raise InputError(f"relevance: {said} in the pool, so there is nothing to rank")
+        return truth
+    owner = np.asarray(truth)
+    images, captions = shape
+    if owner.shape != (captions,) or owner.dtype.kind not in "iu":
+        raise InputError(f"caption_image: expected {captions} integers, one for each column of the matrix "
+                         f"{list(shape)}, received {owner.dtype} {list(owner.shape)}")
+    if owner.min() < -1 or owner.max() >= images:
+        place = int(np.flatnonzero((owner < -1) | (owner >= images))[0])
+        raise InputError(f"caption_image: caption {place} names row {owner[place]}, but the matrix has {images} rows")
+    if owner.max() < 0:
+        raise InputError("caption_image: no caption has its image in the pool, so there is nothing to rank")
+    return Relevance.of_owner(owner.astype(np.int64), images)

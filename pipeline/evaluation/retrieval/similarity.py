@@ -1,0 +1,261 @@
+"""A similarity matrix as a source of blocks, read or computed one after another, so that any pool fits in memory.
+
+Rows are images, columns are captions. `stored.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
+`combining.py` sums.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, as_slice
+from pipeline.evaluation.retrieval.stored import Matrix, open_npy, to_array
+from pipeline.parts.errors import InputError
+
+Direction: TypeAlias = Literal["i2t", "t2i"]
+
+
+class EqualRows(NamedTuple):
+    """Groups of identical embeddings: two rows have the same label if and only if their vectors are equal.
+
+    Attributes:
+        images: Int64 [I], the label of each image.
+        captions: Int64 [C], the label of each caption.
+    """
+
+    images: Ids
+    captions: Ids
+
+
+@runtime_checkable
+class Similarity(Protocol):
+    """A matrix [I images, C captions] that is read in blocks; larger values are more similar, and all are finite."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        ...
+
+    @property
+    def equal(self) -> EqualRows | None:
+        """Which rows and columns must get equal similarities; None if a cell always has the same value.
+
+        A computed cell may differ by rounding from one block to another. Then ranking uses these labels to keep ties.
+        """
+        ...
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Read some rows and columns.
+
+        Args:
+            images: The rows.
+            captions: The columns.
+
+        Returns:
+            Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage: do not write into
+            it.
+        """
+        ...
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Read single cells.
+
+        Args:
+            images: Int64 [n], their rows.
+            captions: Int64 [n], their columns.
+
+        Returns:
+            Float32 or float64 [n], the cells (images[k], captions[k]).
+        """
+        ...
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks that this source reads efficiently.
+
+        Args:
+            shape: Images and captions, of the whole matrix or of a selection.
+            block_bytes: The most memory that one block takes, where the storage allows it.
+
+        Returns:
+            The rows and columns of each block.
+        """
+        ...
+
+
+class WholeQueries:
+    """A matrix [I, C] for one direction whose grid has blocks of whole queries, each with all its candidates.
+
+    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks some columns. What a
+    candidate is compared with then stands in the query's own block.
+    """
+
+    by_image: bool
+
+
+@runtime_checkable
+class PerDirection(Protocol):
+    """Scores that depend on the query's candidates, such as ranks: one matrix for each direction."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        ...
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Give the matrix of one direction.
+
+        Args:
+            name: "i2t" ranks captions for images, "t2i" images for captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The scores [I, C].
+        """
+        ...
+
+    def select(self, images: Ids, captions: Ids) -> PerDirection:
+        """Restrict the candidates to some images and captions.
+
+        Args:
+            images: Int64, the rows that stay, in their order.
+            captions: Int64, the columns that stay.
+
+        Returns:
+            The scores among these candidates.
+        """
+        ...
+
+
+class Selection:
+    """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
+
+    def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
+        """Hold the source.
+
+        Args:
+            source: Similarities [I, C].
+            images: Int64, the selected rows.
+            captions: Int64, the selected columns.
+        """
+        self.source, self.images, self.captions = source, images, captions
+        self.shape = (len(images), len(captions))
+
+    @property
+    def equal(self) -> EqualRows | None:
+        """The source's labels of the selected rows and columns."""
+        rows = self.source.equal
+        return None if rows is None else EqualRows(rows.images[self.images], rows.captions[self.captions])
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Read a block, see `Similarity.block`."""
+        return self.source.block(as_slice(self.images[images]), as_slice(self.captions[captions]))
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Read single cells, see `Similarity.pairs`."""
+        return self.source.pairs(self.images[images], self.captions[captions])
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks as the source is best read.
+
+        Args:
+            shape: Images and captions.
+            block_bytes: The most memory that one block takes.
+
+        Returns:
+            The rows and columns of each block.
+        """
+        return self.source.grid(shape, block_bytes)
+
+
+def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Similarity | PerDirection:
+    """Select rows and columns of a source.
+
+    Args:
+        source: Similarities [I, C].
+        images: Int64, the selected rows.
+        captions: Int64, the selected columns.
+
+    Returns:
+        The selection; the source itself if everything is selected in its own order.
+    """
+    chosen = zip((images, captions), source.shape, strict=True)
+    if all(np.array_equal(index, np.arange(size)) for index, size in chosen):
+        return source
+    if isinstance(source, PerDirection):
+        return source.select(images, captions)
+    return Selection(source, images, captions)
+
+
+def whole_queries(source: Similarity | PerDirection, direction: Direction, block_bytes: int
+                  ) -> Iterator[tuple[slice, Cells]]:
+    """Read whole queries, block by block: which ones, and their scores [queries, candidates], images' for i2t."""
+    if isinstance(source, PerDirection):
+        source = source.direction(direction, block_bytes)
+    queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
+    at_once, every = max(1, block_bytes // (8 * candidates)), slice(0, candidates)
+    for start in range(0, queries, at_once):
+        part = slice(start, min(start + at_once, queries))
+        yield part, source.block(part, every) if direction == "i2t" else source.block(every, part).T
+
+
+def as_similarity(source: object) -> Similarity | PerDirection:
+    """Make a similarity source of an array, a torch tensor, a zarr array, or the path of one.
+
+    A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.
+
+    Args:
+        source: One of these, [images, captions], or a source already.
+
+    Returns:
+        The source.
+
+    Raises:
+        InputError: For anything else, for another shape, or for values that are not numbers.
+    """
+    if isinstance(source, PerDirection):
+        return source
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.suffix == ".npy":
+            source = open_npy(path)
+        else:
+            from pipeline.evaluation.retrieval.zarr_matrix import open_zarr
+
+            source = open_zarr(path)
+    if isinstance(source, np.ndarray) or _is(source, "torch", "Tensor"):
+        return Matrix(to_array(source))  # type: ignore[arg-type]
+    if _is(source, "zarr", "Array"):
+        from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
+
+        return ZarrMatrix(source)  # type: ignore[arg-type]
+    if isinstance(source, Similarity):
+        return source
+    raise InputError(f"cannot read similarities from {type(source).__name__}: give an array, a .npy file or a zarr "
+                     "array; of a sparse matrix its .toarray()")
+
+
+def _is(source: object, library: str, kind: str) -> bool:
+    """Whether it is of a library's type; a library that is not imported has made nothing."""
+    return library in sys.modules and isinstance(source, getattr(sys.modules[library], kind))
+
+
+class Directions:
+    """One matrix [I, C] for each direction."""
+
+    def __init__(self, of_images: Similarity, of_captions: Similarity) -> None:
+        """Hold both."""
+        self.both: dict[Direction, Similarity] = {"i2t": of_images, "t2i": of_captions}
+        self.shape = of_images.shape
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Give the matrix of one direction."""
+        return self.both[name]
+
+    def select(self, images: Ids, captions: Ids) -> PerDirection:
+        """Restrict the candidates. Their corrections stay those of the whole split."""
+        return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]

@@ -1,0 +1,23 @@
+"""Extract a feature for every image of a manifest. A task is a shard, and a shard has one owner.
+
+    request.py         what is asked for, compared with a finished store without loading a network
+    extraction_job.py  what is extracted, and the tasks it is split into
+    worker.py          how a process runs tasks
+    extract.py         prepares the store, hands out the tasks, writes the failures
+    estimate.py        what an extraction would take
+
+Tasks run where `pipeline.compute.workers` has them run, with the same bytes as result.
+"""
+
+from typing import TYPE_CHECKING
+
+from pipeline.parts import lazy
+
+if TYPE_CHECKING:
+    from pipeline.features.extraction import worker
+    from pipeline.features.extraction.estimate import Estimate, estimate
+    from pipeline.features.extraction.extract import ExtractionOutcome, InProcess, extract
+    from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
+    from pipeline.features.extraction.request import CONTENT, ExtractionRequest, made_by
+
+lazy.offer(__name__)

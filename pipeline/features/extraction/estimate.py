@@ -1,0 +1,117 @@
+"""Estimate an extraction: images, bytes and time, from the store as it is and a short probe."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.compute.workers import Executor, InProcess
+from pipeline.features.extraction import worker
+from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, Task
+from pipeline.features.extractors import base
+from pipeline.features.store import Plan, StoreLayout, plan
+from pipeline.parts.errors import InputError
+
+PROBE = 24  # images, after a first batch that warms up
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an extraction would take.
+
+    Attributes:
+        engine: The engine's description.
+        total: Images of the manifest.
+        images: Images still to extract.
+        shards: Shards still to extract.
+        size: Bytes that these take without compression.
+        free: Free bytes where the store goes.
+        probed: Images that were timed.
+        seconds: Seconds that one worker needs; None if no probed image could be decoded.
+        changed: How an existing store differs, "" if it does not.
+    """
+
+    engine: EngineDescription
+    total: int
+    images: int
+    shards: int
+    size: int
+    free: int
+    probed: int
+    seconds: float | None
+    changed: str
+
+
+def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
+    """Estimate an extraction. Nothing is written.
+
+    Args:
+        job: What is extracted.
+        executor: Where the probe runs; by default in this process.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        InputError: As an extraction raises it at its start.
+    """
+    executor = executor or InProcess()
+    job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
+    todo = plan(job.store, job.wanted(engine))
+    if todo.changed and job.if_changed == "refuse":
+        todo = replace(todo, pending=[])
+    layout, count = todo.layout, todo.images
+    probed, seconds = executor.call(probe, _sample(job, todo)) if todo.pending else (0, None)
+    return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * bytes_of_image(layout),
+                    _free(job.store), probed, None if seconds is None else seconds * count, todo.changed)
+
+
+def bytes_of_image(layout: StoreLayout) -> int:
+    """Compute the size of an image in a store: its part of every array, and its entries in the shards' indices."""
+    parts = sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+                for shape, dtype in layout.arrays().values())
+    return parts + 16 * (1 + len(layout.extras))
+
+
+def _sample(job: ExtractionJob, todo: Plan) -> Task:
+    """A task that is never written: a first batch and PROBE images, evenly from the shards that are to be done."""
+    rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
+    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
+    images = todo.images_of_rows(job.manifest.images["image_id"].to_numpy())[chosen]
+    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.files(images), job.engine, job.batch_size,
+                "skip")
+
+
+def probe(task: Task) -> tuple[int, float | None]:
+    """Decode and extract a task's images.
+
+    It gives how many images were timed, and seconds an image; None if none could be decoded.
+    """
+    extractor = worker.load_engine(task.engine)
+    warm, timed, seconds = False, 0, 0.0
+    for start in range(0, len(task.files), task.batch_size):
+        begin = time.perf_counter()
+        batch = task.files[start:start + task.batch_size]
+        decoded = [worker.decode(file, size, task.engine) for file, size in batch]
+        good = [image for image in decoded if not isinstance(image, str)]
+        if good:
+            computed = extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+            base.bring(computed, task.layout.dtype)
+        if warm or len(task.files) <= task.batch_size:
+            timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
+        warm = warm or bool(good)
+    return timed, seconds / timed if timed and warm else None
+
+
+def _free(store: Path) -> int:
+    folder = store.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None

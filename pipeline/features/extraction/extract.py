@@ -1,0 +1,123 @@
+"""Extract: prepare the store, hand out the tasks, write the failures."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.compute import workers
+from pipeline.compute.workers import Executor
+from pipeline.features.extraction import worker
+from pipeline.features.extraction.extraction_job import ExtractionJob, OnImages, Task
+from pipeline.features.extraction.request import made_by
+from pipeline.features.store import Plan, StoreError, exclusive, making, places, plan, remote_store, write_failures
+from pipeline.files import record
+from pipeline.files.atomic import put_back
+from pipeline.parts.errors import InputError, InputWarning, counted
+
+
+class InProcess(workers.InProcess):
+    """Runs in this process, where one shard is written while the next is computed."""
+
+    def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
+        """Run tasks one after another.
+
+        Args:
+            tasks: The tasks.
+            on_images: Called with the number of images written since the last call.
+        """
+        worker.run(tasks, on_images)
+
+
+@dataclass(frozen=True)
+class ExtractionOutcome:
+    """The outcome of an extraction.
+
+    Attributes:
+        extracted: How many images were extracted now.
+        failed: Row -> reason, of all failed images of the store.
+        taken: How many images were taken from another data set's store.
+    """
+
+    extracted: int
+    failed: dict[int, str]
+    taken: int = 0
+
+
+def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,
+            on_images: OnImages = lambda count: None) -> ExtractionOutcome:
+    """Write what is missing of a feature store. A finished store is left unchanged.
+
+    Args:
+        job: What is extracted.
+        executor: Where; by default in this process.
+        on_start: Called once with the number of images to extract.
+        on_images: Called with the number of images written since the last call.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        InputError: If an image cannot be used and such are not skipped.
+        StoreError: If the store holds other features.
+    """
+    executor = executor or InProcess()
+    names = job.manifest.images["file"].tolist()
+    job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
+    with exclusive(job.store):
+        put_back(job.store.resolve())
+        if job.uploaded_to is not None:
+            remote_store.take_up(job.uploaded_to, job.store)
+        wanted = job.wanted(engine)
+        todo = plan(job.store, wanted)
+        _check_code(job, todo)
+        if job.uploaded_to is not None and todo.new:
+            remote_store.fetch_shards(job.uploaded_to, job.store, todo.layout, todo.kept)
+        if_changed = "refuse" if job.uploaded_to else job.if_changed
+        with making(job.store, wanted, todo, if_changed) as (store, todo):
+            if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
+                record.write(store, made_by(job.engine.name))
+            if job.uploaded_to is not None and not todo.kept:
+                remote_store.push_description(job.uploaded_to, store)
+            on_start(todo.images)
+            _run(executor, job.tasks(engine, todo, store), store, on_images)
+            rows = places.find(todo.layout, todo.image_ids, wanted.ids)
+            failed = write_failures(store, todo.layout, names, rows)
+        if job.uploaded_to is not None:
+            remote_store.push_description(job.uploaded_to, job.store)
+    if failed and job.on_error == "fail":
+        row, reason = next(iter(sorted(failed.items())))
+        raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
+                         f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
+                         "--on-error skip")
+    return ExtractionOutcome(todo.images, failed, todo.taken)
+
+
+def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
+    if isinstance(executor, InProcess):
+        executor.run(tasks, on_images)
+        return
+    with closing(executor.each(worker.run_one, tasks, store)) as shards:
+        for entries in shards:
+            for entry in entries:
+                on_images(entry.images)
+
+
+def _check_code(job: ExtractionJob, todo: Plan) -> None:
+    """Compare the code that made a store, which agrees in all other respects, with the code of today."""
+    now = made_by(job.engine.name)
+    differ = record.changed(job.store, now) if job.store.exists() else []
+    if not differ or todo.changed:
+        return
+    if job.same_features:
+        record.write(job.store, now)
+    elif job.if_changed == "redo":
+        raise StoreError(f"{job.store}: was made by other code ({record.named(differ)}); if its features change, raise "
+                         "the engine's `version`; if they do not, say so: pipeline extract --dataset "
+                         f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
+    elif record.read(job.store).versions is not None:
+        warnings.warn(f"{job.store}: was made by other code ({record.named(differ)}); --same-features vouches that "
+                      "this code makes the same", InputWarning, stacklevel=2)

@@ -1,0 +1,262 @@
+"""What is extracted, and the tasks it is split into. Both are known before a worker loads the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pipeline.features.extractors import Runtime, backend
+from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, read_header
+from pipeline.features.store.planning import WHOSE, differs
+from pipeline.files import remote
+from pipeline.files.digest import digest
+from pipeline.files.gallery_file import GalleryFile
+from pipeline.manifest import Manifest
+from pipeline.manifest.table import PHOTOGRAPH
+
+OnImages = Callable[[int], None]
+OnError = Literal["fail", "skip"]
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """An engine as a worker can build it.
+
+    Attributes:
+        name: A key of `extractors.ENGINES`.
+        options: Its settings as sorted pairs.
+        runtime: Where and how its network runs.
+    """
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    runtime: Runtime
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, Any], runtime: Runtime) -> EngineSpec:
+        """Build a specification from a mapping of options.
+
+        Args:
+            name: A key of `extractors.ENGINES`.
+            options: Its settings.
+            runtime: Where and how its network runs.
+
+        Returns:
+            The specification.
+        """
+        return cls(name, tuple(sorted(options.items())), runtime)
+
+
+@dataclass(frozen=True)
+class EngineDescription:
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its version."""
+
+    reported_as: str
+    version: int
+    items: int
+    dimension: int
+    extras: Mapping[str, Extra]
+    trained: bool
+    weights: str
+    settings: Mapping[str, Any]
+    backend: str
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The threads of a worker. None of them changes a feature.
+
+    Attributes:
+        decoders: Threads that decode and resize images; None for what suits the machine.
+        writers: Threads that write finished shards, each of which is held in memory; None as above.
+        ahead: Batches that are decoded beyond those that the network has.
+    """
+
+    decoders: int | None = None
+    writers: int | None = None
+    ahead: int = 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """One shard to extract.
+
+    Attributes:
+        store: The store.
+        made_from: Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another
+            store at the same path.
+        layout: The store's layout, without the sizes of single shards: tasks are as small in a store that has grown.
+        shard: The shard's number.
+        rows: The rows of its images.
+        files: Photographs or clips by absolute paths, and their files' sizes in bytes, in the order of the rows.
+        engine: How to build the engine.
+        batch_size: Images in a batch.
+        on_error: Whether an image that cannot be decoded ends the run.
+        uploaded_to: Where the shard goes when it is whole, see `store.remote_store`; None for nowhere else.
+        threads: Of the worker that runs it.
+    """
+
+    store: Path
+    made_from: str
+    layout: StoreLayout
+    shard: int
+    rows: range
+    files: list[tuple[GalleryFile, int]]
+    engine: EngineSpec
+    batch_size: int
+    on_error: OnError
+    uploaded_to: Path | None = None
+    threads: Threads = Threads()
+
+
+@dataclass(frozen=True)
+class ExtractionJob:
+    """An extraction: which images, by which engine, into which store.
+
+    Attributes:
+        manifest: The images.
+        images_folder: Where their files lie.
+        store: Where the features go.
+        engine: How to build the engine.
+        batch_size: Images in a batch.
+        shard_images: Images in a shard.
+        compressor: How features are compressed.
+        dtype: How features are stored.
+        on_error: Whether an image that cannot be decoded ends the run.
+        if_changed: Whether a store with other features is refused or replaced.
+        retry_failed: Whether images that failed before are tried again.
+        same_features: Whether the user vouches that code which changed since makes the same features.
+        only: Ids of the images to extract now; None for all.
+        uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
+        threads: Of each worker.
+        donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
+    """
+
+    manifest: Manifest
+    images_folder: Path
+    store: Path
+    engine: EngineSpec
+    batch_size: int
+    shard_images: int
+    compressor: str = "none"
+    dtype: str = "float16"
+    on_error: OnError = "fail"
+    if_changed: Literal["refuse", "redo"] = "refuse"
+    retry_failed: bool = False
+    same_features: bool = False
+    only: frozenset[int] | None = None
+    uploaded_to: Path | None = None
+    threads: Threads = Threads()
+    donor: Path | None = None
+
+    def wanted(self, engine: EngineDescription) -> Wanted:
+        """Collect what the store shall hold.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            All images of the manifest, with those to be extracted now.
+        """
+        images = self.manifest.images
+        chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
+        folder = remote.absolute(self.images_folder)
+        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), self.fingerprint(engine),
+                      self.layout(engine), lambda rows: self.manifest.gallery(folder, rows),
+                      images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else None, self.manifest.written, chosen,
+                      grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
+                      donor=self.donor, dataset=self.manifest.dataset)
+
+    def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
+        """Collect all that the store's values depend on, except for the sizes of the image files.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            JSON values.
+        """
+        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
+                "engine": self.engine.name,
+                "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
+                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
+        # torch is not named: stores that were made before there was another keep their fingerprint
+        return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
+
+    def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
+        """Replace the backend `auto` by a name.
+
+        An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so that
+        installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one that the
+        engine was loaded with.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            The job and the description with that backend.
+        """
+        runtime = self.engine.runtime
+        made_from = _made_from(self.donor if self.donor and not self.store.exists() else self.store)
+        kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
+        if runtime.backend == backend.AUTO:
+            kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
+        if made_from and not differs(made_from, self.fingerprint(kept), WHOSE):
+            engine = kept
+        pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
+        return replace(self, engine=pinned), engine
+
+    def layout(self, engine: EngineDescription) -> StoreLayout:
+        """Derive the store's layout.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            The layout.
+        """
+        images = len(self.manifest.images)
+        return StoreLayout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
+                      engine.extras, self.dtype)
+
+    def files(self, images: np.ndarray) -> list[tuple[GalleryFile, int]]:
+        """List the files of some images, by absolute paths, and their sizes in bytes.
+
+        Args:
+            images: Int64 [B], rows of the manifest's images.
+
+        Returns:
+            B files.
+        """
+        files = self.manifest.gallery(remote.absolute(self.images_folder), images.tolist())
+        return list(zip(files, self.manifest.images["bytes"].to_numpy()[images].tolist(), strict=True))
+
+    def tasks(self, engine: EngineDescription, todo: Plan, store: Path) -> Iterator[Task]:
+        """Make the shards' tasks one by one, so that the names of all images are not held twice.
+
+        Args:
+            engine: The loaded engine.
+            todo: Which shards are extracted, and of which images.
+            store: Where they are written.
+
+        Yields:
+            A task for each shard.
+        """
+        store, made_from, layout = store.absolute(), digest(self.fingerprint(engine)), replace(todo.layout, sizes=())
+        images = todo.images_of_rows(self.manifest.images["image_id"].to_numpy())
+        for shard in todo.pending:
+            rows = todo.layout.rows(shard)
+            yield Task(store, made_from, layout, shard, rows, self.files(images[rows.start:rows.stop]), self.engine,
+                       self.batch_size, self.on_error, self.uploaded_to, self.threads)
+
+
+def _made_from(store: Path) -> dict[str, Any]:
+    """What made the store that is there; empty where none is."""
+    try:
+        return read_header(store)[1]
+    except StoreError:
+        return {}

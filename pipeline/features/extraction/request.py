@@ -1,0 +1,146 @@
+"""The request for an extraction, which can be compared with a finished store without loading the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pipeline.features.extractors import ENGINES, PRESETS, Runtime
+from pipeline.features.store import FeatureStore, StoreError, ledger, places, read_header
+from pipeline.features.store.layout import imported, maker
+from pipeline.files import record, weights
+from pipeline.files.digest import sha256
+from pipeline.manifest import Manifest
+from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.parts.errors import InputError
+
+LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
+CONTENT = {"backend", "precision", "dtype"}
+"""The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
+lie on disk."""
+
+
+@dataclass(frozen=True)
+class ExtractionRequest:
+    """An extraction by its settings.
+
+    Attributes:
+        manifest: The manifest's file.
+        store: Where the features go.
+        engine: A key of `ENGINES`.
+        options: The engine's settings.
+        runtime: Where and how the network runs.
+        content: The settings named in `CONTENT`.
+        only: Ids of the images to extract; None for all.
+    """
+
+    manifest: Path
+    store: Path
+    engine: str
+    options: Mapping[str, Any]
+    runtime: Runtime
+    content: Mapping[str, Any]
+    only: frozenset[int] | None = None
+
+    def as_json(self) -> dict[str, Any] | None:
+        """Collect all that the store's features depend on.
+
+        Returns:
+            JSON values; None if the weights are only known after loading them.
+        """
+        options = {**PRESETS.get(self.engine, {}), **self.options}
+        try:
+            name = options["weights"]
+            network = name if name == weights.UNTRAINED else sha256(weights.locate(name)[0])
+            files = {key: sha256(Path(value)) for key, value in options.items()
+                     if isinstance(value, str) and Path(value).is_file()}
+            manifest = sha256(self.manifest)
+        except (KeyError, OSError, InputError):
+            return None
+        chosen = {} if self.only is None else {"only": sorted(self.only)}
+        return {**chosen, "manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
+                "network": network, "extract": dict(self.content),
+                "libraries": {library: version(library) for library in LIBRARIES}}
+
+    def is_done(self) -> bool:
+        """Compare the request with the store.
+
+        Returns:
+            Whether the store holds all images, none failed, made for the same request by the same code; and no file
+            of an image has changed since.
+        """
+        if not record.is_asked(self.store):
+            return False
+        request = self.as_json()
+        try:
+            return request is not None and record.is_done(self.store, request | self._made()) \
+                and not record.changed(self.store, made_by(self.engine))
+        except StoreError:
+            return False
+
+    def imported(self) -> str | None:
+        """Look for imported features where the store is wanted: they serve as its feature.
+
+        Returns:
+            The name under which they are reported; None if there are none.
+
+        Raises:
+            StoreError: If they are not of the manifest's images.
+        """
+        try:
+            made_from = read_header(self.store)[1]
+        except StoreError:
+            return None
+        if not imported(made_from):
+            return None
+        FeatureStore(self.store).require(Manifest.load(self.manifest))
+        return str(made_from["recipe"])
+
+    def donor(self) -> Path | None:
+        """Find the store of another data set with the same feature that holds most of the manifest's photographs.
+
+        Returns:
+            The store; None where none holds any, or the manifest does not know its photographs.
+        """
+        others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
+                  if path != self.store and not record.changed(path, made_by(self.engine))]
+        if not others or not self.manifest.is_file():
+            return None
+        told = Manifest.load(self.manifest).images.get(PHOTOGRAPH, ())
+        held = dict.fromkeys(others, 0)
+        for path in others:
+            with suppress(StoreError):
+                recorded = ledger.photographs(path, read_header(path)[0])
+                held[path] = int((places.of_photographs(recorded, list(told)) != places.ABSENT).sum())
+        best = max(others, key=lambda path: held[path])
+        return best if held[best] else None
+
+    def finished(self, asked_for: Mapping[str, Any], images_folder: Path) -> None:
+        """Record that the store holds what was asked for.
+
+        Args:
+            asked_for: The result of `as_json` before the extraction began.
+            images_folder: Where the image files lie.
+        """
+        record.finish(self.store, {**asked_for, **self._made()}, [], images_folder)
+
+    def _made(self) -> dict[str, Any]:
+        """What the store holds, which stays the same where it is rewritten with another compressor or shard size."""
+        layout, fingerprint = read_header(self.store)
+        return {"made": [maker(fingerprint), layout.dtype, ledger.pending(self.store, layout)]}
+
+
+def made_by(engine: str) -> dict[str, int | str]:
+    """Collect the versions of the parts that make an engine's features.
+
+    Args:
+        engine: A key of `ENGINES`.
+
+    Returns:
+        As `record.versions`: of the engine, and of how images are decoded.
+    """
+    return record.versions((ENGINES, engine), "images")

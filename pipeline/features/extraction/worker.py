@@ -1,0 +1,267 @@
+"""Run tasks in a process: while the network computes one batch, the next are decoded and the last shard is written."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any
+
+import torch
+
+from pipeline.compute import half, products
+from pipeline.features import extractors
+from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
+from pipeline.features.extraction.naming import feature_name
+from pipeline.features.extractors import Items, base
+from pipeline.features.store import Shard, ledger, remote_store, write_shard
+from pipeline.files import blake, containers, images, record, remote
+from pipeline.files.gallery_file import GalleryFile
+from pipeline.manifest.table import NO_FILE
+from pipeline.parts.errors import InputError, counted
+
+DECODERS = 2  # threads, beside those of a network on the CPU
+WRITERS = 4  # threads at most, of a GPU's worker
+LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
+
+_own_device: list[str] = []  # of this process, where several have a device each
+_loading = threading.Lock()
+_loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
+
+
+def take_device_of(devices: Sequence[str], number: int) -> None:
+    """Let this process compute on one of several devices, whatever its tasks name."""
+    _own_device[:] = [devices[number]]
+
+
+def _here(engine: EngineSpec) -> EngineSpec:
+    """The engine on the device of this process."""
+    return replace(engine, runtime=replace(engine.runtime, device=_own_device[0])) if _own_device else engine
+
+
+def load_engine(engine: EngineSpec) -> extractors.Extractor:
+    """Load an engine with its weights, once in a process."""
+    engine = _here(engine)
+    with _loading:
+        if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
+            engine.runtime.checked()
+            half.refuse_slow(engine.runtime.precision, engine.runtime.device)
+            products.apply(engine.runtime.products)
+            _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
+        return _loaded[0][1]
+
+
+def _with_backend(asked: EngineSpec, extractor: extractors.Extractor) -> EngineSpec:
+    """What was asked for, with the backend that it got."""
+    return replace(asked, runtime=replace(asked.runtime, backend=extractor.backend))
+
+
+def describe_engine(engine: EngineSpec) -> EngineDescription:
+    """Load an engine and read its attributes."""
+    extractor = load_engine(engine)
+    found = EngineDescription(version=_version(engine.name, extractor),
+                              **{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
+                                 if field.name != "version"})
+    return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
+                                                   engine.runtime.precision, found.weights))
+
+
+def _version(name: str, extractor: extractors.Extractor) -> int:
+    """Of an engine of another package what the engine says: stores may have been made by it before it was raised."""
+    if extractors.ENGINES.is_built_in(name):
+        return record.version(f"extractors/{name}")
+    return int(getattr(extractor, "version", 1))
+
+
+def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
+        wanted: Callable[[], bool] = lambda: True) -> list[ledger.LedgerEntry]:
+    """Extract shards and write each one when it is complete."""
+    waiting = (replace(task, engine=_here(task.engine)) for task in tasks)
+    first = next(waiting, None)
+    if first is None:
+        return []
+    entries: list[ledger.LedgerEntry] = []
+    writing: deque[Future[ledger.LedgerEntry]] = deque()
+    count = _writers(first)
+    with ThreadPoolExecutor(count) as writers, closing(_extracted(chain([first], waiting))) as extracted:
+        for shard in _shards(_while(wanted, extracted)):
+            if len(writing) == count:  # no more shards than that wait to be written
+                entries.append(_written(writing.popleft(), on_images))
+            writing.append(writers.submit(_write, *shard))
+        entries += [_written(each, on_images) for each in writing]
+    return entries
+
+
+def run_one(task: Task, wanted: Callable[[], bool]) -> list[ledger.LedgerEntry]:
+    """Extract one shard. It stops at the next batch when its result is no longer wanted."""
+    return run([task], wanted=wanted)
+
+
+def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
+    entry = write_shard(task.store, task.layout, shard, task.made_from)
+    if task.uploaded_to is not None:
+        remote_store.push_shard(task.uploaded_to, task.store, task.layout, shard.number)
+    return entry
+
+
+def _written(writing: Future[ledger.LedgerEntry], on_images: OnImages) -> ledger.LedgerEntry:
+    entry = writing.result()
+    on_images(entry.images)
+    return entry
+
+
+# What the engine made of the image, its width and height, its file's checksum; or why there is nothing.
+Decoded = tuple[Any, tuple[int, int], str] | str
+Extracted = tuple[Items, tuple[int, int], str] | str
+Batch = tuple[Task, range]  # its rows
+
+
+def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]], None, None]:
+    """The tasks' batches in their order, with their features.
+
+    A batch ends with its shard: a network may round otherwise in another batch, and the bytes of a shard are the same
+    whichever shards were done before it.
+    """
+    batches = ((task, task.rows[start:start + task.batch_size])
+               for task in tasks for start in range(0, len(task.rows), task.batch_size))
+    first = next(batches, None)
+    if first is None:
+        return
+    engine = first[0].engine
+    load_engine(engine)
+    decoding, computing = _threads(first[0])
+    running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
+    with (ThreadPoolExecutor(decoding) as decoders,
+          ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
+        try:
+            for task, rows in chain([first], batches):
+                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
+                running.append(((task, rows), lanes.submit(_features, engine, decoded, task.layout.dtype)))
+                if len(running) >= first[0].threads.ahead + computing:
+                    batch, features = running.popleft()
+                    yield batch, features.result()
+            for batch, features in running:
+                yield batch, features.result()
+        finally:  # where a run ends early, what has not begun never does
+            lanes.shutdown(wait=False, cancel_futures=True)
+            decoders.shutdown(wait=False, cancel_futures=True)
+
+
+def _threads(task: Task) -> tuple[int, int]:
+    """How many threads decode images, and how many have a batch on the device."""
+    if torch.device(task.engine.runtime.device).type == "cpu":
+        return task.threads.decoders or DECODERS, 1
+    # Torch's threads, a worker's share of the cores, are idle.
+    return task.threads.decoders or max(DECODERS, torch.get_num_threads()), LANES
+
+
+def _writers(task: Task) -> int:
+    """How many threads write: beside a network on the CPU one; for a GPU a quarter of the cores."""
+    if torch.device(task.engine.runtime.device).type == "cpu":
+        return task.threads.writers or 1
+    return task.threads.writers or max(1, min(WRITERS, torch.get_num_threads() // 4))
+
+
+def _own_stream(device: str) -> None:
+    """On a GPU, let this thread's copies and kernels run beside those of the others."""
+    if torch.device(device).type != "cpu":
+        gpu = torch.get_device_module(device)
+        gpu.synchronize(device)  # the weights are there
+        gpu.set_stream(gpu.Stream(device))
+
+
+def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -> list[Extracted]:
+    """A batch's features, or the reason why an image has none."""
+    decoded = [future.result() for future in decoding]
+    good = [image for image in decoded if not isinstance(image, str)]
+    if not good:
+        return [reason for reason in decoded if isinstance(reason, str)]
+    try:
+        computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
+        items = iter(base.bring(computed, dtype))
+    except (torch.OutOfMemoryError, MemoryError):
+        raise InputError(f"no memory for {counted(len(good), 'image')} at once on {engine.runtime.device}; give a "
+                         "smaller --batch-size and run again to resume") from None
+    return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
+
+
+def _while(wanted: Callable[[], bool], batches: Iterable[tuple[Batch, list[Extracted]]]
+           ) -> Iterator[tuple[Batch, list[Extracted]]]:
+    for batch in batches:
+        if not wanted():
+            raise InputError("the run that wanted these images is over")
+        yield batch
+
+
+def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Task, Shard]]:
+    """Gather each shard's images."""
+    shard = None
+    for (task, rows), batch in batches:
+        if shard is None:
+            shard = Shard.empty(task.layout, task.shard, task.rows)
+        for row, extracted in zip(rows, batch, strict=True):
+            if isinstance(extracted, str):
+                _fail(task, shard, row, extracted)
+            else:
+                items, size, photograph = extracted
+                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1], photograph)
+        if rows.stop == task.rows.stop:
+            for row, reason in shard.failed.items():
+                _fail(task, shard, row, reason)
+            yield task, shard
+            shard = None
+
+
+def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
+    if task.on_error == "fail":
+        raise InputError(f"{_named(task.files[row - task.rows.start][0])}: {reason}; repair or remove it, or skip it "
+                         "with --on-error skip")
+    shard.fail(row, reason)
+
+
+def _named(file: GalleryFile) -> str:
+    return f"{file.path}" + (f", {file.part}" if file.part else "")
+
+
+def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
+    """Read and preprocess a photograph or a clip.
+
+    It gives the engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
+    decoded.
+    """
+    path = file.path
+    try:
+        content = file.content() if file.kind == "image" else b""
+        there = len(content) or path.stat().st_size
+    except OSError as error:
+        if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
+            raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
+                             f"folder of {file.kind}s with --images") from None
+        return f"cannot be read, though the manifest names it ({error.strerror or error})"
+    if size == NO_FILE:
+        raise InputError(f"{path}: the manifest was made without images; make it again with them")
+    if there != size:
+        raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest again")
+    extractor = load_engine(engine)
+    try:
+        if file.kind == "video":
+            frames = file.frames(_frames_for(extractor, engine))
+            prepared = extractor.prepare_frames(frames)  # type: ignore[attr-defined]
+            return prepared, frames[0].size, blake.of_item(file)
+        image = images.decode(path, content)
+        return extractor.prepare(image), image.size, blake.of_bytes(content)
+    except images.ImageError as error:
+        return str(error)
+
+
+def _frames_for(extractor: extractors.Extractor, engine: EngineSpec) -> int:
+    """How many frames of a clip an engine takes at most."""
+    most = getattr(extractor, "frames", None)
+    if most is None:
+        raise InputError(f"the engine {engine.name} reads photographs, and the manifest holds clips; extract the "
+                         "feature frame")
+    return int(most)

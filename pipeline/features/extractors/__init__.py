@@ -1,0 +1,87 @@
+"""Engines: from an image to a set of items. A new one is a file with `Options` and a class, and a line in ENGINES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.features.extractors.base import Extractor, Items
+    from pipeline.features.extractors.runtime import Runtime
+    from pipeline.settings import Section
+
+ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
+    "pyramid": "pipeline.features.extractors.pyramid:Pyramid",
+    "butd-36": "pipeline.features.extractors.butd.detected:Detected",
+    "butd-10-100": "pipeline.features.extractors.butd.detected:Detected",
+    "butd-given": "pipeline.features.extractors.butd.given:Given",
+    "grid": "pipeline.features.extractors.grid:Grid",
+    "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
+    "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeats",
+    "patch": "pipeline.features.extractors.patch:Patch",
+    "frame": "pipeline.features.extractors.frame:Frame",
+}, "extractors")
+"""Engine -> its class. The module of the class has its settings too, as `Options`."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
+    "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
+    "grid-feats-x152": {"weights": "grid-feats-x152", "network": "resnext152_32x8d"},
+}
+"""Engine -> the options that make it of its class, where they are not the class's own; settings may change them."""
+
+DETECTRON2 = ("detectron2", "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'")
+PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
+"""Engine -> the package that it needs besides ours, and how to install that."""
+
+
+def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
+    """An engine's settings, whole and checked.
+
+    Args:
+        engine: A key of `ENGINES`.
+        chosen: What the user gives; the rest are defaults.
+
+    Returns:
+        The engine's `Options`.
+
+    Raises:
+        InputError: For an unknown engine or option, or a value of another type.
+    """
+    from pydantic import ValidationError
+
+    from pipeline.settings import first_fault
+
+    if engine not in ENGINES:
+        raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    module = import_module(ENGINES.module(engine))
+    try:
+        checked: Section = module.Options.model_validate({**PRESETS.get(engine, {}), **chosen})
+    except ValidationError as error:
+        raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
+    return checked
+
+
+def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
+    """Load an engine with its weights.
+
+    Args:
+        engine: A key of `ENGINES`.
+        options: Its settings; those that are not given are its defaults.
+        runtime: Where the network runs.
+
+    Returns:
+        The engine.
+
+    Raises:
+        InputError: For an unknown engine or option, a runtime that is not there, or missing weights.
+    """
+    checked = check_options(engine, options)
+    return ENGINES[engine](checked, runtime.checked())
+
+
+lazy.offer(__name__)

@@ -1,0 +1,96 @@
+"""The library that runs a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline.parts.errors import InputError
+
+TORCH, OPENVINO, AUTO = "torch", "openvino", "auto"
+Forward = Callable[[torch.Tensor], torch.Tensor]
+INSTALL = "pip install 'vse-pipeline[openvino]'"
+
+
+def chosen(backend: str, device: str, precision: str) -> str:
+    """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version.
+
+    "auto" gives OpenVINO where it is installed and supports the request, float32 on the CPU; else torch.
+    """
+    if backend == TORCH:
+        return TORCH
+    if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
+        raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
+    here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
+    if backend == AUTO:
+        return here if here and fits else TORCH
+    if not fits:
+        raise InputError(f"backend openvino: computes fp32 on the cpu, got {precision} on {device}; use backend torch")
+    if not here:
+        raise InputError(f"backend {backend}: is not installed; {INSTALL}, or use backend torch")
+    if backend not in (OPENVINO, here):
+        raise InputError(f"the store was begun with {backend}, here is {here}; install that version, or make the "
+                         "store anew with --if-changed redo and a backend by name: --backend openvino")
+    return here
+
+
+def _installed() -> str | None:
+    try:
+        return f"{OPENVINO} {version('openvino')}"
+    except PackageNotFoundError:
+        return None
+
+
+class Graph:
+    """A function of a torch module as an OpenVINO graph in float32, compiled when the first input arrives."""
+
+    def __init__(self, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> None:
+        self._traced, self._free = _Traced(module, function), free
+        self._request: Any = None
+
+    def __call__(self, given: torch.Tensor) -> torch.Tensor:
+        """The function's output, in memory of its own. Not for two threads at once."""
+        if self._request is None:
+            self._request = self._compile(given)
+        out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
+        return torch.from_numpy(out)
+
+    def _compile(self, example: torch.Tensor) -> Any:
+        import openvino
+
+        graph = _convert(self._traced, torch.cat([example[:1]] * 2) if 0 in self._free else example)
+        graph.reshape([-1 if place in self._free else size for place, size in enumerate(example.shape)])
+        # Threads: torch's share, which is a worker's. Not pinned to cores: two workers would take the same ones.
+        compiled = openvino.Core().compile_model(graph, "CPU", {
+            "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "ENABLE_CPU_PINNING": False})
+        return compiled.create_infer_request()
+
+
+class _Traced(nn.Module):
+    """A function and the module whose weights it uses, as torch's tracer takes them."""
+
+    def __init__(self, module: nn.Module, function: Forward) -> None:
+        super().__init__()
+        self.module, self.function = module, function
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        return self.function(given)
+
+
+def _convert(module: nn.Module, example: torch.Tensor) -> Any:
+    """An openvino.Model. Not by openvino.convert_model, which sends statistics of its use to its makers."""
+    from openvino.frontend import FrontEndManager
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    frontend = FrontEndManager().load_by_framework("pytorch")
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that tracing is deprecated, and fixes what depends on the image's size
+        traced = TorchScriptPythonDecoder(module, example_input=(example,), trace_kwargs={"check_trace": False})
+        return frontend.convert(frontend.load(traced))

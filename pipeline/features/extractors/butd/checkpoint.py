@@ -1,0 +1,100 @@
+"""Load published weights into the network: the port's pickles, and detectron2's own `.pth`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from pipeline.features.extractors import DETECTRON2
+from pipeline.features.extractors.butd.geometry import RATIOS, SCALES
+from pipeline.files import restricted_pickle, weights
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.features.extractors.butd.network import FasterRCNN
+
+RPN, HEAD = "proposal_generator.rpn_head", "roi_heads.box_predictor"
+NAMES = {"cls_embed": "cls_embedding", "attr_linear1": "fc_attr", "attr_linear2": "attr_score"}
+NONE_FIRST = ("cls_score", "cls_embedding", "attr_score")
+
+
+def is_caffe(state: Mapping[str, torch.Tensor]) -> bool:
+    """Recognise Caffe's conventions by a choice between two classes for each anchor."""
+    objectness = state.get(f"{RPN}.objectness_logits.bias")
+    return objectness is not None and objectness.shape == (2 * len(RATIOS) * len(SCALES),)
+
+
+def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]) -> dict[str, torch.Tensor]:
+    """Convert a state dict to detectron2's conventions."""
+    renamed = {_name(name): value for name, value in state.items()}
+    for part in ("weight", "bias"):
+        for layer in NONE_FIRST:
+            name = f"{HEAD}.{layer}.{part}"
+            if name in renamed:
+                renamed[name] = renamed[name].roll(-1, dims=0)
+        deltas = renamed[f"{HEAD}.bbox_pred.{part}"].unflatten(0, (-1, 4))[1:]
+        weights = torch.tensor(delta_weights).view(4, *[1] * (deltas.ndim - 2))
+        renamed[f"{HEAD}.bbox_pred.{part}"] = (deltas * weights).flatten(0, 1)
+        # The probability of one of two classes is the sigmoid of the difference of their logits.
+        none, some = renamed[f"{RPN}.objectness_logits.{part}"].chunk(2)
+        renamed[f"{RPN}.objectness_logits.{part}"] = _by_scale(some - none)
+        corrections = renamed[f"{RPN}.anchor_deltas.{part}"].unflatten(0, (-1, 4))
+        renamed[f"{RPN}.anchor_deltas.{part}"] = _by_scale(corrections).flatten(0, 1)
+    return renamed
+
+
+def _name(name: str) -> str:
+    for theirs, ours in NAMES.items():
+        name = name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}.")
+    return name
+
+
+def _by_scale(anchors: torch.Tensor) -> torch.Tensor:
+    """Rows of anchors, ratio by ratio and in each scale by scale, the other way round."""
+    return anchors.unflatten(0, (len(RATIOS), len(SCALES))).transpose(0, 1).flatten(0, 1)
+
+
+def load(name: str) -> FasterRCNN:
+    """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained" (seed 0)."""
+    try:
+        from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
+    except ImportError as error:
+        raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
+                         f"run: {DETECTRON2[1]}") from None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = FasterRCNN()
+    if name != weights.UNTRAINED:
+        path, _ = weights.locate(name)
+        state = read_state(path)
+        if is_caffe(state):
+            state = to_detectron2(state, DELTA_WEIGHTS)
+        fill(network, state, str(path))
+    return network.eval().requires_grad_(False)
+
+
+def read_state(path: Path) -> dict[str, torch.Tensor]:
+    """Read a state dict."""
+    if path.suffix != ".pkl":
+        return weights.read(path)
+    tree: Any = restricted_pickle.load(path)
+    state = tree.get("model", tree) if isinstance(tree, Mapping) else None
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, np.ndarray)
+                                                 for name, value in state.items()):
+        raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
+    return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+
+
+def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
+    """Copy a state dict into the network. Its other entries (pixel means, anchors) are ignored."""
+    own = network.state_dict()
+    wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
+    if wrong:
+        there = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
+        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit BUTD with attributes; "
+                         f"{wrong[0]}: expected {tuple(own[wrong[0]].shape)}, got {there}")
+    network.load_state_dict({name: state[name] for name in own})

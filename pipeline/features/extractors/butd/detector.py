@@ -1,0 +1,115 @@
+"""The network with its weights on a device, and what its engines share.
+
+Images of equal size go through the first layers together on a GPU; on a CPU that gains nothing, and takes torch a fifth
+longer. Others are not padded to that size, which would change the features near the border. The slowest part, res5, has
+the boxes of one image at once, which fill a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from PIL import Image
+
+from pipeline.features.extractors import backend
+from pipeline.features.extractors.base import Computed, alike, computed
+from pipeline.features.extractors.butd import checkpoint, geometry, pixels
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.store import Extra
+from pipeline.files import weights
+from pipeline.files.images import ImageError
+from pipeline.settings import Count, Section
+
+if TYPE_CHECKING:
+    from pipeline.features.extractors.butd.network import Regions
+
+# Stored beside the features: the box in pixels of the image as decoded, the likeliest object and attribute as
+# rows of Visual Genome's 1600-400-20 vocabularies, and their probabilities.
+EXTRAS: Mapping[str, Extra] = {
+    "boxes": Extra((4,), "float32"), "object": Extra((), "int32"), "object_score": Extra((), "float32"),
+    "attribute": Extra((), "int32"), "attribute_score": Extra((), "float32")}
+
+
+AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
+
+
+class Options(Section):
+    """Settings that all BUTD engines share.
+
+    Attributes:
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        short_side: Pixels to which the image's short side is resized.
+        long_side: The most pixels that the long side may then have.
+    """
+
+    weights: str = "butd-36"
+    short_side: Count = pixels.SHORT_SIDE
+    long_side: Count = pixels.LONG_SIDE
+    ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
+
+
+class Detector:
+    """The network on a device."""
+
+    dimension = 2048
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options, self.runtime = options, runtime
+        self.network = checkpoint.load(options.weights)
+        self.trained = options.weights != weights.UNTRAINED
+        self.digest = weights.digest(self.network)
+        self.network.to(runtime.device).to(memory_format=torch.channels_last)
+        res5 = self.network.roi_heads.res5
+        self.at_once = AT_ONCE_ON_CPU if torch.device(runtime.device).type == "cpu" else AT_ONCE
+        self._feature_maps: backend.Forward = self.network.feature_maps
+        self._res5: backend.Forward = res5
+        if runtime.backend != backend.TORCH:  # what takes the time; proposals, pooling and classifiers stay in torch
+            self._feature_maps = backend.Graph(self.network, self.network.feature_maps, free=(0, 2, 3))
+            self._res5 = backend.Graph(res5, res5.forward)
+
+    def scale(self, size: tuple[int, int]) -> float:
+        """Compute the factor by which an image is resized."""
+        return pixels.scale_of(*size, self.options.short_side, self.options.long_side)
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Resize the image and subtract the means: float32 [3, H, W]."""
+        prepared = pixels.network_input(image, self.scale(image.size))
+        if min(prepared.shape[1:]) < geometry.STRIDE:
+            raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
+        return prepared
+
+    def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
+        """Compute the map of res4 of each image, float32 [1024, h, w], with its place in the batch.
+
+        Those of equal size are computed together.
+        """
+        for places in alike(batch, self.at_once):
+            with self._precision():
+                maps = self._feature_maps(self.runtime.send(torch.stack([batch[place] for place in places]))).float()
+            yield from zip(places, maps, strict=True)
+
+    def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w], float32."""
+        with self._precision():
+            objectness, deltas = self.network.proposal_maps(feature_map)
+        return objectness.float(), deltas.float()
+
+    def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
+        with self._precision():
+            return self.network.regions(feature_map, boxes, self._res5)
+
+    def _precision(self) -> torch.autocast:
+        lower = self.runtime.precision != "fp32"
+        return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
+
+
+def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
+    """Collect some regions as one image's items; boxes [n, 4] are in pixels of the image as decoded."""
+    object_score, label = regions.objects[rows].max(dim=1)
+    attribute_score, attribute = regions.attributes[rows].max(dim=1)
+    return computed(regions.features[rows].float(), {
+        "boxes": boxes, "object": label.int(), "object_score": object_score,
+        "attribute": attribute.int(), "attribute_score": attribute_score})

@@ -1,0 +1,99 @@
+"""The engine butd-given: features, classes and attributes of given boxes.
+
+The boxes are pooled as they are: none is proposed, moved or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from pipeline.features.extractors.base import Computed
+from pipeline.features.extractors.butd import detector
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.store import Extra
+from pipeline.files.digest import sha256
+from pipeline.files.images import ImageError
+from pipeline.parts.errors import InputError
+
+
+class Options(detector.Options):
+    """Settings of given boxes.
+
+    Attributes:
+        boxes: An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its name is
+            that of the image file, preceded by as many folders as make it unique.
+    """
+
+    boxes: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared image."""
+
+    pixels: torch.Tensor  # the network's input, float32 [3, H, W]
+    boxes: np.ndarray  # float32 [n, 4] in pixels of the image
+
+
+class Given:
+    """One item for each given box, in their order."""
+
+    extras: Mapping[str, Extra] = detector.EXTRAS
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.boxes = read_boxes(Path(options.boxes))
+        self.detector = detector.Detector(options, runtime)
+        self.settings: Mapping[str, Any] = {**options.recorded(), "boxes": sha256(Path(options.boxes))}
+        self.reported_as = "butd-given"
+        self.items = max(map(len, self.boxes.values()))
+        self.dimension = self.detector.dimension
+        self.trained, self.weights = self.detector.trained, self.detector.digest
+        self.backend = runtime.backend
+
+    def prepare(self, image: Image.Image) -> Prepared:
+        """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
+        parts = PurePosixPath(str(image.info.get("file"))).parts
+        names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
+        boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
+        if boxes is None:
+            raise ImageError(f"no boxes are given for {parts[-1]}")
+        if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
+            raise ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
+        return Prepared(self.detector.prepare(image), boxes)
+
+    @torch.inference_mode()
+    def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute an item for each box of each image."""
+        maps = self.detector.feature_maps([prepared.pixels for prepared in batch])
+        found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
+                 for place, feature_map in maps}
+        return [found[place] for place in range(len(batch))]
+
+    def _one(self, feature_map: torch.Tensor, prepared: Prepared, scale: float) -> Computed:
+        boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
+        regions = self.detector.regions(feature_map, boxes * scale)
+        return detector.items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
+
+
+def read_boxes(path: Path) -> dict[str, np.ndarray]:
+    """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}
+    except Exception as error:  # missing, not a zip file, pickled objects, broken headers
+        raise InputError(f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})") from None
+    for name, array in boxes.items():
+        if array.ndim != 2 or array.shape[1] != 4 or not len(array):
+            raise InputError(f"boxes {path}: {name}: expected shape (n, 4), n at least 1, got {array.shape}")
+        if not np.isfinite(array).all() or (array[:, 2:] < array[:, :2]).any():
+            raise InputError(f"boxes {path}: {name}: expected finite x1 y1 x2 y2 with x1 <= x2 and y1 <= y2")
+    if not boxes:
+        raise InputError(f"boxes {path}: holds no array")
+    return boxes

@@ -1,0 +1,171 @@
+"""The engines grid-feats-x101 and grid-feats-x152: grid features of a detector (Jiang et al. 2020).
+
+Each cell of the last map of a Faster R-CNN's backbone, a ResNeXt that learned objects and attributes of Visual Genome.
+An image keeps its aspect ratio, so it has as many items as its map has cells. What follows is that of
+github.com/facebookresearch/grid-feats-vqa (`configs/X-101-grid.yaml`, `configs/X-152-grid.yaml`,
+`extract_grid_feature.py`) on detectron2, which is not needed here: strides in the 3 x 3 convolutions, the last stage at
+stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing, blue first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+from torchvision.models.resnet import Bottleneck, ResNet
+
+from pipeline.features.extractors import backend
+from pipeline.features.extractors.base import Computed, alike, computed
+from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.store import Extra
+from pipeline.files import weights
+from pipeline.parts.errors import InputError
+from pipeline.settings import Count, Section
+
+STRIDE = 32
+MEANS = (103.53, 116.28, 123.675)  # blue, green, red: detectron2's MODEL.PIXEL_MEAN
+AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
+PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.1", "stem.conv1.weight": "conv1.weight",
+         "stem.conv1.norm": "bn1"}
+"""detectron2's names -> torchvision's, where they differ by more than numbers."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """What differs between the two."""
+
+    title: str  # as the feature is named
+    blocks: tuple[int, int, int, int]  # of each stage
+    deviations: tuple[float, float, float]  # by which pixels are divided, blue, green, red: MODEL.PIXEL_STD
+
+
+BACKBONES = {"resnext101_32x8d": Backbone("x101", (3, 4, 23, 3), (57.375, 57.12, 58.395)),
+             "resnext152_32x8d": Backbone("x152", (3, 8, 36, 3), (1.0, 1.0, 1.0))}
+
+
+class Options(Section):
+    """Settings of these features.
+
+    Attributes:
+        network: Which backbone.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        short_side: Pixels to which the image's short side is resized.
+        long_side: The most pixels that the long side may then have.
+    """
+
+    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"
+    weights: str = "grid-feats-x101"
+    short_side: Count = 600
+    long_side: Count = 1000
+    ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
+
+
+class GridFeats:
+    """A detector's last map as items, row by row, with the boxes of its cells."""
+
+    dimension = 2048
+    extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        self.options, self.runtime = options, runtime
+        backbone = BACKBONES[options.network]
+        self.model = load(options.network, options.weights)
+        self.settings: Mapping[str, Any] = options.recorded()
+        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(self.model)
+        self.reported_as = f"grid-feats-{backbone.title}"
+        self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
+        self.backend = runtime.backend
+        self.at_once = AT_ONCE_ON_CPU if torch.device(runtime.device).type == "cpu" else AT_ONCE
+        self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
+                                 for each in (MEANS, backbone.deviations))
+        self.model.to(runtime.device).to(memory_format=torch.channels_last)
+        self._maps: backend.Forward = self._forward if runtime.backend == backend.TORCH \
+            else backend.Graph(self.model, self._forward, free=(0, 1, 2))
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
+        size = resized(*image.size, self.options.short_side, self.options.long_side)
+        return torch.from_numpy(np.array(image.resize(size, Image.Resampling.BILINEAR)))
+
+    @torch.inference_mode()
+    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute an item for each cell of each image's map. Images of equal size go through the network together."""
+        found: dict[int, Computed] = {}
+        lower = self.runtime.precision != "fp32"
+        for places in alike(batch, self.at_once):
+            pixels = self.runtime.send(torch.stack([batch[place] for place in places]))
+            with torch.autocast(pixels.device.type, self.runtime.dtype, enabled=lower):
+                maps = self._maps(pixels).float()
+            for place, each in zip(places, maps, strict=True):
+                found[place] = computed(each.flatten(1).T.contiguous(), {
+                    "boxes": boxes(each.shape[1], each.shape[2], sizes[place])})
+        return [found[place] for place in range(len(batch))]
+
+    def _forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        planes = pixels.flip(3).permute(0, 3, 1, 2).float()
+        last: torch.Tensor = self.model((planes - self._mean) / self._std)
+        return last
+
+
+def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[int, int]:
+    """Compute the width and height that an image gets, as detectron2's `ResizeShortestEdge`, each at least 1."""
+    scale = short_side / min(width, height)
+    across, down = (short_side, scale * height) if width < height else (scale * width, short_side)
+    less = min(1.0, long_side / max(across, down))
+    return max(1, int(across * less + 0.5)), max(1, int(down * less + 0.5))
+
+
+def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
+    """List the cells of a map, equal parts of the image: float32 [rows * columns, 4], x1 y1 x2 y2 in pixels."""
+    y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+    shares = torch.stack([x / columns, y / rows, (x + 1) / columns, (y + 1) / rows], dim=-1).view(-1, 4)
+    return shares * torch.tensor([*size, *size], dtype=torch.float32)
+
+
+def load(network: str, name: str) -> nn.Sequential:
+    """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        whole = ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1, zero_init_residual=True, groups=32,
+                       width_per_group=8)
+    layers = nn.Sequential()
+    for part in ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4"):
+        layers.add_module(part, getattr(whole, part))
+    if name != weights.UNTRAINED:
+        path, _ = weights.locate(name)
+        fill(layers, weights.read(path), str(path))
+    return layers.eval().requires_grad_(False)
+
+
+def fill(layers: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
+    """Copy the backbone's part of a detector's weights.
+
+    Its other entries (proposals, classes, attributes) are ignored.
+    """
+    there = {_renamed(name): value for name, value in state.items()}
+    own = {name: value for name, value in layers.state_dict().items() if not name.endswith("num_batches_tracked")}
+    wrong = [name for name, value in own.items() if name not in there or there[name].shape != value.shape]
+    if wrong:
+        got = tuple(there[wrong[0]].shape) if wrong[0] in there else "nothing"
+        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit this ResNeXt; {wrong[0]}: expected "
+                         f"{tuple(own[wrong[0]].shape)}, got {got}")
+    layers.load_state_dict({name: there[name] for name in own}, strict=False)
+
+
+def _renamed(name: str) -> str:
+    """backbone.res4.0.conv2.norm.weight -> layer3.0.bn2.weight."""
+    name = name.removeprefix("backbone.")
+    for theirs, ours in PARTS.items():
+        name = name.replace(theirs, ours)
+    name = re.sub(r"conv(\d)\.norm", r"bn\1", name)
+    return re.sub(r"^res(\d)", lambda found: f"layer{int(found[1]) - 1}", name)
+
+
+def _cells(pixels: int) -> int:
+    return -(-pixels // STRIDE)

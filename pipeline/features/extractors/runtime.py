@@ -1,0 +1,79 @@
+"""Where and how a network runs. Torch is imported when it is needed, not with this module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+    from pipeline.compute.products import Setting
+
+PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where and how a network runs.
+
+    Attributes:
+        device: A torch device of the process that loads the network; on a cluster that is another process than this
+            one.
+        precision: "fp32", "bf16" or "fp16".
+        backend: The library that runs it, see `backend.chosen`.
+        products: How float32 matrices are multiplied; each process chooses for itself (`pipeline.compute.products`).
+    """
+
+    device: str = "cpu"
+    precision: str = "fp32"
+    backend: str = "torch"
+    products: Setting = "default"
+
+    def checked(self) -> Runtime:
+        """Check the settings on this machine and resolve the backend to name and version.
+
+        Returns:
+            The same runtime with that backend.
+
+        Raises:
+            InputError: For a device, precision or backend that is unknown or not available.
+        """
+        import torch
+
+        from pipeline.features.extractors import backend
+
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError):
+            raise InputError(f"device {self.device!r} is not available; there is cpu"
+                             + (", cuda" if torch.cuda.is_available() else "")) from None
+        if torch.device(self.device).type == "meta":
+            raise InputError("device 'meta' computes nothing; there is cpu")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+        return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
+
+    def send(self, values: torch.Tensor) -> torch.Tensor:
+        """Copy values to the device. A CUDA device copies them itself, from pinned memory, while it computes others.
+
+        Args:
+            values: In the host's memory.
+
+        Returns:
+            The same values on the device.
+        """
+        import torch
+
+        pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values
+        return pinned.to(self.device, non_blocking=True)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision as torch names it."""
+        import torch
+
+        kind: torch.dtype = getattr(torch, PRECISIONS[self.precision])
+        return kind

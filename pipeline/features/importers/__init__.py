@@ -1,0 +1,20 @@
+"""Features of other code bases: into a feature store, and out of one. A new format is a file and a line in FORMATS.
+
+    base.py             the interface of a format: an index of the manifest's images, and the features of one image
+    ids.py              which image of the manifest an id of a source means
+    import_job.py       what is imported, and the fingerprint and layout of the store
+    import_features.py  prepares the store, reads the images in the manifest's order, writes the failures
+    sampling.py         what a store's fingerprint holds of the files that its features came from
+"""
+
+from typing import TYPE_CHECKING
+
+from pipeline.parts import lazy
+
+if TYPE_CHECKING:
+    from pipeline.features.importers.base import FeatureSource, SourceItems, UnusableItems
+    from pipeline.features.importers.formats import FORMATS
+    from pipeline.features.importers.import_features import Imported, import_features
+    from pipeline.features.importers.import_job import ImportJob
+
+lazy.offer(__name__)

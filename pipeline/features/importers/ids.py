@@ -1,0 +1,79 @@
+"""Match the ids of a source with the manifest's images.
+
+Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a COCO
+file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's own,
+else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+
+NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{1,18})")
+
+Reading = tuple[dict[str, int], Callable[[str], Iterable[str]]]
+
+
+def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
+    """Find the image that each id means.
+
+    It gives for each id a row of the manifest, None for an id of no image of the manifest.
+    """
+    best: list[int | None] = []
+    for table, names in (_by_name(manifest), _by_number(manifest), by_image_id(manifest)):
+        found = [next((table[name] for name in names(text) if name in table), None) for text in ids]
+        if best and found != best and _known(found) == _known(best) == len(ids):
+            at, meant = next((place, row) for place, row in enumerate(found)
+                             if row is not None and row != best[place])
+            raise InputError(f"{source}: its ids mean one image by file name and another by number or image id, the "
+                             f"first {ids[at]!r}; name its images by their files with suffix, such as "
+                             f"{manifest.images['file'][meant]}")
+        if not best or _known(found) > _known(best):
+            best = found
+    if not _known(best):
+        raise InputError(f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
+                         f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "
+                         f"{manifest.images['image_id'][0]}); give the manifest of the images that it was made from")
+    return best
+
+
+def _known(rows: list[int | None]) -> int:
+    return sum(row is not None for row in rows)
+
+
+def _by_name(manifest: Manifest) -> Reading:
+    """File names, with and without folder and suffix; one that two files share names neither."""
+    names: dict[str, set[int]] = {}
+    for row, file in enumerate(manifest.images["file"]):
+        path = PurePosixPath(file)
+        for name in (file, path.with_suffix("").as_posix(), path.name, path.stem):
+            names.setdefault(name, set()).add(row)
+    table = {name: rows.pop() for name, rows in names.items() if len(rows) == 1}
+    return table, lambda text: (text, PurePosixPath(text).name)
+
+
+def _by_number(manifest: Manifest) -> Reading:
+    table: dict[str, set[int]] = {}
+    for row, file in enumerate(manifest.images["file"]):
+        for name in _number(PurePosixPath(file).stem):
+            table.setdefault(name, set()).add(row)
+    return {name: rows.pop() for name, rows in table.items() if len(rows) == 1}, _number
+
+
+def by_image_id(manifest: Manifest) -> Reading:
+    """Match ids with the manifest's image_id, as decimal digits.
+
+    It gives name -> row, and a function from an id to the names to look up.
+    """
+    table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
+    return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()
+
+
+def _number(text: str) -> tuple[str, ...]:
+    match = NUMBERED.fullmatch(PurePosixPath(text).name)
+    return (str(int(match[1])),) if match else ()

@@ -1,0 +1,135 @@
+"""Import a source: prepare the store, read the manifest's images in its order, write the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
+from pipeline.features.importers.import_job import ImportJob
+from pipeline.features.store import Plan, Shard, Wanted, exclusive, making, places, plan, write_failures, write_shard
+from pipeline.files.atomic import put_back
+from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError, counted
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The outcome of an import.
+
+    Attributes:
+        images: How many images were written now.
+        failed: Row -> reason, of all failed images of the store.
+        reported_as: The name under which the features are reported.
+        notes: Lines for the user.
+    """
+
+    images: int
+    failed: Mapping[int, str]
+    reported_as: str
+    notes: list[str]
+
+
+def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
+             on_images: OnFound = lambda count: None) -> Imported:
+    """Write what is missing of a store from a source. A finished store is left unchanged.
+
+    Args:
+        job: What is imported.
+        on_found: Called while the source is indexed, with the number of images since the last call.
+        on_start: Called once with the number of images to be written.
+        on_images: Called with the number of images written since the last call.
+
+    Returns:
+        The outcome.
+
+    Raises:
+        InputError: If the source does not fit the manifest, or if it lacks images or holds damaged ones that are not to
+            be skipped.
+        StoreError: If the store belongs to other features.
+    """
+    with exclusive(job.store):
+        put_back(job.store.resolve())
+        source = job.index(on_found)
+        _check_whole(job, source)
+        images, fingerprint = job.manifest.images, job.fingerprint(source)
+        ids, made_from = images["image_id"].to_numpy(), digest(fingerprint)
+        wanted = Wanted(ids, images["bytes"].to_numpy(), fingerprint, job.layout(source))
+        with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
+            on_start(todo.images)
+            for shard in _shards(job, source, todo):
+                write_shard(store, todo.layout, shard, made_from)
+                on_images(len(shard.rows))
+            failed = write_failures(store, todo.layout, images["file"].tolist(),
+                                    places.find(todo.layout, todo.image_ids, ids))
+    if failed and job.on_error == "fail":
+        row, reason = min(failed.items())
+        raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
+                         f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
+                         "import again with --if-changed redo")
+    return Imported(todo.images, failed, job.name(source), source.notes)
+
+
+def _check_whole(job: ImportJob, source: FeatureSource) -> None:
+    """Note the images that the source lacks; raise InputError for such, or where there is no other."""
+    absent = [row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults]
+    source.faults |= dict.fromkeys(absent, "the source has no features of it")
+    if source.faults and (job.on_error == "fail" or not source.counts.any()):
+        row, reason = min(source.faults.items())
+        raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
+                         f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
+                         f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
+                         + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
+
+
+def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:
+    ids, sizes = (job.manifest.images[name].to_numpy() for name in ("image_id", "bytes"))
+    images = todo.images_of_rows(ids)
+    for number in todo.pending:
+        shard = Shard.empty(todo.layout, number)
+        for row in shard.rows:
+            image = int(images[row])
+            reason = source.faults.get(image)
+            try:
+                if reason is None:
+                    found = _checked(source, image, job.dtype)
+                    shard.fill(row, found.features, found.size, found.extras, int(sizes[image]))
+            except UnusableItems as error:
+                reason = f"{source.place(image)}, id {ids[image]}: {error}"
+                if job.on_error == "fail":
+                    raise InputError(f"{reason}; mend the source, or leave out what is damaged with --on-error skip"
+                                     ) from None
+            if reason is not None:
+                shard.fail(row, reason)
+        yield shard
+
+
+def _checked(source: FeatureSource, row: int, dtype: str) -> SourceItems:
+    """An image as the store can hold it: as many items as the index found, everything finite and within its dtype."""
+    found, items = source.read(row), int(source.counts[row])
+    if found.extras.keys() != source.extras.keys():
+        raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
+                       f"{', '.join(found.extras) or 'nothing'}")
+    _check(found.features, "features", (items, source.dimension), dtype)
+    for name, extra in source.extras.items():
+        _check(found.extras[name], name, (items, *extra.shape), extra.dtype)
+    return found
+
+
+def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) -> None:
+    if values.shape != shape:
+        raise UnusableItems(f"{name}: expected shape {shape}, got {values.shape}")
+    if values.dtype.kind not in "fiu":
+        raise UnusableItems(f"{name}: expected numbers, got {values.dtype}")
+    finite = np.isfinite(values)
+    if not finite.all():
+        item = np.unravel_index(int(np.argmin(finite)), shape)
+        raise UnusableItems(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
+    kind = np.dtype(dtype)
+    most = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
+    beyond = max(values.max(), -values.min() if kind.kind == "f" else -int(values.min()) - 1)
+    if beyond > most:
+        raise UnusableItems(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
+                       + ("; import with --dtype float32" if dtype == "float16" else ""))

@@ -1,0 +1,44 @@
+"""Write the files that a project starts with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.features.project import templates
+from pipeline.files.atomic import write_text
+from pipeline.parts.errors import InputError
+
+KEPT = (".gitignore", ".dvcignore")
+"""Files that a folder may have already, and keeps."""
+DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
+       ".gitignore": "/config.local\n/tmp\n/cache\n"}
+WITHOUT_GIT = "    no_scm = true\n"
+
+
+def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping[str, Path] | None = None) -> list[str]:
+    """Write settings, stages and DVC's own folder, so that `dvc repro` runs there."""
+    if file := next((place for place in (folder, *folder.parents) if place.is_file()), None):
+        raise InputError(f"{file}: is a file; name a folder")
+    shipped = {name: templates.path(name).read_text(encoding="utf-8") for name in templates.SHIPPED}
+    wanted, links = shipped | dict(changed or {}), links or {}
+    if taken := [name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)]:
+        raise InputError(f"{folder}: has {' and '.join(taken)} already, which nothing overwrites; choose another "
+                         "folder, or move them away")
+    if not (folder / ".dvc").exists():
+        config = DVC["config"] + ("" if _in_git(folder) else WITHOUT_GIT)
+        wanted |= {".dvc/config": config, ".dvc/.gitignore": DVC[".gitignore"]}
+    written = [name for name in wanted if not (folder / name).exists()]
+    for name in (*written, *links):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in written:
+        write_text(folder / name, wanted[name])
+    for name, target in links.items():
+        (folder / name).symlink_to(target.absolute())
+    return [*written, *links]
+
+
+def _in_git(folder: Path) -> bool:
+    place = folder.resolve()  # from a clone, ../mine is not below it
+    return any((each / ".git").exists() for each in (place, *place.parents))

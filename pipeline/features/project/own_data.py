@@ -1,0 +1,180 @@
+"""Settings for a user's own photographs: what to train, and for how long, by the number of images."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import manifest
+from pipeline.features.extraction import needs
+from pipeline.features.project import templates
+from pipeline.files import weights
+from pipeline.files.gallery_file import Kind
+from pipeline.files.parsing import from_yaml, to_yaml
+from pipeline.manifest import SPLITS, Manifest
+from pipeline.manifest.table import LANGUAGE
+from pipeline.parts.errors import InputError
+from pipeline.settings import Settings, load
+from pipeline.settings.features import FEATURES, of_ensemble
+
+SHARES = {"val": 0.1, "test": 0.1}
+"""Of the images, where the captions name no splits; the rest is for training."""
+FEWEST = {"train": 8, "val": 2, "test": 2}
+"""Images that a split must have at least."""
+STEPS = 700
+"""Training steps in all, about as many as Flickr8k has in three epochs of batches of 128."""
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A data set and what is chosen for it.
+
+    Attributes:
+        table: Its images and captions, with a split for each.
+        drawn: Whether the splits were drawn here.
+        features: What is extracted.
+        left_out: Feature -> why it is not extracted.
+        training: The keys of the settings' section `training` for it.
+    """
+
+    table: Manifest
+    drawn: bool
+    features: list[str]
+    left_out: dict[str, str]
+    training: dict[str, Any]
+
+    @property
+    def images(self) -> dict[str, int]:
+        """Split -> number of images."""
+        counts = self.table.images["split"].value_counts()
+        return {split: int(counts.get(split, 0)) for split in SPLITS}
+
+
+def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image") -> OwnData:
+    """Look at a user's images or clips and captions, and choose settings."""
+    shipped = load(templates.path("params.yaml"))
+    if name in shipped.training:
+        raise InputError(f"the settings have a section training.{name} already; choose another --name")
+    drawn: dict[str, str] = {}
+
+    def draw(files: list[str]) -> dict[str, str]:
+        if len(files) < sum(FEWEST.values()):
+            noun = "clips" if kind == "video" else "images"
+            raise InputError(f"{captions}: names {len(files)} {noun}; training needs at least {sum(FEWEST.values())}, "
+                             + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
+        drawn.update(_draw_splits(files))
+        return drawn
+
+    table = manifest.build(name, images, captions, form, draw, kind)
+    counts = table.images["split"].value_counts()
+    if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
+        raise InputError(f"{captions}: training needs at least " + ", ".join(
+            f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
+            f"{counts.get(few[0], 0)}")
+    features, left_out = _features(shipped, name, kind)
+    train = table.table[table.table["split"] == "train"]
+    training = scaled(int(counts["train"]), len(train)) | {"device": shipped.training_of(name).device}
+    return OwnData(table, bool(drawn), features, left_out, training)
+
+
+def scaled(images: int, captions: int) -> dict[str, int]:
+    """Choose how large a head is and how long it trains."""
+    batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
+    epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
+    return {"dimension": 128 if images < 1000 else 256 if images < 20000 else 512, "batch_size": batch,
+            "epochs": epochs, "decay_epoch": epochs - round(epochs / 3), "minimum_count": 2 if captions < 10000 else 4}
+
+
+def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
+    """Write everything that a project of this data set has.
+
+    It gives path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that
+    they stay where they are.
+    """
+    name = data.table.dataset
+    folder = f"data/{name}"
+    own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"
+    kind = {} if data.table.kind == "image" else {"kind": data.table.kind}
+    card = {"title": name, "description": "your own data", "licence": "yours",
+            "source": f"images {images.absolute()}, captions {captions.absolute()}", "images": f"{folder}/images",
+            "annotations": own_captions, "protocols": ["all"]} | kind | (
+                {"format": form} if form and not data.drawn else {})
+    texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
+             f"manifests/{name}.yaml": to_yaml(card)}
+    links = {f"{folder}/images": images}
+    if data.drawn:
+        return texts | {own_captions: captions_file(data)}, links
+    return texts, links | {own_captions: captions}
+
+
+def settings_file(data: OwnData) -> str:
+    """Write the shipped settings with what was chosen, its comments kept."""
+    text = templates.path("params.yaml").read_text(encoding="utf-8")
+    shipped = load(templates.path("params.yaml")).run.ensembles
+    ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
+    chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
+    for key, value in chosen.items():
+        written = _name(value) if isinstance(value, str) else f"[{', '.join(value)}]"
+        text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
+        if not found:
+            raise AssertionError(f"params.yaml has no run.{key}")
+    lines = "".join(f"    {key}: {value}\n" for key, value in data.training.items())
+    section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
+    return re.sub(r"(?m)^(training:.*\n)(?:  .*\n)+", lambda found: found[1] + section, text, count=1)
+
+
+def _name(name: str) -> str:
+    """A name as YAML has it: in quotes where YAML would read another thing, as it does of 2024, 1e3 and yes."""
+    return name if name[0].isalpha() and isinstance(from_yaml(name), str) else f"'{name}'"
+
+
+def stages_file() -> str:
+    """Write the shipped stages without the sample's: a project of one's own does not render it."""
+    text = templates.path("dvc.yaml").read_text(encoding="utf-8")
+    return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
+
+
+def captions_file(data: OwnData) -> str:
+    """Captions as CSV with the splits that were drawn, and the languages and parts of files where there are any."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    table = data.table.table
+    columns = [column for column in ("file", "caption", "split", LANGUAGE, "start", "end") if column in table.columns]
+    writer.writerow([data.table.kind, *columns[1:]])
+    writer.writerows(["" if value != value else value for value in row]  # NaN: no start or end
+                     for row in table[columns].itertuples(index=False))
+    return out.getvalue()
+
+
+def _draw_splits(files: list[str]) -> dict[str, str]:
+    """Draw a split for each image, with a fixed seed."""
+    order = np.random.default_rng(0).permutation(len(files))
+    split_of, start = dict.fromkeys(files, "train"), 0
+    for split, share in SHARES.items():
+        count = max(FEWEST[split], round(share * len(files)))
+        split_of |= {files[place]: split for place in order[start:start + count]}
+        start += count
+    return split_of
+
+
+def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dict[str, str]]:
+    """The features of images or clips that a trained network is here for, and why the others are left out."""
+    chosen, left_out = [], {}
+    for feature, engine in settings.features[settings.preset_of(name)].items():
+        if FEATURES[feature].kind != kind:
+            continue
+        if engine.options.get("weights") == weights.UNTRAINED:
+            left_out[feature] = "its network is untrained in the preset `light`"
+        elif lacking := needs.lacks(engine.engine, engine.options):
+            left_out[feature] = "; ".join(lacking)
+        else:
+            chosen.append(feature)
+    if not chosen:
+        raise InputError("no feature can be extracted here: " + "; ".join(dict.fromkeys(left_out.values())))
+    return chosen, left_out

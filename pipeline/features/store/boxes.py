@@ -1,0 +1,102 @@
+"""Where in the image each item lies, beside its features: six values an item, as OSCAR reads them.
+
+Stores of regions hold boxes and the images' sizes. Cells of a grid and patches of a square have boxes of their own.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.features.store.layout import StoreError
+from pipeline.features.store.reader import FeatureStore
+from pipeline.parts.errors import counted
+
+Floats = npt.NDArray[np.float32]
+VALUES = 6
+"""x1 / W, y1 / H, x2 / W, y2 / H, width / W, height / H (Geigle et al., released code)."""
+SQUARE = ("grid", "patch")
+"""Engines whose items are the cells of a square over the whole image, row by row."""
+
+
+class BoxedStore(FeatureStore):
+    """A feature store whose items are read with six values more each: where they lie.
+
+    Args:
+        path: The store.
+        rows: See `FeatureStore`.
+
+    Raises:
+        StoreError: If the store does not say where its items lie.
+    """
+
+    def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
+        super().__init__(path, rows)
+        self.cells = None if "boxes" in self.layout.extras else _cells(self)
+        if self.cells is None:
+            self.sizes = self.columns("sizes")
+            unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
+            if len(unknown):
+                raise StoreError(f"{path}: does not know the size of {counted(len(unknown), 'image')}, the first "
+                                 f"{self.image_ids[unknown[0]]}, and boxes are shares of it; import features with "
+                                 "image sizes, or set the recipe's architecture.boxes to false")
+
+    @property
+    def width(self) -> int:
+        """D and six."""
+        return self.layout.dimension + VALUES
+
+    def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Read the features of some images with their boxes.
+
+        `rows` is int64 [B]. It gives float32 [B, N, D + 6], padding zero, and counts int64 [B].
+        """
+        items, counts = super().read(rows)
+        known = self.cells is None
+        return self.join(items, counts, self.extra("boxes", rows) if known else None,
+                         self.sizes[rows] if known else None, out), counts
+
+    def join(self, items: np.ndarray, counts: np.ndarray, boxes: Floats | None, sizes: npt.NDArray[np.int32] | None,
+             out: np.ndarray | None = None) -> Floats:
+        """Put the six values behind the features of each item: float32 [B, N, D + 6], padding zero.
+
+        `items` is [B, N, D]. `counts` is int64 [B]. `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is
+        read where items are cells of a square. `sizes` is int32 [B, 2], the images' width and height in pixels.
+        """
+        out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
+        out[..., :-VALUES] = items
+        if self.cells is not None:
+            out[..., -VALUES:] = self.cells
+        else:
+            assert boxes is not None
+            assert sizes is not None
+            out[..., -VALUES:] = six(boxes, sizes)
+        out[np.arange(items.shape[1]) >= counts[:, None]] = 0
+        return out
+
+
+def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
+    """Compute the six values of boxes: float32 [B, N, 6].
+
+    `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. `sizes` is int32 [B, 2], the images' width and height in
+    pixels.
+    """
+    shares = boxes / np.tile(sizes, 2)[:, None, :].astype(np.float32)
+    return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)
+
+
+def _cells(store: FeatureStore) -> Floats:
+    """Float32 [N, 6] of a square of cells, after the whole image for a class token."""
+    settings, items = store.fingerprint.get("settings", {}), store.layout.items
+    first = int(bool(settings.get("cls")))
+    side = isqrt(items - first)
+    if store.fingerprint.get("engine") not in SQUARE or side**2 != items - first:
+        raise StoreError(f"{store.path}: does not say where its items lie; import features with boxes, or set the "
+                         "recipe's architecture.boxes to false")
+    row, column = np.divmod(np.arange(side**2), side)
+    corners = np.stack([column, row, column + 1, row + 1], axis=1) / side
+    boxes = np.concatenate([np.tile([[0.0, 0.0, 1.0, 1.0]], (first, 1)), corners]).astype(np.float32)
+    return six(boxes[None], np.ones((1, 2), np.int32))[0]

@@ -1,0 +1,253 @@
+"""The format of a feature store on disk, and its record of how it was made.
+
+    STORE.zarr/
+      zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
+                      `made_with`, libraries and the machine, which are never compared
+      header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
+      features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
+      counts/         [I] int32, valid items of each image; 0 where the image failed
+      status/         [I] uint8, PENDING, DONE or FAILED
+      image_ids/      [I] int64, the image of each row; UNUSED where a row is no image's any more
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import lacks them
+      bytes/          [I] int64, size of the image file that the features were made from
+      boxes/, ...     [I, N, ...] what else the engine stores beside its features
+      ledger/         one JSON a finished shard, written after the shard's data: checksums, also of the image files that
+                      were decoded, and failures
+      failures.csv    the failed images and why
+
+Every array is divided into shards at the same images, so a shard has one owner, and any zarr library can read the
+store. A store that was made at once has the manifest's images in their order. One that has grown has the later images
+in further shards; rows between the end of a short shard and the next one hold nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.compute import made_with
+from pipeline.files.atomic import creating
+from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
+
+FORMAT = 2
+COPY = "header.json"
+PENDING, DONE, FAILED = 0, 1, 2
+UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that is no image's any more
+# A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
+PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
+                                                 "sizes": ((2,), "int32"), "bytes": ((), "int64")}
+
+
+class StoreError(InputError):
+    """The store does not match its own record, or is not the one asked for. The message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An array stored beside the features.
+
+    Attributes:
+        shape: An item's shape, () for one number.
+        dtype: Its dtype.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class StoreLayout:
+    """Sizes of a store.
+
+    Attributes:
+        images: I.
+        items: N, the most items of an image.
+        dimension: D.
+        shard_images: S, images in a shard.
+        compressor: "none" or "zstd".
+        extras: Name -> array stored beside the features.
+        dtype: Of the features, "float16" or "float32".
+        sizes: Images of each shard, in a store that has grown; () where all shards but the last are full. A shard of
+            none was given up before it was extracted.
+    """
+
+    images: int
+    items: int
+    dimension: int
+    shard_images: int
+    compressor: str = "none"
+    extras: Mapping[str, Extra] = field(default_factory=dict)
+    dtype: str = "float16"
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def shards(self) -> int:
+        """The number of shards."""
+        return len(self.sizes) or -(-self.images // self.shard_images)
+
+    def rows(self, shard: int) -> range:
+        """List the images of a shard.
+
+        Args:
+            shard: Its number.
+
+        Returns:
+            Their rows.
+        """
+        first = shard * self.shard_images
+        size = self.sizes[shard] if self.sizes else min(self.shard_images, self.images - first)
+        return range(first, first + size)
+
+    def places(self, shard: int) -> np.ndarray:
+        """List the images of a shard, to index arrays with.
+
+        Args:
+            shard: Its number.
+
+        Returns:
+            Their rows, int64.
+        """
+        rows = self.rows(shard)
+        return np.arange(rows.start, rows.stop)
+
+    def used(self) -> np.ndarray:
+        """List the rows of all shards.
+
+        Returns:
+            Int64 [at most I], ascending.
+        """
+        return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
+
+    def recorded(self) -> dict[str, Any]:
+        """Collect the sizes as zarr.json holds them.
+
+        Returns:
+            JSON values. `sizes` is left out where it is (), as in stores from before it was known.
+        """
+        found = {**asdict(self), "sizes": list(self.sizes)}
+        return found if self.sizes else {name: value for name, value in found.items() if name != "sizes"}
+
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """List the arrays that a shard's owner writes.
+
+        Returns:
+            Name -> (shape of one image's part, dtype).
+        """
+        features = {"features": ((self.items, self.dimension), self.dtype)}
+        extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
+        return features | PLAIN | extras
+
+
+def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
+           fill: Callable[[Path], object] = lambda making: None, origin: Path | None = None) -> None:
+    """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
+
+    `image_ids` is int64 [I].
+    """
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    if image_ids.shape != (layout.images,):
+        raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
+    versions = _versions() | made_with.record() if origin is None else attributes(origin).get("made_with", {})
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes={
+            "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
+            "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
+            "image_ids_digest": digest(image_ids.tolist()), "made_with": versions})
+        for name, (shape, dtype) in layout.arrays().items():
+            whole = (layout.shard_images, *shape)
+            by_item = name not in PLAIN
+            group.create_array(
+                name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
+                shards=whole if by_item else None, filters=None, fill_value=_unused_value(dtype),
+                compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+                config={"write_empty_chunks": True})
+        ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
+                                 compressors=None, filters=None)
+        ids[:] = image_ids
+        (making / "ledger").mkdir()
+        group.attrs["arrays_digest"] = arrays_digest(making, layout)
+        shutil.copyfile(making / "zarr.json", making / COPY)
+        fill(making)
+
+
+def maker(fingerprint: Mapping[str, Any]) -> str:
+    """Digest what made a store's features, whichever images it holds: it stays the same where the store grows.
+
+    It gives SHA-256 in hexadecimal digits.
+    """
+    return digest({name: value for name, value in fingerprint.items() if name != "images"})
+
+
+def imported(fingerprint: Mapping[str, Any]) -> bool:
+    """Tell whether another code base made a store's features."""
+    return str(fingerprint.get("engine")).startswith("import-")
+
+
+def arrays_digest(path: Path, layout: StoreLayout) -> str:
+    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal digits."""
+    files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
+    return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
+
+
+def _versions() -> dict[str, str]:
+    """The libraries that a store is made with."""
+    return {name: version(name) for name in ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")}
+
+
+def _unused_value(dtype: str) -> float | int:
+    """Choose a fill value that no data has.
+
+    zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing chunk
+    as that value. With this choice a chunk of zeros is written, and a lost chunk is noticed.
+    """
+    kind = np.dtype(dtype)
+    return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
+
+
+def attributes(path: Path) -> dict[str, Any]:
+    """Read the attributes of a store's zarr.json."""
+    try:
+        found: dict[str, Any] = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        return found
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError(f"{path}: not a feature store of this pipeline") from None
+
+
+def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
+    """Read a store's layout and fingerprint.
+
+    Args:
+        path: The store.
+
+    Returns:
+        Both.
+
+    Raises:
+        StoreError: If it is not a store, has another format, or was edited.
+    """
+    try:
+        attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        recorded = attributes["layout"]
+        extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
+        layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
+        fingerprint, told = attributes["fingerprint"], attributes.get("fingerprint_digest")
+        edited = told != digest([fingerprint, recorded])
+    except FileNotFoundError:
+        raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{path}: not a feature store of this pipeline") from None
+    if attributes.get("format") != FORMAT:
+        raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract again")
+    if edited:
+        raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
+    return layout, fingerprint

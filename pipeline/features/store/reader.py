@@ -1,0 +1,360 @@
+"""Read a store: any rows, in any order, directly from the shard files.
+
+An inner chunk is one image, so a random image costs one `pread` into the caller's array: no overhead of zarr, no
+growing memory map, no page of a neighbour. The files are plain zarr 3 shards; the offsets come from the shard's own
+index.
+
+Shards are opened in the folder that was opened first, whatever lies at its path meanwhile. When that folder is gone
+because the store was rewritten, reading goes on in the store that took its place.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pipeline.features.store import contents, ledger, places, shard_file
+from pipeline.features.store.layout import DONE, FAILED, StoreError, imported, read_header
+from pipeline.files.digest import digest
+from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest
+
+
+class FeatureStore:
+    """A finished feature store, open for reading. Images are numbered as in the manifest, after `require`.
+
+    Attributes:
+        path: The store.
+        layout: Its sizes.
+        fingerprint: All that its values depend on.
+        rows: Int64 [M], the row of each image in the arrays; `rows.ABSENT` for one that is not extracted. All other
+            methods find an image's row here, and nowhere else.
+
+    Args:
+        path: The store.
+        rows: As above; None for all images of the store in its own order.
+
+    Raises:
+        StoreError: If it is not a store, was edited, or is not finished.
+    """
+
+    def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
+        self.path = path
+        self.layout, self.fingerprint = read_header(path)
+        self._folder, self._reading = _Folder(path), threading.RLock()
+        self._manifest: Manifest | None = None  # after `require`
+        pending = ledger.pending(path, self.layout)
+        if pending:
+            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
+                             f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
+        if rows is None:
+            rows = places.in_use(self.layout, self._whole("image_ids")) if self.layout.sizes \
+                else np.arange(self.layout.images)
+        self.rows = rows
+        self._indices: dict[tuple[str, int], np.ndarray] = {}
+        self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were looked at and are finite
+
+    def require(self, manifest: Manifest) -> Self:
+        """Find the manifest's images in the store: by id, or in a store of another manifest by their photographs.
+
+        Args:
+            manifest: The manifest.
+
+        Returns:
+            The store with the manifest's images in the manifest's order.
+
+        Raises:
+            StoreError: If the store was made for other images, and does not hold all of these photographs.
+        """
+        ids = manifest.images["image_id"].to_numpy()
+        own = self.fingerprint.get("images") == manifest.images_digest
+        rows = places.find(self.layout, self._whole("image_ids"), ids) if own else self._rows_of_photographs(manifest)
+        found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
+        if own and not self.layout.sizes and not np.array_equal(self.image_ids, ids):
+            raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
+        there, now = found.columns("bytes"), manifest.images["bytes"].to_numpy()
+        changed = np.flatnonzero(found.done & (there != now) & (there != NO_FILE) & (now != NO_FILE))
+        if len(changed):
+            raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
+                             f"{manifest.images['file'][changed[0]]}; {self._renewed}")
+        found._manifest = manifest
+        return found
+
+    def _rows_of_photographs(self, manifest: Manifest) -> np.ndarray:
+        """The row of each image, by its photograph alone. Features of boxes by image id are of no other manifest."""
+        told = manifest.images[PHOTOGRAPH].tolist() if PHOTOGRAPH in manifest.images else []
+        by_content = "boxes" not in self.fingerprint.get("settings", ["boxes"])
+        rows = places.of_photographs(ledger.photographs(self.path, self.layout) if by_content else {}, told)
+        if not told or (rows == places.ABSENT).any():
+            raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
+        return rows
+
+    def _follow(self) -> None:
+        """Go on in the store that took this one's place, if it holds the same features of the same images."""
+        now = type(self)(self.path)
+        if self._manifest is None or (now.fingerprint, now.layout.dtype) != (self.fingerprint, self.layout.dtype):
+            raise StoreError(f"{self.path}: was replaced while it was read; run the same command again")
+        self.__dict__.update({**now.require(self._manifest).__dict__, "_reading": self._reading})
+
+    @property
+    def _renewed(self) -> str:
+        """How a store becomes the manifest's: nothing is added to features that were imported."""
+        return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
+            "run `pipeline extract`, which extracts what is new"
+
+    def require_extracted(self, images: np.ndarray) -> None:
+        """Check that images are in the store, done or failed.
+
+        Args:
+            images: Int64 [B].
+
+        Raises:
+            StoreError: If some were never extracted.
+        """
+        absent = int((self.rows[images] == places.ABSENT).sum())
+        if absent:
+            raise StoreError(f"{self.path}: {absent} of {len(images)} images are not extracted yet; run the same "
+                             "`pipeline extract` without --split and --only, or for their split")
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
+        return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
+                       "failed": np.flatnonzero(~self.done & (self.rows != places.ABSENT)).tolist()})
+
+    def content(self, rows: np.ndarray, like: str = "") -> str:
+        """Digest the ledger's record of some rows.
+
+        Args:
+            rows: Int64 [B].
+            like: A digest that was recorded; the result is made as it was, if it can be.
+
+        Returns:
+            SHA-256, see `contents.content`.
+        """
+        self.require_extracted(rows)
+        return contents.content(self.path, self.rows[rows], like)
+
+    def check(self, rows: np.ndarray) -> None:
+        """Check the bytes of the shards that hold some rows; it reads them once.
+
+        Args:
+            rows: Int64 [B].
+
+        Raises:
+            StoreError: If a file differs from the ledger.
+        """
+        self.require_extracted(rows)
+        contents.require(self.path, self.rows[rows])
+
+    @property
+    def width(self) -> int:
+        """The last dimension of what `read` gives: D."""
+        return self.layout.dimension
+
+    @cached_property
+    def image_ids(self) -> np.ndarray:
+        """Image ids, int64 [M]."""
+        return self.columns("image_ids")
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Valid items of each image, int32 [M]."""
+        return self.columns("counts")
+
+    @cached_property
+    def done(self) -> np.ndarray:
+        """Bool [M], True where the image has features; the others failed, or are absent, and must be left out.
+
+        Raises:
+            StoreError: If an image has no status.
+        """
+        status = self.columns("status")
+        if not (np.isin(status, (DONE, FAILED)) | (self.rows == places.ABSENT)).all():
+            raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
+        return status == DONE
+
+    def columns(self, name: str) -> np.ndarray:
+        """Read one of the arrays that hold a few numbers an image.
+
+        Args:
+            name: image_ids, counts, status, sizes or bytes.
+
+        Returns:
+            [M, ...], zero for absent images.
+        """
+        whole, there = self._whole(name), self.rows != places.ABSENT
+        found = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
+        found[there] = whole[self.rows[there]]
+        return found
+
+    def _whole(self, name: str) -> np.ndarray:
+        import zarr
+
+        array = zarr.open_group(self.path, mode="r", zarr_format=3)[name]
+        assert isinstance(array, zarr.Array)
+        whole = np.asarray(array[:])
+        if not self._folder.left():
+            return whole
+        self._follow()
+        return self._whole(name)
+
+    def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Read the features of some images. Each image's values are checked when it is read for the first time.
+
+        Args:
+            rows: Int64 [B].
+            out: An array to fill instead of a new one, of the result's shape and dtype, contiguous.
+
+        Returns:
+            Features [B, N, D] as stored, padding zero, and counts int64 [B]. N is the most items of an image in the
+            store.
+
+        Raises:
+            IndexError: For rows out of range.
+            ValueError: For failed images, or another shape of `out`.
+            StoreError: For an image with a value that is not finite.
+        """
+        rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self.rows)):
+            raise IndexError(f"rows: expected 0 to {len(self.rows) - 1}, got {rows.min()} to {rows.max()}")
+        if not self.done[rows].all():
+            self.require_extracted(rows)
+            raise ValueError(f"row {rows[~self.done[rows]][0]} failed in extraction and has no features")
+        shape = (len(rows), self.layout.items, self.layout.dimension)
+        if out is None:
+            out = np.empty(shape, self.layout.dtype)
+        elif out.shape != shape or out.dtype != self.layout.dtype or not out.flags.c_contiguous:
+            raise ValueError(f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}")
+        counts = self.counts[rows].astype(np.int64)
+        self._fill("features", rows, counts, out)
+        self._require_finite(self.rows[rows], out)
+        return out, counts
+
+    def _require_finite(self, rows: np.ndarray, features: np.ndarray) -> None:
+        if self._finite[rows].all():
+            return
+        for row, image in zip(rows, features, strict=True):
+            if not self._finite[row] and not all_finite(image):
+                item = int(np.argmin(np.isfinite(image).all(axis=1)))
+                raise StoreError(f"{self.path}: image {self._whole('image_ids')[row]} (row {row}) has a "
+                                 f"value that is not finite in item {item}; `pipeline verify` says whether the store "
+                                 "was damaged; extract or import it again")
+        self._finite[rows] = True
+
+    def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Read another array (boxes, scores, ...) of some images.
+
+        Args:
+            name: The array.
+            rows: Int64 [B].
+
+        Returns:
+            [B, N, ...], padding zero.
+        """
+        shape, dtype = self.layout.arrays()[name]
+        out = np.empty((len(rows), *shape), dtype)
+        self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
+        return out
+
+    def _fill(self, name: str, images: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+        with self._reading:
+            try:
+                self._fill_rows(name, self.rows[images], counts, out)
+            except OSError as error:
+                if not self._folder.left():
+                    raise StoreError(f"{self.path}/{error.filename}: cannot be read ({error.strerror}); run `pipeline "
+                                     "verify --repair`") from None
+                self._follow()
+                self._fill(name, images, counts, out)
+
+    def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+        order = np.argsort(rows, kind="stable")
+        for shard, here in _by_shard(rows, order, self.layout.shard_images):
+            descriptor = self._folder.open(ledger.shard_file(Path(), name, shard, out.ndim))
+            try:
+                index = self._index(descriptor, name, shard)
+                for place in here:
+                    offset, length = index[rows[place] - shard * self.layout.shard_images]
+                    self._chunk(descriptor, int(offset), int(length), out[place], counts[place])
+            finally:
+                os.close(descriptor)
+
+    def _chunk(self, descriptor: int, offset: int, length: int, out: np.ndarray, count: int) -> None:
+        target = memoryview(out.data).cast("B")
+        if self.layout.compressor == "zstd":
+            from numcodecs.zstd import Zstd
+
+            try:
+                Zstd().decode(os.pread(descriptor, length, offset), target)
+            except (RuntimeError, ValueError):
+                raise StoreError(f"{self.path}: a chunk is damaged; run `pipeline verify --repair`") from None
+            return
+        valid = int(count) * (len(target) // len(out)) if out.ndim else len(target)
+        if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:
+            raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline verify --repair`")
+        target[valid:] = bytes(len(target) - valid)
+
+    def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
+        """A shard's index: [S, 2] uint64 offset and length of each image's chunk."""
+        if (name, shard) not in self._indices:
+            index = shard_file.read_index(descriptor, self.layout.shard_images)
+            if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
+                raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
+            self._indices[name, shard] = index
+        return self._indices[name, shard]
+
+
+class _Folder:
+    """A folder that stays the same one, whatever is moved to its path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._descriptor = path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def open(self, file: Path) -> int:
+        """A descriptor of a file in it."""
+        return os.open(file, os.O_RDONLY, dir_fd=self._descriptor)
+
+    def left(self) -> bool:
+        """Whether another folder is at its path."""
+        return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """Check that no value is infinite or NaN.
+
+    Read as integers, such values are the greatest of their sign. So two maxima suffice, which NumPy finds ten times as
+    fast as it converts float16.
+    """
+    infinity = np.array(np.inf, values.dtype)
+    signed, unsigned = (values.reshape(-1).view(f"{kind}{values.itemsize}") for kind in "iu")
+    most, least = infinity.view(signed.dtype), (-infinity).view(unsigned.dtype)
+    return bool(signed.max(initial=0) < most and unsigned.max(initial=0) < least)
+
+
+def _by_shard(rows: np.ndarray, order: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
+    shards = rows[order] // size
+    cuts = np.flatnonzero(np.diff(shards)) + 1
+    for here in np.split(order, cuts):
+        if len(here):
+            yield int(rows[here[0]] // size), here
+
+
+def provenance(store: FeatureStore) -> dict[str, Any]:
+    """Summarise what made a store, for results that rest on it.
+
+    Args:
+        store: The store.
+
+    Returns:
+        Those of recipe, engine, weights and trained that its fingerprint holds.
+    """
+    keys = ("recipe", "engine", "weights", "trained")
+    return {key: store.fingerprint[key] for key in keys if key in store.fingerprint}

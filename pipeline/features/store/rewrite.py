@@ -1,0 +1,82 @@
+"""Write a store anew from its own features: without unused rows, or with another dtype, compressor or shard size.
+
+The result is the store that one extraction of the manifest with these settings makes. No network and no photograph is
+needed. The former store stays until its successor is whole, and a rewriting that was killed goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.features.store import ledger
+from pipeline.features.store.layout import StoreError, StoreLayout
+from pipeline.features.store.planning import Wanted, at_once, making
+from pipeline.features.store.reader import FeatureStore
+from pipeline.features.store.writer import Shard, write_failures, write_shard
+from pipeline.files import record
+from pipeline.files.atomic import put_back
+from pipeline.files.digest import digest
+from pipeline.files.lock import exclusive
+from pipeline.manifest.table import Manifest
+
+Progress = Callable[[int], object]
+
+
+def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
+            shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
+    """Write a store anew with the manifest's images in their order."""
+    with exclusive(path):
+        put_back(path.resolve())
+        store = FeatureStore(path).require(manifest)
+        store.require_extracted(np.arange(len(store.rows)))
+        if dtype == "float32" and store.layout.dtype == "float16":
+            raise StoreError(f"{path}: holds float16, which float32 cannot make exact again; extract or import anew")
+        images = len(store.rows)
+        layout = replace(store.layout, images=images, sizes=(), dtype=dtype or store.layout.dtype,
+                         compressor=compressor or store.layout.compressor,
+                         shard_images=min(shard_images or store.layout.shard_images, images))
+        if layout != store.layout:
+            store.check(np.arange(images))
+            wanted = Wanted(manifest.images["image_id"].to_numpy(), store.columns("bytes"), store.fingerprint, layout)
+            with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
+                _write(store, successor, layout, todo.pending, progress)
+                write_failures(successor, layout, manifest.images["file"].tolist())
+    return layout
+
+
+def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: list[int], progress: Progress) -> None:
+    entries = ledger.entries(store.path, store.layout)
+    reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
+    checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    columns = store.columns("sizes"), store.columns("bytes")
+    compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
+    for number in pending:
+        shard = _shard(store, layout, number, columns, reasons, checksums)
+        write_shard(successor, layout, shard, digest(store.fingerprint))
+        os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
+        progress(len(shard.rows))
+    for file in (store.path / name for name in record.FILES):
+        if file.exists():
+            shutil.copy2(file, successor)
+
+
+def _shard(store: FeatureStore, layout: StoreLayout, number: int, columns: tuple[np.ndarray, np.ndarray],
+           reasons: dict[int, str], checksums: dict[int, str]) -> Shard:
+    shard, (sizes, file_bytes) = Shard.empty(layout, number), columns
+    for image in shard.rows:
+        row = int(store.rows[image])
+        if row in reasons:
+            shard.fail(image, reasons[row])
+            continue
+        features, counts = store.read(np.array([image]))
+        count = int(counts[0])
+        extras = {name: store.extra(name, np.array([image]))[0, :count] for name in layout.extras}
+        shard.fill(image, features[0, :count], tuple(sizes[image]), extras, int(file_bytes[image]),
+                   checksums.get(row, ""))
+    return shard

@@ -1,0 +1,190 @@
+"""Write a store shard by shard: one owner for each shard, data first, then the ledger."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import zarr
+
+from pipeline.features.store import ledger, shard_contents, shard_file
+from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
+from pipeline.files import blake
+from pipeline.files.atomic import sync, write_text
+from pipeline.files.digest import digest
+from pipeline.files.spreadsheet import cell
+
+
+@dataclass
+class Shard:
+    """A shard's arrays, filled image by image. Images that are not filled must be recorded as failed.
+
+    Attributes:
+        number: The shard's number.
+        rows: The rows of its images.
+        arrays: Name -> [images of the shard, ...].
+        failed: Row -> reason.
+        photographs: Row -> checksum of its image file.
+    """
+
+    number: int
+    rows: range
+    arrays: dict[str, np.ndarray]
+    failed: dict[int, str]
+    photographs: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Shard:
+        """Allocate a shard without images.
+
+        Args:
+            layout: The store's sizes.
+            number: The shard's number.
+            rows: Its rows, where the layout does not say how other shards are divided; None for those by the layout.
+
+        Returns:
+            The shard.
+        """
+        rows = layout.rows(number) if rows is None else rows
+        arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
+        return cls(number, rows, arrays, {})
+
+    def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
+             file_bytes: int = 0, photograph: str = "") -> None:
+        """Store one image. Values beyond the range of the store's dtype make it a failed image.
+
+        Args:
+            row: Its row in the store.
+            features: [n, D], float32 or of the store's dtype, n from 1 to N.
+            size: Width and height in pixels.
+            extras: Name -> [n, ...].
+            file_bytes: Size of its file.
+            photograph: Its file's checksum, "" if no file was read.
+
+        Raises:
+            ValueError: For a wrong number of items.
+        """
+        place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
+        if count and not _fit(features, kind):
+            self.fail(row, f"the network's features are not finite in {kind}")
+            return
+        if not 1 <= count <= self.arrays["features"].shape[1]:
+            raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {count}")
+        # torch rounds to float16 as numpy does, nine times as fast.
+        torch.from_numpy(self.arrays["features"])[place, :count] = torch.from_numpy(
+            np.require(features, requirements=("C", "W")))
+        self.arrays["counts"][place] = count
+        self.arrays["sizes"][place] = size
+        self.arrays["bytes"][place] = file_bytes
+        self.arrays["status"][place] = DONE
+        if photograph:
+            self.photographs[row] = photograph
+        for name, values in extras.items():
+            self.arrays[name][place, :count] = values
+
+    def fail(self, row: int, reason: str) -> None:
+        """Record an image as failed.
+
+        Args:
+            row: Its row in the store.
+            reason: Why.
+        """
+        self.failed[row] = reason
+        self.arrays["status"][row - self.rows.start] = FAILED
+
+
+def _fit(features: np.ndarray, kind: np.dtype) -> bool:
+    """Whether all are numbers within the range of a dtype."""
+    if features.dtype == np.float16:  # numpy would compute one after another: the exponent's bits say it
+        return bool(((features.view(np.uint16) & 0x7C00) != 0x7C00).all())
+    return bool(np.abs(features).max() <= np.finfo(kind).max)  # not a number compares as False
+
+
+def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:
+    """Write a complete shard and then its ledger entry.
+
+    Args:
+        store: The store.
+        layout: Its sizes; those of single shards may be left out.
+        shard: The shard.
+        made_from: Digest of the fingerprint.
+
+    Returns:
+        The ledger entry.
+
+    Raises:
+        ValueError: If an image was neither filled nor failed.
+        StoreError: If another store has taken this one's place.
+    """
+    if not shard.arrays["status"].all():
+        missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
+        raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
+    fingerprint = _check_own(store, layout, shard, made_from)
+    ledger.erase(store, shard.number)
+    group = zarr.open_group(store, mode="r+", zarr_format=3)
+    checksums = {}
+    for name, values in shard.arrays.items():
+        file = ledger.shard_file(store, name, shard.number, values.ndim)
+        if name in PLAIN:
+            array = group[name]
+            assert isinstance(array, zarr.Array)
+            array[shard.rows.start:shard.rows.stop] = values
+            sync(file)
+            sync(file.parent)
+        else:
+            shard_file.write(file, values, layout.shard_images, layout.compressor)
+        checksums[name] = blake.of_file(file)
+    entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
+                               shard.photographs, shard_contents.values(shard.rows, shard.arrays), maker(fingerprint))
+    _check_own(store, layout, shard, made_from)
+    ledger.write(store, entry)
+    return entry
+
+
+def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
+    """The store's fingerprint, if it is still this store."""
+    there, fingerprint = read_header(store)
+    same = replace(there, sizes=()) == replace(layout, sizes=()) and there.rows(shard.number) == shard.rows
+    if not same or digest(fingerprint) != made_from:
+        raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
+    return fingerprint
+
+
+def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+                   ) -> dict[int, str]:
+    """Write failures.csv (row, file, reason) from the ledger, unless it is there.
+
+    Args:
+        store: The store.
+        layout: Its sizes.
+        names: File names of the manifest's images.
+        rows: The images' rows in the store; None where they are the same.
+
+    Returns:
+        Row in the manifest -> reason.
+    """
+    text, failed = failures_csv(store, layout, names, rows)
+    file = store / "failures.csv"
+    if not file.exists() or file.read_bytes() != text.encode():
+        write_text(file, text)
+    return failed
+
+
+def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
+                 ) -> tuple[str, dict[int, str]]:
+    """Compose the content of failures.csv: the text, and row in the manifest -> reason."""
+    image = {row: row for row in range(layout.images)} if rows is None \
+        else {row: image for image, row in enumerate(rows.tolist())}
+    failed = {image[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
+              if row in image}
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(["row", "file", "reason"])
+    lines.writerows([row, cell(names[row]), cell(reason)] for row, reason in sorted(failed.items()))
+    return text.getvalue(), failed

@@ -1,0 +1,53 @@
+"""The hinge-based triplet loss with hard negatives (VSE++; VSE+2AD equation 2, VSE∞ equation 1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pipeline.heads.objectives.base import Objective
+from pipeline.parts.errors import InputError
+
+
+class Triplet(Objective):
+    """Hinge loss [α − s(positive) + s(negative)]⁺ over each query's hardest negative, summed over both directions.
+
+    In the papers' first epoch all negatives count instead (VSE∞ A.1): `start_epoch` switches. Before its first call the
+    hardest negative is used.
+
+    `log`: "violations", the share of queries (of both directions) whose hardest negative has a loss above 0, and
+    "negatives", how many negatives of each query count: 1, or one less than the batch.
+
+    Args:
+        margin: α. The papers use 0.2.
+        all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
+        reduction: "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
+    """
+
+    def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1,
+                 reduction: Literal["sum", "mean"] = "sum") -> None:
+        super().__init__()
+        if not margin >= 0:
+            raise InputError(f"triplet's margin must not be negative, got {margin}")
+        if all_negatives_epochs < 0:
+            raise InputError(f"triplet's all_negatives_epochs must not be negative, got {all_negatives_epochs}")
+        self.margin, self.reduction = margin, reduction
+        self.all_negatives_epochs = all_negatives_epochs
+        self.hardest = True
+
+    def start_epoch(self, epoch: int) -> None:
+        self.hardest = epoch >= self.all_negatives_epochs
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        positive = similarity.diagonal()
+        violation = (self.margin + similarity).masked_fill(~negatives, float("-inf"))
+        images = (violation - positive.unsqueeze(1)).clamp(min=0)
+        captions = (violation - positive.unsqueeze(0)).clamp(min=0)
+        worst_caption, worst_image = images.amax(1), captions.amax(0)
+        violated = torch.cat([worst_caption, worst_image]) > 0
+        self.log = {"violations": float(violated.float().mean()),
+                    "negatives": 1.0 if self.hardest else len(similarity) - 1.0}
+        whole = worst_caption.sum() + worst_image.sum() if self.hardest else images.sum() + captions.sum()
+        return whole / len(similarity) if self.reduction == "mean" else whole

@@ -1,0 +1,157 @@
+"""Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
+
+Delayed imports stand below `if TYPE_CHECKING:`, where type checkers and editors find them as well:
+
+    in a package's `__init__`, which ends with `offer(__name__)`: each name, and each module of the package, is imported
+    when it is first used;
+    in a command's module: everything is imported when the command runs (`stages.options.with_settings`).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from pipeline.parts import plugins
+from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.plugins import Offer
+
+Named = TypeVar("Named")
+
+
+class _Package(ModuleType):
+    """A package that imports what it offers on demand."""
+
+    _offered: dict[str, tuple[str, str]]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._offered:
+            module, original = self._offered[name]
+            value = getattr(import_module(module), original)
+        elif not name.startswith("__") and find_spec(f"{self.__name__}.{name}") is not None:
+            value = import_module(f"{self.__name__}.{name}")
+        else:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python binds a module in its package once it is imported; a name that is offered stays what was offered.
+        if not (name in self._offered and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._offered})
+
+
+def offer(package: str) -> None:
+    """Import on first use what a package's `__init__` imports below `if TYPE_CHECKING:`.
+
+    Args:
+        package: Its `__name__`.
+    """
+    module = sys.modules[package]
+    module.__dict__["_offered"] = {
+        alias.asname or alias.name: (statement.module or "", alias.name)
+        for statement in _waiting(module.__dict__) if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names if statement.module != package}
+    module.__class__ = _Package
+
+
+def load(names: dict[str, Any]) -> None:
+    """Import now what a module imports below `if TYPE_CHECKING:`.
+
+    Args:
+        names: The module's globals.
+    """
+    for statement in _waiting(names):
+        if isinstance(statement, ast.ImportFrom):
+            names |= {alias.asname or alias.name: _member(statement.module or "", alias.name)
+                      for alias in statement.names}
+        elif isinstance(statement, ast.Import):
+            names |= {alias.asname or alias.name: import_module(alias.name) for alias in statement.names}
+
+
+def _member(module: str, name: str) -> Any:
+    """What `from module import name` binds: an attribute, or a module of that package."""
+    package = import_module(module)
+    return getattr(package, name) if hasattr(package, name) else import_module(f"{module}.{name}")
+
+
+def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
+    """The statements below a module's `if TYPE_CHECKING:`."""
+    source = names["__spec__"].loader.get_source(names["__name__"])
+    return [statement for block in ast.parse(source).body
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" for statement in block.body]
+
+
+class LookupTable(Mapping[str, Named], Generic[Named]):
+    """A lookup table from names to objects, each imported when it is looked up.
+
+    After its own names come those that installed packages add by entry points, see `pipeline.parts.plugins`. These are
+    looked for when the table is listed, or asked for a name that is not its own.
+
+    Args:
+        places: Name -> "module:object" or "module:object.attribute".
+        kind: What the table holds, such as "poolings": entry points of the group "vse_pipeline.poolings" belong to it.
+    """
+
+    def __init__(self, places: Mapping[str, str], kind: str) -> None:
+        self._places, self.kind = places, kind
+
+    def __getitem__(self, name: str) -> Named:
+        module, _, path = self._place(name).partition(":")
+        if name in self._places:
+            return _object(module, path)
+        try:
+            return _object(module, path)
+        except Exception as error:  # what a package's own code raises may be anything
+            package = self._added()[name].package
+            raise InputError(f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
+                             f"{type(error).__name__}: {error}") from error
+
+    def is_built_in(self, name: str) -> bool:
+        """Whether a name is the table's own, not another package's."""
+        return name in self._places
+
+    def module(self, name: str) -> str:
+        """Find where an object is defined, without importing it.
+
+        Args:
+            name: A key of the table.
+
+        Returns:
+            The module's name.
+
+        Raises:
+            InputError: For a name that the table does not have.
+        """
+        if name not in self:
+            raise unknown(self.kind.removesuffix("s"), name, self)
+        return self._place(name).partition(":")[0]
+
+    def _place(self, name: str) -> str:
+        return self._places[name] if name in self._places else self._added()[name].place
+
+    def _added(self) -> Mapping[str, Offer]:
+        return plugins.besides(self.kind, self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places or name in self._added()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._places
+        yield from self._added()
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._added())
+
+
+def _object(module: str, path: str) -> Any:
+    return reduce(getattr, path.split("."), import_module(module))

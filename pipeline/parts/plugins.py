@@ -1,0 +1,159 @@
+"""Parts that other installed packages offer: an entry point each, in the group of its kind.
+
+A package of your own adds a pooling, say, by three lines in its pyproject.toml:
+
+    [project.entry-points."vse_pipeline.poolings"]
+    median = "my_package.median:MedianPool"
+
+Its module is imported when the name is used. What is built in keeps its name: a package cannot take it. Such a part
+has no version; what is recorded of it are digests of its source files, to which comments, docstrings and layout are
+nothing. They are read, not imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+from pipeline.parts.errors import InputError, InputWarning
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
+"""Names become parts of file names."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One entry point.
+
+    Attributes:
+        package: Whose it is, with its version.
+        place: "module:object".
+    """
+
+    package: str
+    place: str
+
+
+@cache
+def offered(kind: str) -> dict[str, Offer]:
+    """List what installed packages offer of one kind. Nothing is imported for it.
+
+    Args:
+        kind: For example "poolings", for the group "vse_pipeline.poolings".
+
+    Returns:
+        Name -> offer.
+
+    Raises:
+        InputError: If two packages offer the same name.
+    """
+    from importlib.metadata import entry_points
+
+    offers = [(point.name, Offer(f"{point.dist.name} {point.dist.version}" if point.dist else "a package", point.value))
+              for point in entry_points(group=f"vse_pipeline.{kind}")]
+    found: dict[str, Offer] = {}
+    for name, offer in sorted(offers, key=lambda each: (each[0], each[1].package)):
+        if name in found:
+            raise InputError(f"{found[name].package} and {offer.package} both offer {name!r} of the {kind}; "
+                             "uninstall one of them")
+        found[name] = offer
+    return found
+
+
+def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
+    """What installed packages add to what is built in.
+
+    Args:
+        kind: As in `offered`.
+        built_in: Names that are taken.
+
+    Returns:
+        Name -> offer. A name that is taken or that is no name is left out, with a warning.
+    """
+    added = dict(offered(kind))
+    for name in list(added):
+        if name in built_in:
+            reason = "that name is built in and stays so"
+        elif not NAME.fullmatch(name):
+            reason = "a name has letters, digits and _, in parts joined by -"
+        else:
+            continue
+        warnings.warn(f"{added.pop(name).package} offers {name!r} of the {kind}, which is left out: {reason}",
+                      InputWarning, stacklevel=3)
+    return added
+
+
+def sources(module: str) -> dict[str, str]:
+    """Digest a module and all that it imports from its own package, directly or not.
+
+    Args:
+        module: Of another package.
+
+    Returns:
+        Module -> digest, sorted by name.
+    """
+    found: dict[str, str] = {}
+    waiting, package = [module], module.partition(".")[0]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name.partition(".")[0] == package:
+            found[name], imports = _read(name)
+            waiting += imports
+    return {name: digest for name, digest in sorted(found.items()) if digest}
+
+
+@cache
+def _read(module: str) -> tuple[str, tuple[str, ...]]:
+    """A module's digest and what it imports; "" for a name in a module."""
+    file = _file(module)
+    if file is None:
+        return "", ()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))  # once: it is most of the time
+    imports = tuple(_imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0]))
+    for node in nodes:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [each for each in node.body if not _is_text(each)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
+
+
+def _file(module: str) -> Path | None:
+    top, *rest = module.split(".")
+    for folder in _folders(top):
+        place = folder.joinpath(*rest)
+        for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+            if file.is_file():
+                return file
+    return None
+
+
+def _folders(top: str) -> list[Path]:
+    """Where a package's modules lie; of a package that is one file, that file without its ending."""
+    spec = find_spec(top)
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        return [Path(spec.origin).with_suffix("")] if spec.origin else []
+    return [Path(place) for place in spec.submodule_search_locations]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or another string that does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+            yield source
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)

@@ -1,0 +1,99 @@
+"""The images that an audit compares, and the numbers that name their photographs across data sets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+
+COCO = re.compile(r"(?:COCO_[A-Za-z0-9]+_)?(\d{12})")
+FLICKR = re.compile(r"([1-9]\d{4,10})(?:_[0-9a-f]{10}(?:_[a-z])?)?")
+
+
+def photograph(file: str) -> str | None:
+    """Find the number by which data sets name a photograph.
+
+    COCO's images are called by twelve digits, with a prefix or without. Flickr8K, Flickr30K and Multi30K call theirs by
+    Flickr's number, Flickr8K with a secret of ten hexadecimal digits behind it.
+
+    Args:
+        file: The image file's name, with folders or without.
+
+    Returns:
+        For example "flickr 1000268201" for 1000268201_693b08cb0e.jpg and for 1000268201.jpg; None for another name.
+    """
+    stem = PurePosixPath(file).stem
+    for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
+        if found := pattern.fullmatch(stem):
+            return f"{source} {int(found[1])}"
+    return None
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A data set, or one split of it.
+
+    Attributes:
+        name: As the user wrote it, e.g. flickr8k:test.
+        folder: The folder of the image files.
+        image_ids: Int64 [I].
+        files: The I files' names below the folder.
+        splits: Str [I].
+        captions: The C captions.
+        caption_image: Int64 [C], each caption's image as a row.
+    """
+
+    name: str
+    folder: Path
+    image_ids: np.ndarray
+    files: list[str]
+    splits: np.ndarray
+    captions: list[str]
+    caption_image: np.ndarray
+
+    @classmethod
+    def of(cls, manifest: Manifest, split: str | None = None) -> Collection:
+        """Take a data set's images and captions.
+
+        Args:
+            manifest: The data set.
+            split: One split; None for all.
+
+        Returns:
+            The collection.
+
+        Raises:
+            InputError: If the data set has no images in this split.
+        """
+        images, table = manifest.images, manifest.table
+        if split is not None:
+            images, table = images[images["split"] == split], table[table["split"] == split]
+            if not len(images):
+                raise InputError(f"{manifest.dataset}: no images in the split {split!r}; there are: "
+                                 f"{', '.join(manifest.images['split'].unique())}")
+        ids = images["image_id"].to_numpy()
+        row = {each: place for place, each in enumerate(ids.tolist())}
+        return cls(f"{manifest.dataset}:{split}" if split else manifest.dataset, manifest.images_folder, ids,
+                   images["file"].tolist(), images["split"].to_numpy(str), table["caption"].tolist(),
+                   np.array([row[each] for each in table["image_id"].tolist()], np.int64))
+
+
+def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[str]:
+    """List the photographs of a test pool that a head was trained on, by the numbers in their names.
+
+    Args:
+        train: What the head was trained on; its split train is read.
+        test: The data set of the pool.
+        test_ids: Int64, the images of the pool.
+
+    Returns:
+        The files' names in the pool. Empty where names hold no numbers: an audit also compares contents.
+    """
+    seen = {photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]} - {None}
+    files = test.images.loc[test.images["image_id"].isin(test_ids), "file"]
+    return [file for file in files if photograph(file) in seen]

@@ -1,0 +1,160 @@
+"""Wrong captions made of a data set's own by controlled swaps of words.
+
+    colour          the first colour becomes another one, which no caption of the image names
+    number          the first of two, three, … six becomes another one, which no caption of the image names
+    order           the first two nouns of the list that both stand alone in the singular, or both in the plural, with
+                    more than "and" or "with" between them, change places
+    left and right  every left becomes right, every right left
+
+A caption gives one question of each kind that it allows. What takes the place of a word is drawn from the digest of the
+caption, so the same captions give the same questions. A swapped caption that is some caption of the image is left out.
+The swapped caption can still be true of what no caption mentions; nobody has looked at the images.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+
+from pipeline.studies.hard_negatives.question import Question
+
+COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "white", "black", "brown", "gray")
+SAME_COLOUR = {"grey": "gray", "violet": "purple", "turquoise": "blue", "teal": "blue", "tan": "brown"}
+"""Words that stand for a colour of the list."""
+
+NUMBERS = ("two", "three", "four", "five", "six")
+"""Not one, which is a pronoun too, and whose noun would have to change."""
+
+NOUNS = {
+    "man": "men", "woman": "women", "boy": "boys", "girl": "girls", "child": "children", "kid": "kids",
+    "baby": "babies",
+    "person": "people", "player": "players", "dog": "dogs", "puppy": "puppies", "cat": "cats", "horse": "horses",
+    "bird": "birds", "cow": "cows", "ball": "balls", "frisbee": "frisbees", "bike": "bikes", "bicycle": "bicycles",
+    "motorcycle": "motorcycles", "car": "cars", "truck": "trucks", "boat": "boats", "skateboard": "skateboards",
+    "surfboard": "surfboards", "hat": "hats", "shirt": "shirts", "jacket": "jackets", "coat": "coats",
+    "helmet": "helmets", "bench": "benches", "chair": "chairs", "table": "tables", "fence": "fences", "wall": "walls",
+    "tree": "trees", "rock": "rocks", "hill": "hills", "mountain": "mountains", "street": "streets", "road": "roads",
+    "field": "fields", "beach": "beaches", "pool": "pools", "building": "buildings", "house": "houses",
+    "stick": "sticks", "toy": "toys", "rope": "ropes", "swing": "swings", "slide": "slides",
+    # of the built-in sample
+    "sphere": "spheres", "cube": "cubes", "box": "boxes", "block": "blocks", "cone": "cones", "cylinder": "cylinders",
+    "drum": "drums", "pyramid": "pyramids", "ring": "rings", "hoop": "hoops", "star": "stars", "heart": "hearts",
+    "mushroom": "mushrooms", "toadstool": "toadstools", "mug": "mugs", "cup": "cups", "balloon": "balloons",
+    "umbrella": "umbrellas", "parasol": "parasols",
+}
+"""Singular and plural."""
+
+BEFORE_A_NOUN = {"a", "an", "the", "his", "her", "its", "their", "some", "several", "one", *NUMBERS, *COLOURS,
+                 *SAME_COLOUR, "big", "large", "small", "little", "tiny", "huge", "young", "old", "wooden", "plain"}
+"""A noun behind another word may be the second half of a compound, as in "tennis ball"."""
+
+JOINING = {"and", "or", "with", "a", "an", "the", "one", *NUMBERS}
+"""Nouns that only these words join change places without a change of meaning."""
+
+NOT_A_SIDE = {"before": {"has", "have", "had", "is", "are", "was", "were", "being", "all", "just"},
+              "after": {"next", "behind", "in", "into", "at", "by", "before", "after", "above", "below", "over",
+                        "under", "on", "through", "outside", "up", "out", "off", "away", "now", "there"}}
+"""Words beside which left is a verb's form, or right an adverb ("right next to")."""
+
+
+WORD = re.compile(r"[A-Za-z]+")
+Swap = Callable[[str, Sequence[str]], str | None]
+
+
+def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
+    """Make questions of images with their captions.
+
+    Args:
+        images: Each image's file and captions.
+
+    Returns:
+        The questions, those of a kind together.
+    """
+    held = [(image, list(captions)) for image, captions in images]
+    return [Question(image, (caption,), (wrong,), kind) for kind, swap in SWAPS.items() for image, captions in held
+            for caption in dict.fromkeys(captions)
+            if (wrong := swap(caption, captions)) is not None and wrong not in captions]
+
+
+def colour(caption: str, every: Sequence[str]) -> str | None:
+    """Swap the first colour."""
+    def meant(word: str) -> str:
+        return SAME_COLOUR.get(word, word)
+    return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS,
+                           {meant(word) for other in every for word in _lower(other)})
+
+
+def number(caption: str, every: Sequence[str]) -> str | None:
+    """Swap the first number from two to six."""
+    taken = {word for other in every for word in _lower(other)}
+    return _first_replaced(caption, set(NUMBERS), NUMBERS, taken)
+
+
+def order(caption: str, every: Sequence[str]) -> str | None:
+    """Let two nouns change places."""
+    found = list(WORD.finditer(caption))
+    lower = [match[0].lower() for match in found]
+    for names in (set(NOUNS), set(NOUNS.values())):
+        places = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
+        for first, second in itertools.pairwise(places):
+            between = lower[first + 1:second]
+            if lower[first] != lower[second] and not set(between) <= JOINING:
+                return _exchanged(caption, found[first], found[second])
+    return None
+
+
+def left_and_right(caption: str, every: Sequence[str]) -> str | None:
+    """Swap left and right."""
+    found = list(WORD.finditer(caption))
+    lower = ["", *(match[0].lower() for match in found), ""]
+    sides = [match for at, match in enumerate(found, 1) if lower[at] in ("left", "right")
+             and lower[at - 1] not in NOT_A_SIDE["before"] and lower[at + 1] not in NOT_A_SIDE["after"]]
+    for match in reversed(sides):
+        caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")
+    return caption if sides else None
+
+
+SWAPS: dict[str, Swap] = {"colour": colour, "number": number, "order": order, "left and right": left_and_right}
+
+
+def _lower(caption: str) -> list[str]:
+    return [word.lower() for word in WORD.findall(caption)]
+
+
+def _first_replaced(caption: str, known: set[str], choices: Sequence[str], taken: set[str]) -> str | None:
+    match = next((match for match in WORD.finditer(caption) if match[0].lower() in known), None)
+    free = [choice for choice in choices if choice not in taken]
+    if match is None or not free:
+        return None
+    drawn = int.from_bytes(blake2b(caption.encode(), digest_size=8).digest(), "big")
+    return _with_article(_put(caption, match, free[drawn % len(free)]), match.start())
+
+
+def _stands_alone(lower: Sequence[str], at: int) -> bool:
+    """Whether a noun is no part of a compound, as far as the words beside it tell."""
+    after = lower[at + 1] if at + 1 < len(lower) else ""
+    nouns = NOUNS.keys() | set(NOUNS.values())
+    return (at == 0 or lower[at - 1] in BEFORE_A_NOUN) and after not in nouns
+
+
+def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:
+    swapped = _put(caption, second, first[0])  # the later one first: the earlier one's place stays
+    swapped = _with_article(swapped, second.start())
+    return _with_article(_put(swapped, first, second[0]), first.start())
+
+
+def _put(caption: str, match: re.Match[str], word: str) -> str:
+    """Put a word in the place of another, capital if that is."""
+    word = word.capitalize() if match[0][0].isupper() else word.lower()
+    return caption[:match.start()] + word + caption[match.end():]
+
+
+def _with_article(caption: str, start: int) -> str:
+    """Make the article before the word at `start` a or an."""
+    article = re.search(r"\b([Aa])n?( +)$", caption[:start])
+    if not article:
+        return caption
+    right = article[1] + ("n" if caption[start].lower() in "aeiou" else "")
+    return caption[:article.start()] + right + article[2] + caption[start:]

@@ -1,0 +1,144 @@
+"""A head or a dual encoder as an encoder of mteb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from pipeline import dual_encoders, training
+from pipeline.dual_encoders.base import Usage
+from pipeline.files.digest import digest
+from pipeline.files.images import upright_rgb
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.studies.mteb.model import meta
+from pipeline.training.embedding import embed_captions
+from pipeline.training.source import NewImages
+
+if TYPE_CHECKING:
+    from mteb.models.model_meta import ModelMeta
+
+EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]
+EmbedCaptions = Callable[[Sequence[str]], np.ndarray]
+
+
+class MtebEncoder:
+    """Embeds what mteb hands over. It has the methods of mteb's `EncoderProtocol`.
+
+    Args:
+        mteb_model_meta: What mteb is told of the model.
+        images: From B images, RGB, to unit vectors [B, d].
+        captions: From B captions to unit vectors [B, d].
+    """
+
+    def __init__(self, mteb_model_meta: ModelMeta, images: EmbedImages, captions: EmbedCaptions) -> None:
+        self.mteb_model_meta = mteb_model_meta
+        self._images, self._captions = images, captions
+
+    @classmethod
+    def of_head(cls, paths: Paths, dataset: str, name: str, device: str = "cpu") -> MtebEncoder:
+        """Make an encoder of a trained head. Features of mteb's images are made as those of the head's store were.
+
+        Args:
+            paths: Where files lie.
+            dataset: What the head was trained on.
+            name: Its name.
+            device: A torch device.
+
+        Returns:
+            The encoder.
+
+        Raises:
+            InputError: If the head, its store or the engine's weights are missing, if it does not embed images and
+                captions apart, or if mteb is not installed.
+        """
+        head, source = training.open_by_name(paths, dataset, name, device)
+        if not training.embeds(head):
+            raise InputError(f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder")
+        new, size = NewImages(source, device), 32
+
+        @torch.inference_mode()
+        def images(batch: Sequence[Image.Image]) -> np.ndarray:
+            items, counts = (torch.from_numpy(each).to(device) for each in new.items(batch))
+            return np.asarray(head.model.embed_images(items, counts).float().cpu().numpy())
+
+        return cls(meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension), images,
+                   lambda batch: embed_captions(head.model, batch, head.text, size))
+
+    @classmethod
+    def of_model(cls, model: str, prompt: str = "{}", device: str = "cpu") -> MtebEncoder:
+        """Make an encoder of a dual encoder as it comes.
+
+        Args:
+            model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
+            prompt: What is read, {} being the caption.
+            device: A torch device.
+
+        Returns:
+            The encoder.
+
+        Raises:
+            InputError: If it cannot be loaded, or mteb is not installed.
+        """
+        opened = dual_encoders.load(model, Usage(prompt, device=device))
+        name = "-".join(model.replace(":", "/").split("/")[-1:])
+        return cls(meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
+                   lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),
+                   opened.embed_captions)
+
+    def encode(self, inputs: Iterable[Mapping[str, Any]], **asked: Any) -> np.ndarray:
+        """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do.
+
+        Args:
+            inputs: Batches, with lists of images of any mode under `image` or of texts under `text`.
+            asked: What mteb says of the task; no head reads it.
+
+        Returns:
+            Float32 [n, d]. Unit vectors, but for sums.
+
+        Raises:
+            InputError: For inputs that are neither.
+        """
+        vectors = []
+        for batch in inputs:
+            found = []
+            if "image" in batch:
+                found.append(self._images([upright_rgb(image) for image in batch["image"]]))
+            if "text" in batch:
+                found.append(self._captions(batch["text"]))
+            if not found:
+                raise InputError(f"inputs with {', '.join(map(str, batch))}: expected image or text")
+            vectors.append(np.sum(found, axis=0))
+        return np.concatenate(vectors)
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
+        """Compare all with all.
+
+        Args:
+            embeddings1: [n, d].
+            embeddings2: [m, d].
+
+        Returns:
+            Their cosines, float32 [n, m].
+        """
+        return _unit(embeddings1) @ _unit(embeddings2).T
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
+        """Compare one by one.
+
+        Args:
+            embeddings1: [n, d].
+            embeddings2: [n, d].
+
+        Returns:
+            Their cosines, float32 [n].
+        """
+        return (_unit(embeddings1) * _unit(embeddings2)).sum(1)
+
+
+def _unit(vectors: Any) -> torch.Tensor:
+    return torch.nn.functional.normalize(torch.as_tensor(vectors, dtype=torch.float32), dim=1)

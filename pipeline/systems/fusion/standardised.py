@@ -1,0 +1,184 @@
+"""Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
+from pipeline.evaluation.retrieval.similarity import Direction, EqualRows, Similarity
+from pipeline.evaluation.retrieval.workers import share
+from pipeline.systems.fusion.combining import PerQuery, joint, of_direction
+
+Floats = npt.NDArray[np.float64]
+
+# Of scores that are gone over several times in float64, so many bytes at once stay in the processor's inner cache.
+BLOCK_BYTES = 1_000_000
+
+
+class Moments(NamedTuple):
+    """How the values of n lines (all rows, or all columns) are standardised.
+
+    Attributes:
+        mean: Float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges.
+        inverse: Float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal.
+    """
+
+    mean: Floats
+    inverse: Floats
+
+
+class _Lines:
+    """Running statistics of n lines; each array [n].
+
+    Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if a mean is large
+    beside the deviation.
+    """
+
+    def __init__(self, lines: int) -> None:
+        self.count, self.mean, self.squares = (np.zeros(lines) for _ in range(3))
+        self.least, self.greatest = np.full(lines, np.inf), np.full(lines, -np.inf)
+
+    def merge(self, part: slice, count: npt.NDArray[Any] | int, mean: Floats, squares: Floats, least: Floats,
+              greatest: Floats) -> None:
+        """Merge `count` values of each line, whose squared deviations from `mean` add up to `squares`."""
+        before = self.count[part]
+        both = before + count
+        share_of_new = np.divide(count, both, out=np.zeros_like(both), where=both > 0)
+        shift = mean - self.mean[part]
+        self.squares[part] += squares + shift * shift * before * share_of_new
+        self.mean[part] += shift * share_of_new
+        self.count[part] = both
+        np.minimum(self.least[part], least, out=self.least[part])
+        np.maximum(self.greatest[part], greatest, out=self.greatest[part])
+
+    def moments(self) -> Moments:
+        constant = self.least == self.greatest
+        deviation = np.sqrt(self.squares / self.count)
+        # Values that differ by less than can be squared are taken as equal, as their deviation of 0 says.
+        constant |= deviation == 0
+        inverse = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
+        return Moments(self.mean, inverse)
+
+    def ranges(self) -> Moments:
+        """Compute the smallest value of each line and 1 / (largest - smallest), 0 if they are equal."""
+        distance = self.greatest - self.least
+        return Moments(self.least, np.divide(1, distance, out=np.zeros_like(distance), where=distance > 0))
+
+
+class _Worker:
+    """The statistics of the blocks that one thread reads."""
+
+    def __init__(self, source: Similarity) -> None:
+        self.source = source
+        self.rows, self.columns = (_Lines(size) for size in source.shape)
+
+    def add(self, rows: slice, columns: slice) -> None:
+        cells = self.source.block(rows, columns)
+        values = cells.astype(np.float64, copy=False)
+        by_row, by_column = values.mean(1), values.mean(0)
+        deviations = np.empty_like(values)
+        np.subtract(values, by_row[:, None], out=deviations)
+        self.rows.merge(rows, cells.shape[1], by_row, np.einsum("ij,ij->i", deviations, deviations), cells.min(1),
+                        cells.max(1))
+        np.subtract(values, by_column, out=deviations)
+        self.columns.merge(columns, cells.shape[0], by_column, np.einsum("ij,ij->j", deviations, deviations),
+                           cells.min(0), cells.max(0))
+
+
+def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
+    """Compute mean and deviation of each row and each column, to about the last digit of float64."""
+    rows, columns = _lines(source, block_bytes)
+    return rows.moments(), columns.moments()
+
+
+def ranges(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
+    """Compute the smallest value of each row and each column, and 1 / (largest - smallest)."""
+    rows, columns = _lines(source, block_bytes)
+    return rows.ranges(), columns.ranges()
+
+
+def _lines(source: Similarity, block_bytes: int) -> tuple[_Lines, _Lines]:
+    # A block is there as it is, in float64, and as deviations.
+    blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
+    workers = share(blocks, lambda: _Worker(source), lambda cells: None)
+    for name in ("rows", "columns"):
+        first, *others = (getattr(worker, name) for worker in workers)
+        for other in others:
+            first.merge(slice(None), other.count, other.mean, other.squares, other.least, other.greatest)
+    return workers[0].rows, workers[0].columns
+
+
+class Standardised:
+    """The weighted sum of sources [I, C], each standardised among the candidates of a query.
+
+    A query whose candidates all have equal scores gets 0. A cell needs only its score and two numbers of its query, so
+    blocks may have any shape.
+    """
+
+    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
+                 by_image: bool) -> None:
+        """Hold the sources."""
+        self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
+        self.means = [mean for mean, _ in of_query]
+        self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
+
+    @property
+    def equal(self) -> EqualRows | None:
+        """Which rows and columns must agree, see `joint`."""
+        return joint(self.sources)
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Fuse a block, see `Similarity.block`."""
+        query = (images, None) if self.by_image else (None, captions)
+        return self._sum((source.block(images, captions) for source in self.sources), query)
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Fuse single cells, see `Similarity.pairs`."""
+        query = images if self.by_image else captions
+        return self._sum((source.pairs(images, captions) for source in self.sources), query)
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        # A source's block, the same in float64, and the sum are there at once.
+        """Cut a shape into blocks as the first source is best read."""
+        return self.sources[0].grid(shape, min(BLOCK_BYTES, block_bytes // 5))
+
+    def _sum(self, parts: Iterator[Cells], query: Any) -> Cells:
+        # Plain operations, each rounded alone: a cell comes out the same in any block, and as a pair.
+        total: Cells | None = None
+        for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
+            scores = np.subtract(part, mean[query], dtype=np.float64)
+            scores *= scale[query]
+            total = scores if total is None else np.add(total, scores, out=total)
+        assert total is not None
+        return total
+
+
+class ScaledPerQuery(PerQuery):
+    """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
+
+    measure: Callable[[Similarity, int], tuple[Moments, Moments]]
+    """From a source, how its rows and its columns are scaled."""
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        sources = [of_direction(source, name, block_bytes) for source in self.sources]
+        lines = [self._lines(number, source, name, block_bytes) for number, source in enumerate(sources)]
+        return Standardised(sources, self.weights, lines, name == "i2t")
+
+    def _lines(self, number: int, source: Similarity, name: Direction, block_bytes: int) -> Moments:
+        """How the queries of one source are scaled; a matrix that serves both directions is read once for both."""
+        if not hasattr(self, "measured"):
+            self.measured: dict[tuple[int, Direction | None], tuple[Moments, Moments]] = {}
+        key = number, name if self.sources[number] is not source else None
+        if key not in self.measured:
+            self.measured[key] = type(self).measure(source, block_bytes)
+        return self.measured[key][0 if name == "i2t" else 1]
+
+
+class ZScores(ScaledPerQuery):
+    """The weighted sum of sources whose scores are standardised among each query's candidates."""
+
+    measure = staticmethod(moments)

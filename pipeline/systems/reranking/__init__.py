@@ -1,0 +1,90 @@
+"""Retrieve and rerank: a retriever's best candidates of each query, ordered anew by a scorer of pairs.
+
+    base.py      what a scorer of pairs offers, and what it is opened for
+    system.py    a scorer: the stored similarities of another system
+    cross.py     a scorer: a cross-encoder over stored features
+    late.py      a scorer: late interaction over stored items
+    pixels.py    scorers: published networks that read the image files
+    trained.py   a head that scores pairs, opened with the images and captions of its pairs
+
+Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipeline.files.parsing import from_json
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.systems.reranking.base import PairScorer, PairSource
+
+SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
+    "system": "pipeline.systems.reranking.system:StoredSystem",
+    "cross": "pipeline.systems.reranking.trained:CrossScorer",
+    "late": "pipeline.systems.reranking.trained:LateScorer",
+    "hgr": "pipeline.systems.reranking.trained:LateScorer",
+    "blip": "pipeline.systems.reranking.pixels:Blip",
+    "blip2": "pipeline.systems.reranking.pixels:Blip2",
+    "vilt": "pipeline.systems.reranking.pixels:Vilt",
+    "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
+}, "scorers")
+"""Kind of scorer -> what builds one from a name and a `PairSource`."""
+
+HEAD_KEY = "scorer"
+"""The key of head.json by which a head that scores pairs names its kind."""
+
+
+def resolve(name: str, source: PairSource) -> tuple[str, str]:
+    """Find out what kind of scorer a user's name means.
+
+    Args:
+        name: `KIND:NAME` with a key of `SCORERS`; or the name of a head that scores pairs, or of a system.
+        source: What the scorer is opened for.
+
+    Returns:
+        A key of `SCORERS`, and the name that it is built from.
+
+    Raises:
+        InputError: If there is nothing of that name.
+    """
+    kind, _, rest = name.partition(":")
+    if rest and kind in SCORERS:
+        return kind, rest
+    described = source.paths.head(source.dataset, name) / "head.json"
+    if described.is_file():
+        try:
+            found = from_json(described.read_text(encoding="utf-8")).get(HEAD_KEY)
+        except (ValueError, AttributeError):
+            raise InputError(f"{described}: cannot be read as a head's description; train it again") from None
+        if found is not None:
+            return str(found), name
+    if source.paths.similarity(source.dataset, name, source.split).exists():
+        return "system", name
+    raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
+                     f"KIND:NAME with KIND one of {', '.join(SCORERS)}")
+
+
+def build(kind: str, name: str, source: PairSource) -> PairScorer:
+    """Build a scorer.
+
+    Args:
+        kind: A key of `SCORERS`.
+        name: What it is built from.
+        source: What it is opened for.
+
+    Returns:
+        The scorer.
+
+    Raises:
+        InputError: For an unknown kind, or if it cannot be opened.
+    """
+    from pipeline.settings.lookup import build_by_name
+
+    return build_by_name("scorer", SCORERS, kind, name, source)
+
+
+lazy.offer(__name__)

@@ -1,0 +1,83 @@
+"""The interface of a scorer of pairs, and what one is opened for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.settings.paths import Paths
+
+Scores: TypeAlias = npt.NDArray[np.float32]
+Progress: TypeAlias = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """The images and captions that a scorer pairs, and how it computes.
+
+    Images and captions may be of two data sets: a query of one is paired with distractors of the other.
+
+    Attributes:
+        paths: Where files lie.
+        dataset: The data set that systems and heads are looked up under: what a head was trained on.
+        images: The data set of the images.
+        captions: The data set of the captions.
+        device: A torch device, for scorers with a network.
+        batch_size: How many pairs such a scorer computes at once.
+        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
+        split: The split of the pairs, by which stored systems are looked up.
+    """
+
+    paths: Paths
+    dataset: str
+    images: str
+    captions: str
+    device: str = "cpu"
+    batch_size: int = 64
+    products: str = "default"
+    split: str = "test"
+
+
+class PairScorer(Protocol):
+    """Scores pairs of an image and a caption. It is built from a name and a `PairSource`, and draws nothing at random.
+
+    A pair's score must not depend on the other pairs of a call, but for rounding (1e-5).
+    """
+
+    @property
+    def gives_logits(self) -> bool:
+        """Whether scores are differences of two logits, whose sigmoid is a probability; else they are as a cosine."""
+        ...
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """JSON values that name all that the scores rest on, by digest: a store's seal, a checkpoint's SHA-256.
+
+        Results record it, and compare it when scoring is resumed. It holds no path of this machine. Where there are
+        such, `manifest` and `split` are the digest and the split that it is bound to, and must be the retriever's;
+        `members`, `features` and `untrained` are as in `provenance.record.made_from`, and join the retriever's.
+        """
+        ...
+
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Score pairs. The scorer may order them and divide them into batches as it likes.
+
+        Args:
+            image_ids: Int64 [P], ids of the manifest of `PairSource.images`. An image may occur many times.
+            caption_ids: Int64 [P], ids of the manifest of `PairSource.captions`.
+            progress: Called with the number of pairs scored so far.
+
+        Returns:
+            Float32 [P], finite; larger means more similar. A network with two classes gives the difference of their
+            logits, which keeps apart what probabilities round to 1.
+
+        Raises:
+            InputError: If an image or a caption cannot be scored, because features are missing for instance. The
+                message names the first.
+        """
+        ...

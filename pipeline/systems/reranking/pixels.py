@@ -1,0 +1,176 @@
+"""Scorers of pairs that read the image files: published networks of `transformers`, with their own image processors.
+
+Each is named by its kind and a folder or a name on the Hugging Face hub, `blip:Salesforce/blip-itm-base-coco`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from pipeline.compute import products
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.files import hub, images, weights
+from pipeline.files.digest import digest
+from pipeline.heads.objectives.pairs import margins
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.systems.reranking.base import PairSource, Progress, Scores
+
+
+class PixelScorer(ABC):
+    """The base class of scorers that read the manifest's image files.
+
+    Args:
+        name: A folder, or a name on the hub.
+        source: What it is opened for.
+
+    Attributes:
+        kind: Its key of `SCORERS`.
+        network: Its class in `transformers`.
+        options: What its forward pass is called with besides pixels and words.
+
+    Raises:
+        InputError: If the checkpoint cannot be read, or is of another kind.
+    """
+
+    kind: ClassVar[str]
+    network: ClassVar[str]
+    options: ClassVar[dict[str, Any]] = {}
+    gives_logits = True
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        products.apply("auto" if source.products == "auto" else "default")
+        folder = hub.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
+        try:
+            self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **hub.LOCAL)
+            self.model: Any = getattr(transformers, self.network).from_pretrained(
+                folder, use_safetensors=True, dtype=torch.float32, **hub.LOCAL).eval().to(source.device)
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise InputError(f"{name}: no {self.network} that can be read from its configuration, processor and "
+                             f"model.safetensors: {str(error).strip().partition(chr(10))[0][:200]}") from None
+        self.weights = weights.digest(self.model)
+        self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
+        self.images, self.captions = (Manifest.load(source.paths.manifest(each))
+                                      for each in (source.images, source.captions))
+        self.images.require_photographs(f"the scorer {self.kind}")
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The network by its tensors and its configuration, and the manifests."""
+        config = {key: value for key, value in self.model.config.to_dict().items() if not key.startswith("_")}
+        return {"kind": self.kind, "name": self.name, "weights": self.weights,
+                "config": digest([str(config), str(self.processor)]), "images": self.images.digest,
+                "captions": self.captions.digest}
+
+    @torch.inference_mode()
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+        """Score pairs, see `PairScorer.score`."""
+        rows = rows_of(self.images.images["image_id"].to_numpy(), image_ids,
+                       lambda each: f"the manifest of {self.images.dataset} has no image {each}")
+        table = self.captions.table
+        texts = table["caption"].to_numpy()[rows_of(
+            table["caption_id"].to_numpy(), caption_ids,
+            lambda each: f"the manifest of {self.captions.dataset} has no caption {each}")]
+        # Pairs of an image go together, which is then decoded once.
+        order = np.lexsort((np.array([len(text) for text in texts]), rows))
+        found, size = np.empty(len(rows), np.float32), self.source.batch_size
+        for start in range(0, len(order), size):
+            batch = order[start:start + size]
+            unique, place = np.unique(rows[batch], return_inverse=True)
+            inputs = self.processor(images=[self._decoded(row) for row in unique], text=texts[batch].tolist(),
+                                    padding=True, truncation=True, return_tensors="pt").to(self.source.device)
+            found[batch] = self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
+            progress(start + len(batch))
+        return found
+
+    def _decoded(self, row: int) -> Any:
+        path = self.images.images_folder / self.images.images["file"].iloc[row]
+        try:
+            return images.decode(path)
+        except images.ImageError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @abstractmethod
+    def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
+        """Score a batch.
+
+        Args:
+            inputs: The processor's: words of each of P pairs, pixels of each of M images.
+            image: Int64 [P], each pair's row of the pixels.
+
+        Returns:
+            Float [P].
+        """
+
+
+class Shared(nn.Module):
+    """A vision network that is run once an image, and whose states are given to every pair of it.
+
+    Args:
+        network: The vision network.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.image = torch.empty(0, dtype=torch.int64)
+
+    def forward(self, pixel_values: Tensor, **options: Any) -> BaseModelOutputWithPooling:
+        """Compute the states of the images of pairs."""
+        states = self.network(pixel_values=pixel_values, **options).last_hidden_state
+        return BaseModelOutputWithPooling(last_hidden_state=states[self.image.to(states.device)])
+
+
+class Blip(PixelScorer):
+    """BLIP's image-text matching (Li et al. 2022): the difference of its two logits."""
+
+    kind, network = "blip", "BlipForImageTextRetrieval"
+
+    def __init__(self, name: str, source: PairSource) -> None:
+        super().__init__(name, source)
+        self.model.vision_model = Shared(self.model.vision_model)
+
+    def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
+        self.model.vision_model.image = image
+        return margins(self.logits(self.model(**inputs, **self.options)))
+
+    def logits(self, output: Any) -> Tensor:
+        """Take the two logits out of the network's output."""
+        found: Tensor = output.itm_score
+        return found
+
+
+class Blip2(Blip):
+    """BLIP-2's image-text matching (Li et al. 2023), the mean over its queries."""
+
+    kind, network = "blip2", "Blip2ForImageTextRetrieval"
+    options: ClassVar[dict[str, Any]] = {"use_image_text_matching_head": True}
+
+    def logits(self, output: Any) -> Tensor:
+        found: Tensor = output.logits_per_image
+        return found
+
+
+class Vilt(PixelScorer):
+    """ViLT's ranking score (Kim et al. 2021), one logit."""
+
+    kind, network = "vilt", "ViltForImageAndTextRetrieval"
+
+    def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
+        pixels = {name: value[image.to(value.device)] for name, value in inputs.items() if name.startswith("pixel_")}
+        logits: Tensor = self.model(**inputs | pixels).logits
+        return margins(logits) if logits.shape[1] == 2 else logits[:, 0]
+
+
+class BridgeTower(Vilt):
+    """BridgeTower's image-text matching (Xu et al. 2023): the difference of its two logits."""
+
+    kind, network = "bridgetower", "BridgeTowerForImageAndTextRetrieval"

@@ -1,0 +1,201 @@
+"""Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pipeline.compute.workers import Executor, InProcess
+from pipeline.evaluation.retrieval.protocols import Protocol
+from pipeline.files import record
+from pipeline.files.digest import digest
+from pipeline.files.lock import exclusive
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.reranked import Combination
+from pipeline.systems.reranking import SCORERS, candidates, shards, stored, tuning
+from pipeline.systems.reranking.base import PairScorer, PairSource
+from pipeline.systems.scores import layout, reranked
+from pipeline.systems.scores.reranked import KEY, Scored
+from pipeline.systems.scores.system import System
+
+On = Callable[[int], object]
+
+
+def _nothing(count: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is told while a system is reranked.
+
+    Attributes:
+        queries: Called with the number of queries whose candidates are found.
+        start: Called with the number of pairs to score.
+        pairs: Called with the number of pairs scored since the last call.
+        tried: Called with the number of choices of k and weight tried.
+    """
+
+    queries: On = _nothing
+    start: On = _nothing
+    pairs: On = _nothing
+    tried: On = _nothing
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is reranked, how and by what.
+
+    Attributes:
+        path: Where the new system goes.
+        retriever: The retriever's scores.
+        pool: Where candidates are sought.
+        scorer: The scorer's kind and name, see `resolve`.
+        source: What the scorer is opened for.
+        k: How many candidates of each query are scored.
+        how: How the two scores become one.
+        protocol: Within whose folds candidates are sought.
+        distractors: Data set and seal of each store of distractors.
+        tuned_on: The store on val from which k and `how` are taken; None if they are given.
+        tune: Whether they are chosen on these scores, which must be of val; `k` is the largest tried.
+        redo: Whether scores of another scorer, or for other candidates, are replaced.
+        block_megabytes: Size of blocks in memory (10^6 bytes).
+    """
+
+    path: Path
+    retriever: System
+    pool: System
+    scorer: tuple[str, str]
+    source: PairSource
+    k: int | Literal["all"]
+    how: Combination
+    protocol: Protocol
+    distractors: Sequence[dict[str, Any]] = ()
+    tuned_on: Path | None = None
+    tune: bool = False
+    redo: bool = False
+    block_megabytes: float = 32
+
+    @property
+    def queries(self) -> int:
+        """How many queries seek candidates, those within languages too."""
+        return sum(map(sum, [self.pool.queries, *(part.queries for part, *_ in self.pool.by_language().values())]))
+
+
+class Outcome(NamedTuple):
+    """What was done.
+
+    Attributes:
+        made_from: The record of the system.
+        pairs: How many pairs were scored now.
+        written: Whether the store was written; not if it was there.
+    """
+
+    made_from: dict[str, Any]
+    pairs: int
+    written: bool
+
+
+def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
+    """Write a reranked system. Pairs that an earlier run scored are not scored again."""
+    with exclusive(job.path):
+        return _rerank(job, executor or InProcess(), report or Report())
+
+
+def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
+    if job.tune:
+        tuning.require_val(job.retriever)
+    scorers = _scorers(job)
+    job, made = _resolved(job, list(scorers.values()))
+    made_by = record.versions("reranking", (SCORERS, job.scorer[0]))
+    before, found = _before(job, made, made_by)
+    if found is not None and digest(before) == digest(made) and not job.tune:
+        return Outcome(made, 0, written=False)
+    scored = 0
+
+    def start(pairs: int) -> None:
+        nonlocal scored
+        scored = pairs
+        report.start(pairs)
+
+    if found is None:
+        found = _score(job, scorers, executor, replace(report, start=start))
+    if job.tune:
+        k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
+        made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
+    theirs = job.retriever
+    ids = zip(layout.IDS, (theirs.image_ids, theirs.caption_ids, theirs.caption_image), strict=True)
+    with layout.writing(job.path, dict(ids) | reranked.arrays_of(found), made):
+        pass
+    record.write(job.path, made_by)
+    shards.remove(_folder(job))
+    return Outcome(made, scored, written=True)
+
+
+def _scorers(job: Job) -> dict[tuple[int, int], PairScorer]:
+    """The scorer for each two data sets that are paired, the queries' own first."""
+    pool, found = job.pool, {}
+    others = [(0, each) for each in range(1, len(pool.datasets))] + [(each, 0) for each in range(1, len(pool.datasets))]
+    for images, captions in [(0, 0), *others]:
+        found[images, captions] = shards.open_scorer(*job.scorer, _source(job, images, captions))
+    stored.require_one_split(job.retriever, found[0, 0], job.scorer[1])
+    return found
+
+
+def _source(job: Job, images: int, captions: int) -> PairSource:
+    return replace(job.source, images=job.pool.datasets[images], captions=job.pool.datasets[captions])
+
+
+def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, dict[str, Any]]:
+    """The job with k and the combination that were chosen on val, and the record."""
+    made = _made(job, scorers, None)
+    if job.tuned_on is None:
+        return job, made
+    k, how, said = tuning.chosen(job.tuned_on, made)
+    job = replace(job, k=k, how=how)
+    return job, _made(job, scorers, said)
+
+
+def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> dict[str, Any]:
+    return stored.made_from(job.retriever, *job.scorer, scorers, job.k, job.protocol, job.how, job.distractors, tuned)
+
+
+def _before(job: Job, made: dict[str, Any], made_by: record.Versions
+            ) -> tuple[dict[str, Any], dict[str, Scored] | None]:
+    """The record of the store that is there, {} where none is, and its candidates where these serve."""
+    wanted = candidates.sizes(job.pool, job.protocol, job.k)
+    if not job.path.exists():
+        return {}, None
+    with layout.reading(job.path, "exists and is no reranked system; give another --name") as (group, there):
+        before = there[KEY]
+    if differ := stored.what_differs(before, made[KEY]):
+        if not job.redo:
+            raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
+                             "with --if-changed redo")
+        return {}, None
+    if layout.changed(job.path, there) or record.changed(job.path, made_by):
+        return {}, None
+    found = reranked.read(job.path, group, job.pool.shape)
+    serves = all(found[name].places.shape[1] >= k for name, k in wanted.items())
+    return layout.without_digests(there), found if serves else None
+
+
+def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor, report: Report
+           ) -> dict[str, Scored]:
+    pool, captions = job.pool, len(job.pool.caption_ids)
+    found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
+    pairs = candidates.wanted(found, captions)
+    made_from = {key: digest(each.made_from) for key, each in scorers.items()}
+    request = {"retriever": job.retriever.seal, "distractors": list(job.distractors),
+               "scorers": [[*key, each] for key, each in made_from.items()],
+               "pairs": shards.digest_of(pool, pairs)}
+    shards.begin(_folder(job), request, job.redo)
+    known = {key: (*job.scorer, _source(job, *key), each) for key, each in made_from.items()}
+    scores = shards.run(_folder(job), pool, pairs, known, executor, report.start, report.pairs)
+    return candidates.with_scores(found, pairs, scores, captions)
+
+
+def _folder(job: Job) -> Path:
+    return job.path.with_name(f"{job.path.name}.scoring")

@@ -1,0 +1,90 @@
+"""k and the weight of a combination, chosen on the validation split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.protocols import Protocol
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.reranked import Combination
+from pipeline.systems.scores import layout, reranked
+from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.system import System
+
+KS = (5, 10, 20, 50, 100)
+"""The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for."""
+STEPS = 20
+"""Into how many parts the weight's range from 0 to 1 is cut."""
+
+
+def require_val(retriever: System) -> None:
+    """Check that scores are of the split on which choices are made."""
+    if (split := retriever.made_from["split"]) != "val":
+        raise InputError(f"{retriever.path}: is of the split {split}; k and the weight are chosen on val alone: score "
+                         "and rerank val with --tune, then give that store with --tuned-on")
+
+
+def choices(k: int | Literal["all"], scored: int, combination: str
+            ) -> Iterator[tuple[int | Literal["all"], Combination]]:
+    """List what is tried."""
+    weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
+    for size in (*(each for each in KS if each < scored), k):
+        for weight in weights:
+            yield size, Combination(combination, weight)
+
+
+def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any],
+         block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
+         ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+    """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean."""
+    least = min(each.places.shape[1] for each in found.values())
+    best: tuple[float, int | Literal["all"], Combination] | None = None
+    tried = 0
+    for k, how in choices(record["k"], least, record["combine"]):
+        rsum = _rsum(retriever, found, {**record, "k": k, "weight": how.weight}, block_megabytes)
+        tried += 1
+        progress(tried)
+        if best is None or rsum > best[0] + 1e-9:
+            best = rsum, k, how
+    assert best is not None
+    return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
+
+
+def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
+          ) -> float:
+    """RSUM; with captions in several languages, the mean over these."""
+    rules, owner = reranked.protocol_of(record), retriever.caption_image
+    scores = reranked.source(retriever.scores, found, owner, record)
+    if not scores.languages:
+        return retrieval.evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
+    each = []
+    for part in scores.languages:
+        images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
+        each.append(retrieval.evaluate(scores.select(images, captions), np.searchsorted(images, owner[captions]),
+                                       Protocol(rules.name, folds=rules.folds), block_megabytes=block_megabytes).rsum)
+    return float(np.mean(each))
+
+
+def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+    """Read what was chosen on the split val."""
+    with layout.reading(path, "no choice of k and weight there; make it on the split val with `pipeline rerank "
+                              "--tune`") as (_, made):
+        record = made[reranked.KEY]
+        said = dict(record["tuned"])
+    if made["split"] != "val":
+        raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
+    mine = made_from[reranked.KEY]
+    one, other = mine["scorer"], record["scorer"]
+    alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
+    if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
+        raise InputError(f"{path}: k and the weight were chosen there for other heads than these, or for these in "
+                         "other roles")
+    if (wanted := mine["protocol"]["folds"]) != (there := record["protocol"]["folds"]):
+        raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, and candidates are sought in "
+                         f"{wanted} here; tune on val with --folds {wanted}")
+    return record["k"], reranked.combination_of(record), said | {"on": path.stem}

@@ -1,0 +1,59 @@
+"""Rescorers: from a system's similarities to new ones. A new one is a file here and a line in `RESCORERS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.parts import lazy
+
+if TYPE_CHECKING:
+    from pipeline.settings import Run
+    from pipeline.systems.rescoring.bank import Rescorer
+
+RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
+    "csls": "pipeline.systems.rescoring.neighbours:CSLS",
+    "inverted-softmax": "pipeline.systems.rescoring.softmaxes:InvertedSoftmax",
+    "qb-norm": "pipeline.systems.rescoring.qb_norm:QBNorm",
+    "dual-softmax": "pipeline.systems.rescoring.softmaxes:DualSoftmax",
+    "nnn": "pipeline.systems.rescoring.neighbours:NNN",
+    "db-norm": "pipeline.systems.rescoring.softmaxes:DBNorm",
+}, "rescorers")
+
+
+def build(name: str, **options: Any) -> Rescorer:
+    """Build a rescorer by name.
+
+    Args:
+        name: A key of `RESCORERS`.
+        options: The rescorer's own; its class documents them.
+
+    Returns:
+        The rescorer.
+
+    Raises:
+        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
+    """
+    from pipeline.settings.lookup import build_by_name
+
+    return build_by_name("rescorer", RESCORERS, name, **options)
+
+
+def embedded_heads(run: Run) -> list[str]:
+    """List the heads whose vectors of the split train a run's rescorers read: those of its bank.
+
+    Args:
+        run: The settings.
+
+    Returns:
+        Their names. Those of ablations are not rescored.
+
+    Raises:
+        InputError: As `build` does.
+    """
+    from pipeline.settings.paths import heads
+
+    banks = [step for step in run.rescorers if build(step.name, **step.options).bank == "train"]
+    return [name for name, (recipe, *_) in heads(run).items() if banks and recipe in run.recipes]
+
+
+lazy.offer(__name__)

@@ -1,0 +1,115 @@
+"""A bank: queries by which a correction knows which candidates are hubs, and their similarities to the candidates.
+
+The bank of the split train holds the captions and images that the heads were trained on. The bank of the split test
+holds the queries that are ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import PerDirection, Similarity
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import WeightedSum
+from pipeline.systems.scores.system import System
+
+
+class Bank(NamedTuple):
+    """Similarities of a bank's queries.
+
+    Attributes:
+        captions: [I, B], the images that are ranked, and the bank's captions.
+        images: [B', C], the bank's images, and the captions that are ranked.
+        image_images: Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where there
+            are no embeddings.
+        caption_captions: Likewise [B, C], the bank's captions, and the captions that are ranked.
+    """
+
+    captions: Similarity
+    images: Similarity
+    image_images: Callable[[], Similarity]
+    caption_captions: Callable[[], Similarity]
+
+
+class _Head(NamedTuple):
+    """A head's vectors: of the ranked images and captions, and of the bank's."""
+
+    images: np.ndarray
+    captions: np.ndarray
+    bank_images: np.ndarray
+    bank_captions: np.ndarray
+
+
+def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[float]]]) -> Bank:
+    """Make the bank of the queries that are ranked."""
+    def within(side: str) -> Similarity:
+        stores, weights = heads()
+        vectors = [store.vectors(side) for store in stores]  # type: ignore[arg-type]
+        return WeightedSum([retrieval.Embeddings(each, each, double=True) for each in vectors], weights)
+
+    return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
+
+
+def of_train(train: Split, test: list[System], embedded: list[System], weights: list[float]) -> Bank:
+    """Make the bank of the split train."""
+    for mine, theirs in zip(test, embedded, strict=True):
+        if mine.checkpoints != theirs.checkpoints:
+            raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
+    heads = [_Head(mine.vectors("image"), mine.vectors("caption"),
+                   theirs.vectors("image")[_rows(theirs.path, "image", theirs.image_ids, train.image_ids)],
+                   theirs.vectors("caption")[_rows(theirs.path, "caption", theirs.caption_ids, train.caption_ids)])
+             for mine, theirs in zip(test, embedded, strict=True)]
+
+    def similarities(one: str, other: str) -> Similarity:
+        products = [retrieval.Embeddings(getattr(head, one), getattr(head, other), double=True) for head in heads]
+        return WeightedSum(products, weights)
+
+    return Bank(similarities("images", "bank_captions"), similarities("bank_images", "captions"),
+                lambda: similarities("images", "bank_images"), lambda: similarities("bank_captions", "captions"))
+
+
+def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
+    return rows_of(there, wanted, lambda each: f"{path}: lacks {side} {each} of the split train; embed it whole")
+
+
+def heads_of(system: System) -> tuple[list[str], list[float]]:
+    """List the heads whose similarities a system averages."""
+    made = system.made_from
+    fusion = made.get("fusion")
+    if "steps" in made or (made["ensemble"] is not None and (not fusion or fusion["method"] != "mean")):
+        raise InputError(f"{system.name}: a bank needs a head, or an ensemble of heads by mean")
+    return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
+
+
+BankSplit: TypeAlias = Literal["train", "test"]
+
+
+class Rescorer(Protocol):
+    """Makes new similarities from a system's. It is built from its options, and draws nothing at random.
+
+    Attributes:
+        bank: Where the queries come from by which it knows a hub: "train", or "test" for the queries that are ranked.
+            With "test" a query's ranks depend on the other test queries; tables mark such a system, and never in bold.
+    """
+
+    bank: BankSplit
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity | PerDirection:
+        """Compute the new similarities.
+
+        Args:
+            scores: [I, C], of the whole split.
+            bank: Further similarities, of the queries that `bank` names.
+
+        Returns:
+            [I, C], computed block by block when it is read. `trace` computes it again.
+        """
+        ...

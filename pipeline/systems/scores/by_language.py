@@ -1,0 +1,104 @@
+"""The numbers of each language's captions, and their mean, where a manifest says the captions' languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval.protocols import protocol
+from pipeline.evaluation.statistics.languages import mean_recall
+from pipeline.manifest import Manifest
+from pipeline.manifest.table import LANGUAGE
+from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import measured
+from pipeline.systems.scores.system import System
+
+
+class Language(NamedTuple):
+    """One language's captions, and the images that have one.
+
+    Attributes:
+        system: The view of them.
+        rules: The protocol for this language.
+        images: Int64 [I'], their rows in the whole pool.
+    """
+
+    system: System
+    rules: Protocol
+    images: Ids
+
+
+def named(system: System, manifest: Manifest | None) -> System:
+    """Name the language of each caption."""
+    if manifest is None or LANGUAGE not in manifest.table.columns or not system.has_ids:
+        return system
+    system.require_manifest(manifest)
+    rows = rows_of(manifest.table["caption_id"].to_numpy(), system.caption_ids)
+    return replace(system, languages=manifest.table[LANGUAGE].to_numpy()[rows].astype(str))
+
+
+def with_languages(system: System, paths: Paths) -> System:
+    """Name the language of each caption of a store, where its record says that there are several."""
+    if len(system.made_from.get("languages", ())) < 2:
+        return system
+    found = named(system, Manifest.load(paths.manifest(system.made_from["dataset"])))
+    return found if found.languages is not None and len(np.unique(found.languages)) > 1 else system
+
+
+def parts(system: System, rules: str | Protocol) -> dict[str, Language]:
+    """Divide a system by language."""
+    return {name: Language(view, protocol(rules).of_language(name), images)
+            for name, (view, images, _) in system.by_language().items()}
+
+
+def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
+         progress: measured.Progress = lambda images: None) -> dict[str, Metrics]:
+    """Find every query's best right candidate in its language."""
+    found, done = {}, 0
+    for name, part in every.items():
+        found[name] = measured.rank(part.system, part.rules, ties, settings, partial(_reached, progress, done))
+        done += len(part.images)
+    return found
+
+
+def images(every: Mapping[str, Language]) -> int:
+    """Count the images that one pass through all languages reports to its `progress`."""
+    return sum(len(part.images) for part in every.values())
+
+
+def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settings: Evaluate,
+            progress: measured.Progress = lambda images: None) -> dict[str, Any]:
+    """Measure each language by itself: its captions, and the images that have one, are a pool of their own."""
+    if not every:
+        return {}
+    told, done = {}, images(every)
+    for name, part in every.items():
+        report = partial(_reached, progress, done - len(part.images))
+        told[name] = _with_mean_recall(measured.numbers(part.system, ranked[name], part.rules, settings, report))
+        done += len(part.images)
+    mean, *interval = mean_recall({name: (part.images, ranked[name]) for name, part in every.items()})
+    return {"languages": told, "mean_of_languages": {"mR": mean, "interval": {"mR": interval}}}
+
+
+def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
+            progress: measured.Progress = lambda images: None) -> dict[str, Any]:
+    """Divide, rank and measure at once."""
+    every = parts(system, rules)
+    return numbers(every, rank(every, ties, settings, progress), settings, progress)
+
+
+def _with_mean_recall(numbers: dict[str, Any]) -> dict[str, Any]:
+    interval = numbers["interval"] | {"mR": [end / 6 for end in numbers["interval"]["rsum"]]}
+    return numbers | {"mR": numbers["rsum"] / 6, "interval": interval}
+
+
+def _reached(progress: measured.Progress, before: int, done: int) -> None:
+    progress(before + done)

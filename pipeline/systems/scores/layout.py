@@ -1,0 +1,270 @@
+"""Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
+
+    NAME.zarr/
+      zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features")
+                      with digests of the arrays at `CONTENTS`; and of an ensemble that is fused query by query its
+                      fusion: method and weights
+      image_ids/      [I] int64
+      caption_ids/    [C] int64
+      caption_image/  [C] int64, each caption's image as a row of the matrix
+      similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
+      similarity_1/ … [I, C] the further members of an ensemble that is fused query by query; a member with a matrix for
+                      each direction has two, and `fusion` says how many each has
+      image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
+                      chunk without a codec, to be memory-mapped; with a matrix beside them or alone
+
+A reranked system has its candidates in the place of a matrix, see `reranked.py`. A z-score or a rank depends on the
+candidates, which a protocol may divide into folds. Such an ensemble therefore keeps its members' matrices, and fuses
+them when it is read.
+
+The digests stand in `made_from`, and so in everything that is made from the store. A digest is over the array's files,
+including its metadata. The arrays are stored without a codec, are written once and never divided anew, so the files'
+bytes determine the array's values, and comparing them needs nothing but a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pipeline.compute import made_with
+from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.evaluation.retrieval.collection import Side
+from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity
+from pipeline.files.atomic import creating
+from pipeline.files.digest import of_files, of_folder
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import PerQuery
+
+if TYPE_CHECKING:
+    import zarr
+
+IDS = ("image_ids", "caption_ids", "caption_image")
+CONTENTS = "contents"
+"""The key of `made_from` that holds the digests of the arrays."""
+DIRECTIONS = "directions"
+"""In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
+# Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
+ROWS, COLUMNS = 256, TILE_WIDTH
+Progress: TypeAlias = Callable[[int], object]
+Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]
+
+
+def holds_scores(path: Path) -> bool:
+    """Recognise a store of similarities or candidates, which holds the ids of its images and captions."""
+    return (path / "similarity").is_dir() or (path / "i2t_candidates").is_dir()
+
+
+def holds_vectors_alone(path: Path) -> bool:
+    """Recognise a store that holds embeddings and no matrix of similarities."""
+    return (path / "image_embeddings").is_dir() and not (path / "similarity").exists()
+
+
+def is_store(path: Path) -> bool:
+    """Recognise a store of either kind."""
+    return holds_scores(path) or holds_vectors_alone(path)
+
+
+@contextmanager
+def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, dict[str, Any]]]:
+    """Open a store's group with `made_from`; what is missing within the block is refused by `otherwise`."""
+    import zarr
+
+    try:
+        group = zarr.open_group(path, mode="r", zarr_format=3)
+        yield group, dict(group.attrs["made_from"])  # type: ignore[arg-type]
+    except (FileNotFoundError, KeyError, ValueError, TypeError):
+        raise InputError(f"{path}: {otherwise}") from None
+
+
+def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
+    """Read the arrays of `IDS`, completely."""
+    images, captions, owner = (_line(path / name, group[name]) for name in IDS)
+    return images, captions, owner
+
+
+def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
+    import zarr
+
+    from pipeline.evaluation.retrieval.zarr_pieces import refuse_missing, said
+
+    if not isinstance(array, zarr.Array):
+        raise KeyError(path.name)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"{path}: expected a line of integers, received {array.dtype} {list(array.shape)}; make the "
+                         "store again")
+    try:
+        refuse_missing(array, f"ids {path.name}")
+        return np.asarray(array[:]).astype(np.int64, copy=False)
+    except InputError:
+        raise
+    except Exception as error:  # codecs raise many kinds on bytes that they did not write
+        raise InputError(f"{path}: is damaged or cut short ({said(error)}); make the store again") from None
+
+
+def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
+    """Find the stored matrices, of which there is one or more."""
+    import zarr
+
+    found: list[zarr.Array] = []
+    for number in count():
+        name = f"similarity_{number}" if number else "similarity"
+        if number and name not in group:
+            break
+        array = group[name]
+        if not isinstance(array, zarr.Array):
+            raise KeyError(name)
+        found.append(array)
+    return tuple(found)
+
+
+def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], digests: Digests = of_files
+            ) -> np.ndarray:
+    """Map the vectors of one side, float32 [length, d], after comparing them and the ids with their digests."""
+    import zarr
+
+    from pipeline.evaluation.retrieval.zarr_pieces import refuse_missing
+
+    name = f"{side}_embeddings"
+    try:
+        array = zarr.open_array(path / name, mode="r", zarr_format=3)
+    except (FileNotFoundError, ValueError):
+        raise InputError(f"{path}: holds no embeddings; those of a single head do, see `pipeline score`") from None
+    if array.shape[0] != length:
+        raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
+    refuse_missing(array, f"embeddings {name}")
+    recorded = made_from.get(CONTENTS)
+    for each in (*IDS, name):
+        if isinstance(recorded, Mapping) and recorded.get(each) != of_folder(path / each, digests):
+            command = "score" if (path / "similarity").exists() else "embed"
+            raise InputError(f"{path}/{each}: has changed since it was written; run `pipeline {command}` again")
+    return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
+
+
+def digests(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
+    """Digest a store's arrays."""
+    return {file.parent.name: of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
+            if file.parent.name not in leave_out}
+
+
+def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> list[str] | None:
+    """Name the arrays that are other than recorded; None for a store that records no digests."""
+    recorded = made_from.get(CONTENTS)
+    if not isinstance(recorded, Mapping):
+        return None
+    found = digests(store, leave_out)
+    return [name for name in sorted({*recorded, *found} - {*leave_out}) if recorded.get(name) != found.get(name)]
+
+
+def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
+    """Check a store's arrays. A store without recorded digests is accepted."""
+    if wrong := changed(store, made_from, leave_out):
+        raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
+                         "ensemble` again")
+
+
+def without_digests(made_from: Mapping[str, Any]) -> dict[str, Any]:
+    """Take what made a store without the digests of its arrays."""
+    return {key: value for key, value in made_from.items() if key != CONTENTS}
+
+
+def divided(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
+    """Divide scores into the matrices that a store holds, and how they are fused when they are read."""
+    if isinstance(scores, PerQuery):
+        members = [_matrices_of(source) for source in scores.sources]
+        each = [len(matrices) for matrices in members]
+        said: dict[str, Any] = {"method": method, "weights": list(scores.weights)}
+        said |= {"matrices": each} if max(each) > 1 else {}
+        return [matrix for matrices in members for matrix in matrices], said
+    both = _matrices_of(scores)
+    return both, {"method": DIRECTIONS, "weights": [1.0, 1.0]} if len(both) > 1 else None
+
+
+def _matrices_of(scores: Similarity | PerDirection) -> list[Similarity]:
+    if isinstance(scores, Directions):
+        return [scores.both["i2t"], scores.both["t2i"]]
+    return [scores]  # type: ignore[list-item]
+
+
+@contextmanager
+def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str, Any],
+            fusion: Mapping[str, Any] | None = None) -> Iterator[zarr.Group]:
+    """Write a store, which appears complete when the block ends without an error, and replaces an older one."""
+    import zarr
+
+    attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    with creating(path) as making:
+        group = zarr.create_group(making, zarr_format=3, attributes=attributes)
+        for name, values in arrays.items():
+            array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
+                                       compressors=None, filters=None, config={"write_empty_chunks": True})
+            array[:] = values
+        yield group
+        group.attrs["made_from"] = {**made_from, CONTENTS: digests(making)}
+
+
+def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,
+         made_from: Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
+         progress: Progress = lambda rows: None, **embeddings: np.ndarray) -> None:
+    """Write a store of one matrix, or with `fusion` of one or two for each member, and perhaps of vectors."""
+    if path.exists() and not holds_scores(path):
+        raise InputError(f"{path}: exists and is not a similarity store; move it, or write elsewhere")
+    if (fusion is None) != (len(matrices) == 1):
+        raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
+    shape = (len(image_ids), len(caption_ids))
+    if wrong := [source.shape for source in matrices if source.shape != shape]:
+        raise InputError(f"{path}: a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
+    named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True)) | embeddings
+    with writing(path, named, made_from, fusion) as group:
+        for number, source in enumerate(matrices):
+            _write(group, f"similarity_{number}" if number else "similarity", source,
+                   lambda rows, before=number * shape[0]: progress(before + rows))  # type: ignore[misc]
+
+
+def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress) -> None:
+    images, captions = source.shape
+    chunks = (min(ROWS, images), min(COLUMNS, captions))
+    # A chunk that is missing reads back as NaN, which is refused.
+    matrix = group.create_array(name, shape=source.shape, dtype="float32", chunks=chunks, compressors=None,
+                                filters=None, fill_value=float("nan"))
+    for rows, columns in cut(source.shape, *chunks):
+        matrix[rows, columns] = source.block(rows, columns)
+        if columns.stop == captions:
+            progress(rows.stop)
+
+
+def refuse_no_vectors(path: Path) -> None:
+    """Check that a store of vectors may be written: that the path is free, or holds embeddings."""
+    if path.exists() and not (path / "image_embeddings").is_dir():
+        raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
+
+
+@contextmanager
+def writing_vectors(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
+                    made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Write a store of vectors: the block fills the two memory-mapped arrays float32 [I, d] and [C, d]."""
+    refuse_no_vectors(path)
+    named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True))
+    with writing(path, {name: ids.astype(np.int64) for name, ids in named.items()}, made_from) as group:
+        maps = [_map(group, f"{side}_embeddings", (len(ids), dimension))
+                for side, ids in (("image", image_ids), ("caption", caption_ids))]
+        yield maps[0], maps[1]
+        for each in maps:
+            each.flush()
+
+
+def _map(group: zarr.Group, name: str, shape: tuple[int, int]) -> np.memmap:
+    group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
+    file = _bytes_of(Path(str(group.store_path.store.root)) / name)  # type: ignore[attr-defined]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def _bytes_of(array: Path) -> Path:
+    """The only chunk of a matrix: without a codec it is the array's bytes as they are."""
+    return array / "c" / "0" / "0"

@@ -1,0 +1,147 @@
+"""The numbers of one pool by one protocol, as results hold them. The same scores always give the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.judgements import cxc, qrels
+from pipeline.evaluation.judgements.eccv_caption import METRICS, eccv_caption
+from pipeline.evaluation.metrics import parse_all
+from pipeline.evaluation.metrics.base import Fold, Ranked
+from pipeline.evaluation.metrics.measure import as_dict, of_pool
+from pipeline.evaluation.metrics.measure import measure as measure_folds
+from pipeline.evaluation.retrieval import Metrics, Protocol, Relevance, Ties
+from pipeline.evaluation.retrieval.collection import Collection
+from pipeline.evaluation.retrieval.placements import place
+from pipeline.evaluation.statistics import interval
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.settings import Evaluate
+from pipeline.systems.scores import runs
+from pipeline.systems.scores.columns import Columns
+from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.system import System
+
+Progress = Callable[[int], object]
+
+EXTENDED = {"eccv_caption": eccv_caption}
+"""Judgements that are measured besides the captions' own, by name."""
+
+
+def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
+            progress: Progress = lambda images: None) -> dict[str, Any]:
+    """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals."""
+    return numbers(system, rank(system, rules, ties, settings, progress), rules, settings, progress)
+
+
+def rank(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
+         progress: Progress = lambda images: None) -> Metrics:
+    """Do the first half of `measure`: find every query's best right candidate, and the recalls."""
+    return retrieval.evaluate(system.scores, system.truth, rules, ties, settings.block_megabytes, progress)
+
+
+def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Evaluate,
+            progress: Progress = lambda images: None) -> dict[str, Any]:
+    """Do the second half of `measure`: intervals, and the metrics that the settings name."""
+    measured = found.as_dict() | {"interval": interval(found)}
+    if settings.metrics:
+        images = system.scores.shape[0]
+        measured["metrics"] = of_pool(parse_all(settings.metrics), system.scores, system.truth, found, rules, settings,
+                                      lambda done: progress(images + done))
+    return measured
+
+
+def passes(settings: Evaluate) -> int:
+    """Count how often `measure` goes through a pool's images."""
+    return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
+
+
+def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate) -> dict[str, Any]:
+    """Measure a run file, which lists the best candidates of each query."""
+    run = runs.read(path)
+    collection, relevance = _judged(run, columns, truth)
+    fold = runs.fold_of(path, run, collection, relevance, ties)
+    metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
+    listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
+    if len(listed) < 2 and (summed := [str(metric) for metric in metrics if metric.summed is not None]):
+        raise InputError(f"{path}: ranks only one direction; {summed[0]} needs both")
+    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
+    images, captions = collection.shape
+    split = {"split": columns.known_split} if columns.known_split else {}
+    return {"run": path.name, **split, "images": images, "captions": captions, "protocol": "all", "ties": ties,
+            "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found}
+
+
+def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tuple[Collection, Relevance]:
+    if truth.same_text or columns.captions_per_image is not None:
+        raise InputError("--from-run goes without --same-text and --captions-per-image: name its --manifest or --qrels")
+    if columns.manifest is None and truth.qrels is None:
+        raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
+    if columns.manifest is not None:
+        split = Manifest.load(columns.manifest).split(columns.split or "test")
+        collection = Collection(split.image_ids, split.caption_ids, split.caption_image)
+        if truth.qrels is None:
+            return collection, Relevance.of_owner(split.caption_image, len(split.image_ids))
+    else:
+        assert truth.qrels is not None
+        collection = runs.collection_of(dict(run), *qrels.ids(truth.qrels))
+    return collection, qrels.read(truth.qrels, collection)
+
+
+def extend(system: System, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:
+    """Measure by other judgements than the captions' own images."""
+    if name == "cxc":
+        return {"extended": {"cxc": _cxc(system, settings, progress)}}
+    rows, columns, relevance = EXTENDED[name](_known(system))
+    scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
+    for judged, truth in relevance.items():
+        ranks = retrieval.rank(scores, truth, settings.block_megabytes, partial(_told, progress, done))
+        measured, done = retrieval.measure([ranks]), done + 2 * len(rows)
+        found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measured, "all", settings,
+                                partial(_told, progress, done - len(rows)))
+    return {"extended": found}
+
+
+def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, Any]:
+    """R@1, R@5 and R@10 of CxC's four tasks: across, and where there are embeddings within images and captions."""
+    if settings.cxc is None:
+        raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
+                         "params.yaml")
+    right, metrics = cxc.read(Path(settings.cxc), _known(system)), parse_all(METRICS["cxc"])
+    ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
+    fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
+    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
+    if vectors := _vectors(system):
+        from pipeline.evaluation.retrieval.embeddings import Others  # and with it torch
+
+        every = [place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
+                 for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
+        drawn = right.across.drawn_with[every[1].query]
+        within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), system.scores.shape[0])
+        same = as_dict(measure_folds(metrics, [within], settings.resamples, settings.seed))
+        for metric, ways in found.items():
+            for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
+                ways[task] = same[metric][way]
+                ways["interval"][task] = same[metric]["interval"][way]
+    return found
+
+
+def _known(system: System) -> System:
+    """The system, whose ids must be known."""
+    system.require_ids()
+    return system
+
+
+def _vectors(system: System) -> tuple[Any, Any] | None:
+    """The vectors behind the scores; None where there are none, as of ensembles."""
+    if isinstance(system.scores, retrieval.Embeddings):
+        return system.scores.images, system.scores.captions
+    return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
+
+
+def _told(progress: Progress, before: int, done: int) -> None:
+    progress(before + done)

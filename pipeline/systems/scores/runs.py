@@ -1,0 +1,182 @@
+"""Runs: the best candidates of each query with their scores, as TREC's tools and ranx read and write them.
+
+    caption:55 Q0 image:12 1 0.8342 NAME     TREC: query, Q0, document, rank, score, system
+    {"caption:55": {"image:12": 0.8342}}     ranx, in a file that ends in .json
+
+A candidate that a run does not list is never found. Equal scores are tied; ranks are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.judgements import rows
+from pipeline.evaluation.metrics.base import Fold
+from pipeline.evaluation.retrieval import PerDirection, Relevance
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import Collection, Side
+from pipeline.evaluation.retrieval.placements import NEVER, Placements
+from pipeline.evaluation.retrieval.relevance import Positives
+from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.retrieval.top import top
+from pipeline.files.atomic import replacing
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.system import System
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TREC = ("query", "q0", "document", "rank", "score", "system")
+WAYS: tuple[tuple[Direction, Side, Side], ...] = (("i2t", "image", "caption"), ("t2i", "caption", "image"))
+Progress = Callable[[int], object]
+
+
+class Run(NamedTuple):
+    """What a run lists of one direction, n rows: ids int64 of queries and candidates, scores float64."""
+
+    query: Ids
+    candidate: Ids
+    score: npt.NDArray[np.float64]
+
+
+def write(path: Path, system: System, count: int, seed: int, block_megabytes: float,
+          progress: Progress = lambda queries: None) -> None:
+    """Writes the best candidates of every query, of both directions."""
+    name, generator, before = "".join(system.name.split()) or "run", np.random.default_rng(seed), 0
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        listed = path.suffix == ".json"
+        file.write("{" if listed else "")
+        for number, (way, asking, answering) in enumerate(WAYS):
+            places, scores = _best(system, way, count, generator, block_megabytes, _after(progress, before))
+            before += len(places)
+            queries, candidates = system.ids(asking), system.ids(answering)
+            for query, row, values in zip(queries.tolist(), candidates[places].tolist(), scores.tolist(), strict=True):
+                if listed:
+                    found = {f"{answering}:{each}": value for each, value in zip(row, values, strict=True)}
+                    file.write("" if number == 0 and query == queries[0] else ",\n")
+                    file.write(f'"{asking}:{query}": {json.dumps(found)}')
+                else:
+                    file.writelines(f"{asking}:{query} Q0 {answering}:{each} {rank} {value!r} {name}\n"
+                                    for rank, (each, value) in enumerate(zip(row, values, strict=True), 1))
+        file.write("}\n" if listed else "")
+
+
+def _after(progress: Progress, before: int) -> Progress:
+    return lambda done: progress(before + done)
+
+
+def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
+          progress: Progress) -> tuple[Ids, npt.NDArray[np.float64]]:
+    """Places and scores [Q, k] of the best candidates, best first."""
+    candidates = system.scores.shape[1 if way == "i2t" else 0]
+    places = top(system.scores, way, min(count, candidates), generator, block_megabytes, progress).places
+    source = system.scores
+    if isinstance(source, PerDirection):
+        source = source.direction(way, int(block_megabytes * 1e6))
+    query = np.repeat(np.arange(len(places)), places.shape[1])
+    pairs = (query, places.reshape(-1)) if way == "i2t" else (places.reshape(-1), query)
+    scores = source.pairs(*pairs).astype(np.float64).reshape(places.shape)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1)
+
+
+def read(path: Path) -> dict[Direction, Run]:
+    """Read a run. Plain numbers are captions as queries and images as documents."""
+    parts: dict[bool, list[Run]] = {True: [], False: []}
+    for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
+        query, document, asks = rows.directions(table, first, path)
+        score = rows.finite(table, "score", first, path)
+        for by_image in (True, False):
+            here = asks == by_image
+            parts[by_image].append(Run(query[here], document[here], score[here]))
+    joined = {by_image: Run(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+              for by_image, found in parts.items()}
+    return {"i2t": joined[True], "t2i": joined[False]}
+
+
+def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
+    import pyarrow as pa
+
+    try:
+        tree = from_json(path.read_bytes(), of_pairs=_without_repetition)
+        listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except _Twice as twice:
+        raise InputError(f"{path}: lists {str(twice)[:40]!a} twice") from None
+    except (ValueError, AttributeError):
+        raise InputError(f"{path}: is no run of ranx; expected JSON: query, document, score") from None
+    if not listed:
+        raise InputError(f"{path}: is empty, expected JSON: query, document, score")
+    columns = [list(column) for column in zip(*listed, strict=True)]
+    yield pa.table(dict(zip(("query", "document", "score"), columns, strict=True))), 1
+
+
+class _Twice(Exception):
+    """A name that an object of a JSON file has twice, of which Python would keep the second."""
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _Twice(name)
+        found[name] = value
+    return found
+
+
+def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
+    """Make a pool of the images and captions that a run names, with some more."""
+    for way, image, caption in (("i2t", "query", "candidate"), ("t2i", "candidate", "query")):
+        images = np.union1d(images, getattr(run[way], image))  # type: ignore[index]
+        captions = np.union1d(captions, getattr(run[way], caption))  # type: ignore[index]
+    return Collection(images, captions, np.full(len(captions), -1, np.int64))
+
+
+def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relevance: Relevance, ties: Any) -> Fold:
+    """Where a run lists each right candidate."""
+    every = [_placed(path, run[way], collection, relevance.i2t if way == "i2t" else relevance.t2i, asking, answering)
+             for way, asking, answering in WAYS]
+    return Fold.of(relevance, (every[0].best(), every[1].best()), ties, (every[0], every[1]))
+
+
+def _placed(path: Path, run: Run, collection: Collection, positives: Positives, asking: Side, answering: Side
+            ) -> Placements:
+    query = collection.require(asking, run.query, str(path))
+    if len(query) and not positives.count[query].any():
+        raise InputError(f"{path}: no {asking} that it lists as a query has a right {answering}, "
+                         f"{asking} {run.query[0]} for one: its ids are not those of the manifest or qrels")
+    candidate = collection.require(answering, run.candidate, str(path))
+    size = len(collection.ids(answering))
+    key = query * size + candidate
+    order = np.argsort(key, kind="stable")
+    if (twice := np.flatnonzero(key[order][1:] == key[order][:-1])).size:
+        row = order[twice[0]]
+        raise InputError(f"{path}: lists {answering} {run.candidate[row]} twice for {asking} {run.query[row]}")
+    wanted = positives.query * size + positives.candidate
+    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+    found = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
+    score = run.score[order][at] if len(key) else np.zeros(len(wanted))
+    above, tied = _counted(query, run.score, positives, np.where(found, score, np.nan))
+    return Placements.of(positives, np.where(found, above, NEVER), np.where(found, tied, 1), max(size, 1))
+
+
+def _counted(query: Ids, score: npt.NDArray[np.float64], positives: Positives, right: npt.NDArray[np.float64]
+             ) -> tuple[Ids, Ids]:
+    """How many of its query's scores are above each right one [P], and how many equal it."""
+    above, tied = (np.zeros(len(right), np.int64) for _ in range(2))
+    order = np.lexsort((score, query))
+    start = np.searchsorted(query[order], np.arange(len(positives) + 1))
+    score = score[order]
+    for number in np.flatnonzero((positives.count > 0) & (np.diff(start) > 0)).tolist():
+        mine, pairs = score[start[number]:start[number + 1]], slice(*positives.start[number:number + 2].tolist())
+        upper = mine.searchsorted(right[pairs], "right")
+        above[pairs], tied[pairs] = len(mine) - upper, upper - mine.searchsorted(right[pairs], "left")
+    return above, tied

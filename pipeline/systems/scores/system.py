@@ -1,0 +1,359 @@
+"""A system: images and captions by their ids, a score for each pair, and what made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import Collection, Side
+from pipeline.evaluation.retrieval.relevance import Relevance
+from pipeline.evaluation.retrieval.similarity import PerDirection, Similarity, as_similarity, select
+from pipeline.evaluation.statistics.languages import Languages, divide
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.scores import layout, reranked
+from pipeline.systems.scores.kinds import Fused, Given, Kind, Matrix, Vectors
+from pipeline.systems.scores.reranked import Scored
+
+if TYPE_CHECKING:
+    import zarr
+
+    from pipeline.evaluation.retrieval import Embeddings, Protocol
+    from pipeline.files.remembered import Remembered
+
+Scores: TypeAlias = Similarity | PerDirection
+UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class System(Collection):
+    """What is ranked.
+
+    Attributes:
+        name: What it is called.
+        kind: Where its scores come from.
+        made_from: The record of what made it; {} if unknown.
+        folder: The store that it was opened from; None for a view, and for other sources.
+        has_ids: Whether its ids are an image's and a caption's; otherwise they number rows and columns.
+        relevance: The right answers, where a caption has others than its own image; None otherwise.
+        languages: Each caption's language as text [C]; None where captions have none.
+        split: The split that is ranked; None if it is unknown.
+        pools: With distractors, the system itself and they, in the order of rows and columns; () without.
+    """
+
+    name: str
+    kind: Kind
+    made_from: dict[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    has_ids: bool = True
+    relevance: Relevance | None = None
+    languages: Languages | None = None
+    split: str | None = None
+    pools: tuple[System, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, scores: object, caption_image: Ids | None = None, image_ids: Ids | None = None,
+           caption_ids: Ids | None = None, **more: Any) -> System:
+        """Take scores in memory, or whatever `as_similarity` takes; without ids, rows and columns are numbered."""
+        source = as_similarity(scores)
+        images, captions = (np.arange(size) if ids is None else np.asarray(ids)
+                            for size, ids in zip(source.shape, (image_ids, caption_ids), strict=True))
+        owner = np.full(len(captions), -1, np.int64) if caption_image is None else caption_image
+        return cls(images, captions, owner, name=name, kind=Given(source), has_ids=image_ids is not None,
+                   **more)
+
+    @classmethod
+    def open(cls, path: Path) -> System:
+        """Open a store of scores."""
+        with layout.reading(path, UNSCORED) as (group, made_from):
+            ids = layout.read_ids(path, group)
+            kind = (_reranked if reranked.KEY in made_from else _matrices)(path, group, ids, made_from)
+        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.get("split"))
+
+    @classmethod
+    def open_vectors(cls, path: Path, remembered: Remembered | None = None) -> System:
+        """Open a store that holds vectors, of which its scores are the inner products, computed block by block."""
+        with layout.reading(path, "no embeddings there; make them with `pipeline score` or `pipeline embed`") as (
+                group, made_from):
+            ids = layout.read_ids(path, group)
+        return cls(*ids, name=path.stem, kind=Vectors(path, made_from, (len(ids[0]), len(ids[1])), remembered),
+                   made_from=made_from, folder=path, split=made_from.get("split"))
+
+    @classmethod
+    def open_either(cls, path: Path) -> System:
+        """Open a store by its scores, or by its vectors where it holds no scores."""
+        return cls.open_vectors(path) if layout.holds_vectors_alone(path) else cls.open(path)
+
+    @classmethod
+    def open_among(cls, path: Path, distractors: Sequence[System]) -> System:
+        """Open a head's scores, or a reranked system's, with the vectors of distractors."""
+        own = cls.open_vectors(path)
+        return (cls.open(path) if reranked.KEY in own.made_from else own).among(distractors)
+
+    @property
+    def path(self) -> Path:
+        """The store, for messages; of what was not opened, the name."""
+        return self.folder or Path(self.name)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The scores [I, C], as `retrieval.evaluate` takes them."""
+        return self.kind.scores()
+
+    @property
+    def similarity(self) -> zarr.Array:
+        """The stored matrix [I, C], of a system that has one for both directions."""
+        if isinstance(self.kind, Matrix):
+            return self.kind.values
+        if isinstance(self.kind, Candidates):
+            raise InputError(f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
+                             f"retriever {self.kind.retriever.name}")
+        if not isinstance(self.kind, Fused):
+            raise InputError(f"{self.path}: has no stored matrix; score it with `pipeline score`")
+        what = "two matrices, one a direction" if self.kind.method == layout.DIRECTIONS else (
+            f"an ensemble by {self.kind.method} scores each query by itself and has no one matrix")
+        raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
+
+    @property
+    def truth(self) -> Relevance | Ids:
+        """The right answers, as `retrieval.evaluate` takes them."""
+        return self.caption_image if self.relevance is None else self.relevance
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 over `made_from`, which holds the arrays' digests. What is made from the store records it."""
+        return digest(self.made_from)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """SHA-256 of the checkpoints behind it. Vectors of one checkpoint lie in one space."""
+        return [member["checkpoint"] for member in self.made_from["members"]]
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The only protocol by which a reranked system, or an ensemble of some, can be measured; None for any."""
+        record = self.made_from.get(reranked.KEY) or self.made_from
+        return reranked.protocol_of(record) if "protocol" in record else None
+
+    def check(self) -> System:
+        """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them once."""
+        layout.require_unchanged(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
+        if isinstance(self.kind, Candidates):
+            self.kind.retriever.check()
+        return self
+
+    def vectors(self, side: Side) -> np.ndarray:
+        """Map the unit vectors of one side, float32 [I or C, d]."""
+        own = self.kind if isinstance(self.kind, Vectors) else Vectors(self.path, self.made_from, self.shape)
+        return own.of(side)
+
+    def embeddings(self) -> Embeddings:
+        """Map the unit vectors of images and captions."""
+        from pipeline.evaluation.retrieval import Embeddings
+
+        return Embeddings(self.vectors("image"), self.vectors("caption"))
+
+    def has_vectors(self) -> bool:
+        """Look up whether its store holds vectors."""
+        return self.folder is not None and (self.folder / "image_embeddings").is_dir()
+
+    def require_ids(self) -> tuple[Ids, Ids]:
+        """Return the ids, which must be known."""
+        if not self.has_ids:
+            raise InputError(f"{self.name}: its images and captions are unknown; name its --manifest")
+        return self.image_ids, self.caption_ids
+
+    def image_of_caption(self) -> dict[int, int]:
+        """Map the ids of captions, which must be known, to those of their images."""
+        self.require_ids()
+        return super().image_of_caption()
+
+    def require_owners_of(self, first: System) -> None:
+        """Check that another system assigns the captions that both have to the same images."""
+        theirs = first.image_of_caption()
+        for caption, image in self.image_of_caption().items():
+            if theirs.get(caption, image) != image:
+                raise InputError(f"{self.name}: its caption {caption} is of image {image}, in {first.name} of image "
+                                 f"{theirs[caption]}; score both for one manifest")
+
+    def require_manifest(self, manifest: Manifest) -> None:
+        """Check that a manifest is the one that the scores are of."""
+        if self.made_from.get("manifest", manifest.digest) != manifest.digest:
+            raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset} than there is now; "
+                             "score again")
+
+    def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
+        """Load the manifest of its images and captions: the given one, or where it is needed its data set's."""
+        if given is not None:
+            return Manifest.load(given)
+        dataset = self.made_from.get("dataset")
+        return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.get("languages")) else None
+
+    def only(self, images: Ids, captions: Ids) -> System:
+        """View some rows and columns, in any order, as a pool of their own."""
+        place = np.full(self.shape[0] + 1, -1, np.int64)  # the last entry is that of -1
+        place[images] = np.arange(len(images))
+        return replace(self, image_ids=self.image_ids[images], caption_ids=self.caption_ids[captions],
+                       caption_image=place[self.caption_image[captions]], captions=None, folder=None,
+                       kind=View(self, images, captions),
+                       relevance=None if self.relevance is None else self.relevance.select(images, captions),
+                       languages=None if self.languages is None else self.languages[captions])
+
+    def by_language(self) -> dict[str, tuple[System, Ids, Ids]]:
+        """View each language with a right answer: its captions, and the images that have one; with their places."""
+        if self.languages is None:
+            return {}
+        return {name: (replace(self.only(images, captions), languages=None), images, captions)
+                for name, (images, captions) in divide(self.truth, self.shape, self.languages).items()}
+
+    def among(self, distractors: Sequence[System]) -> System:
+        """Enlarge the pool by the images and captions of stores of vectors, which are candidates and no queries."""
+        if isinstance(self.kind, Candidates):
+            return self._reranked_among(distractors)
+        from pipeline.evaluation.retrieval.embeddings import Enlarged
+
+        held = {(self.made_from["dataset"], image) for image in self.image_ids.tolist()}
+        for each in distractors:
+            if each.checkpoints != self.checkpoints:
+                raise InputError(f"{each.path}: holds the vectors of another head than {self.path.name}; embed these "
+                                 "images with the same head, see `pipeline embed`")
+            more = {(each.made_from["dataset"], image) for image in each.image_ids.tolist()}
+            if held & more:
+                raise InputError(f"{each.path}: {len(held & more)} of its images are in the pool already, "
+                                 f"{min(held & more)[1]} for one")
+            held |= more
+        scores = Enlarged(self.embeddings(), [each.embeddings() for each in distractors])
+        return System.of(self.name, scores, scores.caption_image(self.caption_image), made_from=self.made_from,
+                         split=self.split, pools=(self, *distractors))
+
+    def _reranked_among(self, distractors: Sequence[System]) -> System:
+        assert isinstance(self.kind, Candidates)
+        layout.require_unchanged(self.path, self.made_from)
+        record = self.made_from[reranked.KEY]
+        if record["distractors"] != recorded(distractors):
+            named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
+            raise InputError(f"{self.path}: was reranked among {named}; pass the same --distractors, or run "
+                             "`pipeline rerank` again")
+        pool = System.open_vectors(self.kind.retriever.path).among(distractors)
+        return replace(pool, name=self.name, made_from=self.made_from,
+                       kind=Given(reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image,
+                                                  record)))
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        """How many images and captions are queries; they come first, distractors after them."""
+        return self.pools[0].shape if self.pools else self.shape
+
+    @cached_property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets of images and captions, the queries' first."""
+        return tuple(dict.fromkeys(each.made_from.get("dataset", "") for each in self.pools or (self,)))
+
+    def items(self, side: Side) -> tuple[Ids, Ids]:
+        """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C] each."""
+        every = self.pools or (self,)
+        places = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.get("dataset", "")), np.int64)
+                  for each in every]
+        return np.concatenate(places), np.concatenate([each.ids(side) for each in every])
+
+    def save(self, path: Path, made_from: Mapping[str, Any], method: str = "mean",
+             progress: layout.Progress = lambda images: None) -> None:
+        """Write its scores as a store; `method` is the name of a fusion query by query."""
+        matrices, fusion = layout.divided(self.scores, method)
+        layout.save(path, matrices, self.image_ids, self.caption_ids, self.caption_image, made_from, fusion,
+                    lambda rows: progress(rows // len(matrices)))
+
+
+@dataclass(frozen=True)
+class View:
+    """Some rows and columns of another system."""
+
+    of: System
+    images: Ids
+    captions: Ids
+
+    def scores(self) -> Scores:
+        """Select from the other's, see `Kind.scores`."""
+        return select(self.of.scores, self.images, self.captions)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A retriever's best candidates of each query, ordered anew by another scorer.
+
+    Attributes:
+        path: The store.
+        retriever: The system that orders all others.
+        record: How they were sought and are ordered, see `reranked.KEY`.
+        found: The candidates of both directions, and of each language; {} where they were sought among distractors.
+    """
+
+    path: Path
+    retriever: System
+    record: Mapping[str, Any]
+    found: Mapping[str, Scored]
+
+    def scores(self) -> Scores:
+        """Order the candidates, see `Kind.scores`."""
+        if not self.found:
+            raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
+        return reranked.source(self.retriever.scores, self.found, self.retriever.caption_image, self.record)
+
+    def found_in(self, pool: tuple[int, int]) -> Mapping[str, Scored]:
+        """Read the candidates that were sought in a pool [I', C'] of the system and distractors."""
+        import zarr
+
+        return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
+
+
+def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
+    """Compose what is recorded of distractors."""
+    return [{"dataset": each.made_from["dataset"], "seal": each.seal} for each in distractors]
+
+
+def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Matrix | Fused:
+    """The stored matrices, checked to fit the ids and what is said of their fusion."""
+    matrices = layout.matrices(group)
+    fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
+    method, weights = fusion["method"], tuple(fusion["weights"])
+    each = tuple(fusion.get("matrices") or (1,) * len(weights))
+    wrong = [each.shape for each in matrices if each.shape != (len(ids[0]), len(ids[1]))]
+    if wrong or len(ids[2]) != len(ids[1]):
+        raise InputError(f"{path}: a matrix of {(wrong or [matrices[0].shape])[0]} with {len(ids[0])} image and "
+                         f"{len(ids[1])} caption ids; score again")
+    if len(ids[2]) and not 0 <= ids[2].min() <= ids[2].max() < len(ids[0]):
+        raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
+                         f"{len(ids[0]) - 1}; score again")
+    if (method is None) != (len(matrices) == 1) or (
+            method and (method not in {*FUSIONS, layout.DIRECTIONS} or len(weights) != len(each)
+                        or not set(each) <= {1, 2} or sum(each) != len(matrices))):
+        raise InputError(f"{path}: {len(matrices)} matrices do not fit its fusion {method!r} with {len(weights)} "
+                         "weights; make the ensemble again")
+    if method is None:
+        return Matrix(matrices[0])
+    rules = reranked.protocol_of(made_from) if "protocol" in made_from else None
+    folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
+    return Fused(matrices, method, weights, each, folds)
+
+
+def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Candidates:
+    """The candidates of a reranked system, with its retriever, which lies beside it as it was."""
+    record = made_from[reranked.KEY]
+    name = record["retriever"]["system"]
+    beside = path.parent / f"{name}.zarr"
+    if not (beside / "similarity").is_dir():  # nor another reranked system
+        raise InputError(f"{path}: its retriever {name} is gone; score it and run `pipeline rerank` again")
+    retriever = System.open(beside)
+    theirs = retriever.image_ids, retriever.caption_ids, retriever.caption_image
+    if retriever.seal != record["retriever"]["seal"] or not all(map(np.array_equal, ids, theirs)):
+        raise InputError(f"{path}: was reranked from an older {name} than is scored now; run `pipeline rerank` again")
+    _ = reranked.combination_of(record), reranked.protocol_of(record), bool(record["logits"])
+    return Candidates(path, retriever, record, {} if record["distractors"] else reranked.read(path, group))

@@ -1,0 +1,195 @@
+"""Metrics against other libraries, and against every order of tied candidates; names, intervals, folds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from benchmarks import agreement
+from pipeline.evaluation.metrics import METRICS, parse, parse_all
+from pipeline.evaluation.metrics.base import Fold, Metric
+from pipeline.evaluation.metrics.certainty import of_median
+from pipeline.evaluation.metrics.definitions import DEFINITIONS, orders
+from pipeline.evaluation.metrics.measure import as_dict, fold_of, measure
+from pipeline.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Relevance,
+    as_similarity,
+    consecutive_captions,
+    evaluate,
+    rank,
+)
+from pipeline.evaluation.retrieval.placements import place
+from pipeline.evaluation.retrieval.ranks import Ties
+from pipeline.evaluation.retrieval.relevance import Positives
+from pipeline.evaluation.statistics import interval
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
+
+EVERY = ("R@1", "R@3", "Recall@2", "P@3", "MRR", "MRR@2", "nDCG", "nDCG@3", "AP", "AP@3", "AP(rel=2)", "R(rel=3)@2",
+         "mAP@R", "Rprec", "mean_rank")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "apart"), [
+    ("ir_measures", 1e-12), pytest.param("ranx", 1e-12, marks=pytest.mark.ranx), ("eccv_caption", 1e-12),
+    ("torchmetrics", 1e-5)])  # the last computes in float32
+def test_agrees_with_other_libraries(library: str, apart: float) -> None:
+    for seed in (0, 1):
+        found = agreement.differences(agreement.draw(12, 60, seed), [library])
+        compared = {name: libraries[library] for name, libraries in found.items() if libraries}
+        assert len(compared) >= 5
+        assert compared == pytest.approx(dict.fromkeys(compared, 0), abs=apart)
+
+
+@cache
+def by_definition(name: str, grades: tuple[int, ...]) -> float:
+    """A metric of one query, from the grades of its candidates in their order."""
+    metric = parse(name)
+    kept = np.array(grades) * (np.array(grades) >= (metric.grade or 0))
+    return DEFINITIONS[metric.name](kept, metric.k) if kept.any() else 0.0
+
+
+def placed(scores: np.ndarray, grades: np.ndarray, ties: Ties) -> Fold:
+    """scores, grades: [Q, n], a query a row; every query has a right candidate, and so has every candidate."""
+    image, caption = np.nonzero(grades)
+    relevance = Relevance.of_pairs(image, caption, scores.shape, grades[image, caption].astype(float))
+    ranks = rank(scores, relevance)
+    return fold_of(as_similarity(scores), ranks, [parse("AP")], ties, block_megabytes=1e-4)
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    grades = generator.integers(0, 4, (4, 5)) * (generator.random((4, 5)) < 0.5)
+    grades[np.arange(4), generator.permutation(5)[:4]] = 3
+    grades[:, grades.max(0) == 0] = 1
+    return generator.integers(0, generator.choice([1, 2, 4]), (4, 5)).astype(np.float32), grades
+
+
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic"])
+@pytest.mark.parametrize("name", EVERY)
+def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
+    gather = {"expected": np.mean, "pessimistic": max, "optimistic": min} if parse(name).less_is_better else {
+        "expected": np.mean, "pessimistic": min, "optimistic": max}
+    for seed in range(12):
+        scores, grades = drawn(seed)
+        found = parse(name).values(placed(scores, grades, ties).i2t, ties)
+        for query in range(4):
+            values = [by_definition(name, tuple(grades[query][order].tolist())) for order in orders(scores[query])]
+            assert found[query] == pytest.approx(gather[ties](values), abs=1e-12), f"matrix {seed}, query {query}"
+
+
+def test_a_constant_matrix_scores_at_chance() -> None:
+    relevance = Relevance.of_owner(consecutive_captions((40, 200)), 40)
+    fold = fold_of(as_similarity(np.zeros((40, 200))), rank(np.zeros((40, 200)), relevance), [parse("AP")], "expected")
+    numbers = measure([parse("Recall@10"), parse("Rprec"), parse("P@7")], [fold])
+    assert [each["i2t"].value for each in numbers.values()] == pytest.approx([5.0, 2.5, 2.5])
+    assert numbers["Recall@10"]["t2i"].value == pytest.approx(25.0)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "embeddings", "zscore", "rank"])
+def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generator) -> None:
+    images, captions = (rng.standard_normal((size, 8)).astype(np.float32) for size in (15, 60))
+    images[3], captions[[7, 9]] = images[5], captions[11]  # equal vectors tie
+    scores = (images.astype(np.float64) @ captions.T.astype(np.float64)).round(6)
+    image, caption = np.nonzero(rng.random(scores.shape) < 0.2)
+    relevance = Relevance.of_pairs(image, caption, scores.shape)
+    member = System.of("a", scores, None, np.arange(15), np.arange(60))
+    source = {"matrix": lambda: as_similarity(scores), "embeddings": lambda: Embeddings(images, captions)}.get(
+        kind, lambda: fuse([member], kind).scores)()
+    for way in ("i2t", "t2i"):
+        found = place(source, relevance, way, block_megabytes=1e-3)  # type: ignore[arg-type]
+        told: list[int] = []
+        expected = place(as_similarity(scores), relevance, way, 32, told.append)  # type: ignore[arg-type]
+        for name in ("query", "start", "above", "tied"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert told[-1] == (15 if way == "i2t" else 60)
+        best = rank(source, relevance)
+        for name in ("query", "greater", "equal", "right"):
+            np.testing.assert_array_equal(getattr(found.best(), name), getattr(getattr(best, way), name))
+
+
+def test_recalls_by_name_are_those_of_always_with_the_same_intervals(rng: np.random.Generator) -> None:
+    owner = np.repeat(np.arange(30), 5)
+    owner = owner[(owner < 20) | (owner > 25)]  # six images of the last fold ask nothing
+    metrics = evaluate(rng.random((30, 120)) + (np.arange(30)[:, None] == owner) * 0.3, owner,
+                       Protocol("thirds", folds=3))
+    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
+    named = as_dict(measure(parse_all(["R@5", "RSUM", "mR", "mean_recall", "median_rank", "mean_rank"]), folds))
+    always = interval(metrics)
+    for way in ("i2t", "t2i"):
+        assert named["R@5"][way] == pytest.approx(getattr(metrics, way).recalls[5])
+        assert named["R@5"]["interval"][way] == pytest.approx(always[way]["r5"])
+        recalls = getattr(metrics, way).recalls
+        assert named["mean_recall"][way] == pytest.approx(sum(recalls.values()) / 3)
+        for name in ("median_rank", "mean_rank"):
+            assert named[name][way] == pytest.approx(getattr(getattr(metrics, way), name))
+            low, high = named[name]["interval"][way]
+            assert 1 <= low <= named[name][way] <= high
+    assert named["RSUM"]["both"] == pytest.approx(metrics.rsum)
+    assert named["RSUM"]["interval"]["both"] == pytest.approx(always["rsum"])
+    assert named["mR"]["both"] == pytest.approx(metrics.rsum / 6)
+
+
+def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -> None:
+    scores = np.array([[3.0, 1.0], [2.0, 0.0]])  # captions find their images in places 1 and 2
+    metrics = evaluate(scores, np.arange(2))
+    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
+    assert metrics.t2i.median_rank == measure([parse("median_rank")], folds)["median_rank"]["t2i"].value == 1.5
+    of_one_image = [np.array([1.0, 4.0])], [np.zeros(2, np.int64)]  # every test set is the same
+    assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
+
+
+def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
+    def ranked(seed: int) -> Fold:
+        generator = np.random.default_rng(seed)
+        scores = generator.standard_normal((60, 300)) + 1.5 * np.eye(60).repeat(5, 1)
+        ranks = rank(scores, np.repeat(np.arange(60), 5))
+        return Fold.of(ranks.relevance, (ranks.i2t, ranks.t2i), "expected")
+
+    whole = np.mean([np.median(ranked(seed).t2i.best.ranks()) for seed in range(1000, 1200)])
+    found = [measure([parse("median_rank")], [ranked(seed)], 200)["median_rank"]["t2i"] for seed in range(60)]
+    held = sum(each.low <= whole <= each.high for each in found)
+    assert 52 <= held <= 60
+    assert np.mean([each.high - each.low for each in found]) < whole
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("nDGC@10", "there is no metric 'nDGC@10'; choose from R, Recall"), ("R", "R needs a cutoff from 1 up: R@10"),
+    ("R@0", "needs a cutoff"), ("RSUM@5", "RSUM has no cutoff"), ("", "no metric ''"), ("R@5@5", "no metric"),
+    ("R@1e9", "no metric"), ("AP(rel=x)", "no metric"), ("mAP@10@R", "no metric")])
+def test_names_that_are_none_are_refused(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+        parse(name)
+
+
+def test_names_of_others_are_understood_and_each_is_measured_once() -> None:
+    assert [str(each) for each in parse_all(["Success@5", "r@5", "RR", "mrr", "MAP", "map@r", "NDCG@7"])] == [
+        "R@5", "MRR", "AP", "mAP@R", "nDCG@7"]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_says_what_it_is(name: str) -> None:
+    kind: type[Metric] = METRICS[name]
+    assert (kind.name, bool(kind.title), bool(kind.paper)) == (name, True, True)
+    assert str(parse(name + ("@10" if kind.cutoff == "needed" else ""))).startswith(name)
+
+
+def test_a_k_beyond_all_candidates_is_taken() -> None:
+    fold = placed(*drawn(3), "expected")
+    for name in ("Recall@1000", "R@1000"):
+        assert parse(name).values(fold.i2t, "expected").tolist() == [1.0] * 4
+    assert parse("nDCG@1000").values(fold.i2t, "expected") == pytest.approx(parse("nDCG").values(fold.i2t, "expected"))
+
+
+def test_queries_without_a_candidate_of_the_grade_count_zero() -> None:
+    positives = Positives.of_pairs(np.array([0, 1]), np.array([1, 0]), 2, np.array([1.0, 2.0]))
+    relevance = Relevance.of_directions(positives, positives)
+    fold = fold_of(as_similarity(np.eye(2)), rank(np.eye(2), relevance), [parse("AP")], "expected")
+    for name in ("AP(rel=2)", "R(rel=2)@2", "Rprec(rel=2)", "MRR(rel=2)", "nDCG(rel=2)@1"):
+        assert parse(name).values(fold.i2t, "expected")[0] == 0
+    assert parse("R(rel=2)@2").values(fold.i2t, "expected")[1] == 1

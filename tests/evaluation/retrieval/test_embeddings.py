@@ -1,0 +1,94 @@
+"""Similarities of embeddings that are never multiplied whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sorting import noisy_pairs
+
+from pipeline.compute import products
+from pipeline.evaluation.retrieval import Embeddings, evaluate, rank
+from pipeline.parts.errors import InputError
+
+
+@pytest.fixture(autouse=True, params=["default", "onednn"])
+def _multiplied(request: pytest.FixtureRequest) -> None:
+    products.use(request.param)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("megabytes", [64, 0.05])
+def test_agrees_with_the_whole_product(kind: type, megabytes: float) -> None:
+    images, captions = (side.astype(kind) for side in noisy_pairs(150, 5, 1.5, seed=0))
+    owner = np.repeat(np.arange(150), 5)
+    blocks = evaluate(Embeddings(images, captions), owner, block_megabytes=megabytes)
+    whole = evaluate(images.astype(np.float64) @ captions.astype(np.float64).T, owner)
+    assert blocks.as_dict() == whole.as_dict()
+
+
+def test_a_collapsed_model_scores_exactly_at_chance() -> None:
+    generator = np.random.default_rng(0)
+    images = np.repeat(generator.standard_normal((1, 97)).astype(np.float32), 40, 0)
+    captions = np.repeat(generator.standard_normal((1, 97)).astype(np.float32), 40, 0)
+    for megabytes in (64, 1e-4):
+        metrics = evaluate(Embeddings(images, captions), np.arange(40), block_megabytes=megabytes)
+        assert metrics.t2i.recalls == metrics.i2t.recalls == {1: 2.5, 5: 12.5, 10: 25.0}
+
+
+def test_equal_embeddings_tie_whatever_block_they_are_in() -> None:
+    generator = np.random.default_rng(1)
+    images = generator.standard_normal((600, 333)).astype(np.float32)
+    copies = generator.permutation(300)
+    images[300:] = images[copies]
+    captions = images + generator.standard_normal(images.shape).astype(np.float32) / 100
+    captions[300:] = captions[copies]
+    for megabytes in (64, 0.01):
+        ranks = rank(Embeddings(images, captions), np.arange(600), block_megabytes=megabytes)
+        for queries in (ranks.i2t, ranks.t2i):
+            assert (queries.greater == 0).all()
+            assert (queries.equal == 1).all()
+
+
+def test_rounding_never_lets_a_positive_beat_itself() -> None:
+    """With one image there is no wrong one: every caption's rank is 1, whatever the products round to."""
+    captions = np.random.default_rng(2).standard_normal((4000, 1023)).astype(np.float32)
+    metrics = evaluate(Embeddings(captions[:1], captions), np.zeros(4000, int), block_megabytes=0.1)
+    assert metrics.t2i.mean_rank == 1
+    assert (metrics.t2i.tied, metrics.i2t.tied) == (0, 0)
+
+
+def test_files_and_tensors_are_taken_as_they_are(tmp_path: Path) -> None:
+    images, captions = noisy_pairs(20, 2, 0.5, seed=3)
+    np.save(tmp_path / "images.npy", images.astype(np.float16))
+    np.save(tmp_path / "captions.npy", captions)
+    owner = np.repeat(np.arange(20), 2)
+    from_files = evaluate(Embeddings(tmp_path / "images.npy", tmp_path / "captions.npy"), owner)
+    half = torch.from_numpy(images).half()
+    assert from_files.as_dict() == evaluate(Embeddings(half, torch.from_numpy(captions)), owner).as_dict()
+    assert from_files.i2t.recalls[1] > 50
+
+
+@pytest.mark.parametrize("side", ["image", "caption"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_refuses_what_is_not_finite_with_its_place(side: str, value: float) -> None:
+    sides = dict(zip(("image", "caption"), noisy_pairs(30, 1, 0.1, seed=4), strict=True))
+    sides[side][17, 5] = value
+    with pytest.raises(InputError, match=f"{side} embeddings: row 17, dimension 5 is {value}"):
+        evaluate(Embeddings(sides["image"], sides["caption"]), np.arange(30), block_megabytes=1e-4)
+
+
+def test_refuses_products_that_overflow() -> None:
+    with pytest.raises(InputError, match=r"row 0 .image., column 0 .caption. is inf"):
+        evaluate(Embeddings(np.full((1, 2), 1e30, np.float32), np.full((1, 2), 1e30, np.float32)), [0])
+
+
+def test_refuses_sides_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected one dimension for both"):
+        Embeddings(np.zeros((2, 3)), np.zeros((2, 4)))
+    with pytest.raises(InputError, match="received int64"):
+        Embeddings(np.zeros((2, 3), int), np.zeros((2, 3)))
+    with pytest.raises(InputError, match="cannot read"):
+        Embeddings(tmp_path / "none.npy", np.zeros((2, 3)))

@@ -1,0 +1,172 @@
+"""Each language is a pool of its own, and the mean over languages has an interval over images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.protocols import protocol
+from pipeline.evaluation.retrieval.relevance import Positives, Relevance
+from pipeline.evaluation.statistics import interval, intervals
+from pipeline.evaluation.statistics.languages import divide, mean_recall
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.settings import Evaluate
+from pipeline.systems.scores import by_language
+from pipeline.systems.scores.system import System
+
+SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
+EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
+
+
+def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> System:
+    """Captions in four languages, an image's together, as Multi30K has them; the noise grows from cs to fr."""
+    languages = np.tile(np.repeat(list(EACH), list(EACH.values())), images)
+    owner = np.repeat(np.arange(images), sum(EACH.values()))
+    scores = rng.standard_normal((images, len(owner))).astype(np.float32) * noise
+    scores *= np.array([1 + sorted(EACH).index(name) for name in languages], np.float32)
+    scores[owner, np.arange(len(owner))] += 3
+    return System.of("mine", retrieval.as_similarity(scores), owner, languages=languages)
+
+
+def alone(pool: System, language: str) -> retrieval.Metrics:
+    """What is measured of a matrix that has only this language's captions."""
+    assert pool.languages is not None
+    columns = np.flatnonzero(pool.languages == language)
+    return retrieval.evaluate(np.asarray(pool.scores.block(slice(None), slice(None)))[:, columns],
+                              pool.caption_image[columns])
+
+
+def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.random.Generator) -> None:
+    pool = pool_of(rng)
+    found = by_language.measure(pool, "all", "expected", SETTINGS)
+    assert list(found["languages"]) == sorted(EACH)
+    for name, numbers in found["languages"].items():
+        expected = alone(pool, name)
+        assert {key: numbers[key] for key in expected.as_dict()} == expected.as_dict()
+        assert numbers["mR"] == pytest.approx(expected.rsum / 6, abs=1e-12)
+        assert numbers["interval"]["mR"] == [end / 6 for end in interval(expected)["rsum"]]
+        assert numbers["captions"] == 40 * EACH[name]
+    means = [numbers["mR"] for numbers in found["languages"].values()]
+    assert means == sorted(means, reverse=True)
+    assert len(set(means)) == len(means)
+    assert found["mean_of_languages"]["mR"] == pytest.approx(np.mean(means), abs=1e-12)
+    low, high = found["mean_of_languages"]["interval"]["mR"]
+    assert low < found["mean_of_languages"]["mR"] < high
+
+
+def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_sum(rng: np.random.Generator) -> None:
+    pool, seen = pool_of(rng, 12), list[int]()
+    settings = SETTINGS.model_copy(update={"metrics": ["nDCG@10"]})
+    found = by_language.measure(pool, "all", "expected", settings, seen.append)
+    assert all("nDCG@10" in numbers["metrics"] for numbers in found["languages"].values())
+    assert seen == sorted(seen)
+    assert seen[-1] == 2 * by_language.images(by_language.parts(pool, "all")) == 2 * 4 * 12
+
+
+def test_images_without_a_caption_in_a_language_are_not_in_its_pool() -> None:
+    scores = np.array([[9, 1, 0], [8, 2, 5], [7, 3, 6]], np.float32)
+    owner, languages = np.array([0, 1, 2]), np.array(["en", "en", "de"])
+    pools = System.of("mine", scores, owner, languages=languages).by_language()
+    assert {name: (images.tolist(), captions.tolist(), pool.caption_image.tolist())
+            for name, (pool, images, captions) in pools.items()} == {
+        "de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
+    np.testing.assert_array_equal(pools["en"][0].scores.block(slice(None), slice(None)), [[9, 1], [8, 2]])
+    with pytest.raises(InputError, match=r"expected one for each of 3 captions, received \[2\]"):
+        divide(owner, (3, 3), languages[:2])
+
+
+def test_a_language_has_images_that_ask_or_answer_for_images_elsewhere() -> None:
+    """The caption in en is of image 0, right for image 1 as a query and for image 2 as an answer."""
+    asked = Positives.of_pairs(np.array([1, 3]), np.array([0, 1]), 4)
+    answers = Positives.of_pairs(np.array([0, 1]), np.array([2, 3]), 2)
+    truth = Relevance.of_directions(asked, answers, np.array([0, 3]))
+    pools = divide(truth, (4, 2), np.array(["en", "de"]))
+    assert pools["en"][0].tolist() == [0, 1, 2]
+
+
+def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np.random.Generator) -> None:
+    """Languages of different images: the variances add up, each divided by its own number of images."""
+    sizes = {"de": 400, "en": 80}
+    languages = np.repeat(list(sizes), list(sizes.values()))
+    scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(480, dtype=np.float32)
+    pools = System.of("mine", scores, np.arange(480), languages=languages).by_language()
+    measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                for name, (pool, rows, _) in pools.items()}
+    halves = [(found.high - found.low) / 12 for found in (intervals(each)["rsum"] for _, each in measured.values())]
+    _, low, high = mean_recall(measured)
+    assert (high - low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
+
+
+def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rng: np.random.Generator) -> None:
+    """Two languages that say the same are one language: an image is hard in both or in none."""
+    images = 60
+    once = rng.standard_normal((images, images)).astype(np.float32) + 2 * np.eye(images, dtype=np.float32)
+    owner = np.repeat(np.arange(images), 2)
+    pools = System.of("mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)).by_language()
+    measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                for name, (pool, rows, _) in pools.items()}
+    own = intervals(measured["en"][1])["rsum"]
+    np.testing.assert_allclose(mean_recall(measured), [own.value / 6, own.low / 6, own.high / 6])
+
+
+def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
+    """Languages that share their hard images: the mean's interval is no narrower for there being several."""
+    held, draws, truth = 0, 120, []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        images = 80
+        hard = rng.random(images) < 0.5
+        scores = rng.standard_normal((images, 2 * images)).astype(np.float32)
+        owner = np.repeat(np.arange(images), 2)
+        scores[owner, np.arange(2 * images)] += np.where(hard[owner], 0.5, 4)
+        pools = System.of("mine", scores, owner, languages=np.tile(["de", "en"], images)).by_language()
+        truth.append(mean_recall({name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
+                                              for name, (pool, rows, _) in pools.items()}))
+    expected = np.mean([value for value, _, _ in truth])
+    held = sum(low <= expected <= high for _, low, high in truth)
+    assert 0.90 * draws <= held <= draws
+
+
+def test_multi30k_2016_checks_the_number_of_images_and_of_captions_in_each_language() -> None:
+    rules = protocol("multi30k_2016")
+    assert {name: rules.of_language(name).captions_per_image for name in EACH} == EACH
+    assert protocol("all").of_language("eu").captions_per_image is None
+    with pytest.raises(InputError, match="is of en, de, fr, cs, received captions in eu"):
+        rules.of_language("eu")
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="is defined for 1000 images, received 40"):
+        by_language.measure(pool_of(rng), "multi30k_2016", "expected", SETTINGS)
+    pool = pool_of(rng, 1000)
+    found = by_language.measure(pool, "multi30k_2016", "expected", SETTINGS)
+    assert {name: each["captions"] for name, each in found["languages"].items()} == {
+        name: 1000 * count for name, count in EACH.items()}
+    assert pool.languages is not None
+    pool.languages[2] = "en"  # an image with four German captions and six English ones
+    with pytest.raises(InputError, match="ranks 5 captions of every image, but image row 0 has 4"):
+        by_language.measure(pool, "multi30k_2016", "expected", SETTINGS)
+
+
+def manifest_of(**columns: Any) -> Manifest:
+    rows = {"image_id": [7, 7, 9], "file": ["a", "a", "b"], "bytes": [1, 1, 1], "split": ["test"] * 3,
+            "caption_id": [1, 2, 3], "caption": ["one", "zwei", "three"], **columns}
+    return Manifest(pd.DataFrame(rows), "mine", Path())
+
+
+def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> None:
+    manifest = manifest_of(language=["en", "de", "en"])
+    pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
+                np.array([7, 9]), np.array([3, 2, 1]), made_from={"manifest": manifest.digest})
+    named = by_language.named(pool, manifest)
+    assert named.languages is not None
+    assert named.languages.tolist() == ["en", "de", "en"]
+    without = manifest_of()
+    assert by_language.named(pool, without).languages is None
+    assert by_language.measure(pool, "all", "expected", SETTINGS) == {}
+    with pytest.raises(InputError, match="another manifest of mine than there is now; score again"):
+        by_language.named(pool, manifest_of(language=["en", "de", "cs"]))

@@ -1,0 +1,89 @@
+"""The benchmark protocols: their sizes, the five captions, the folds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, consecutive_captions, evaluate
+from pipeline.parts.errors import InputError
+
+
+def embeddings(images: int, captions: int, seed: int = 0) -> Embeddings:
+    generator = np.random.default_rng(seed)
+    sides = (generator.standard_normal((count, 4)).astype(np.float32) for count in (images, captions))
+    return Embeddings(*sides)
+
+
+def test_the_names_that_results_carry() -> None:
+    assert list(PROTOCOLS) == ["all", "flickr30k_1k", "coco_5k", "coco_1k_5fold", "multi30k_2016", "msrvtt_full",
+                               "msrvtt_1ka", "vatex_1500"]
+    metrics = evaluate(embeddings(1000, 5000), consecutive_captions((1000, 5000)), "flickr30k_1k")
+    assert metrics.as_dict()["protocol"] == "flickr30k_1k"
+    with pytest.raises(InputError, match="unknown protocol 'coco'"):
+        evaluate(np.eye(2), [0, 1], "coco")
+
+
+@pytest.mark.parametrize(
+    ("name", "images"), [("flickr30k_1k", 1014), ("coco_5k", 1000), ("coco_1k_5fold", 4999)]
+)
+def test_sizes_are_asserted(name: str, images: int) -> None:
+    with pytest.raises(InputError, match=rf"protocol {name} is defined for \d+ images, received {images}"):
+        evaluate(embeddings(images, images * 5), consecutive_captions((images, images * 5)), name)
+
+
+def test_every_image_needs_five_captions() -> None:
+    owner = consecutive_captions((1000, 5000)).copy()
+    owner[777 * 5] = 3
+    with pytest.raises(InputError, match="image row 777 has 4"):
+        evaluate(embeddings(1000, 5000), owner, "flickr30k_1k")
+
+
+def test_a_sixth_caption_is_left_out_and_counted() -> None:
+    generator = np.random.default_rng(0)
+    owner = np.concatenate([consecutive_captions((1000, 5000)), generator.integers(0, 1000, 60), [-1]])
+    owner = owner[np.concatenate([generator.permutation(5000), np.arange(5000, 5061)])]
+    source = embeddings(1000, 5061)
+    metrics = evaluate(source, owner, "flickr30k_1k")
+    first_five = evaluate(Embeddings(source.images, source.captions[:5000]), owner[:5000])
+    assert (metrics.captions, metrics.captions_unused) == (5000, 61)
+    assert metrics.i2t == first_five.i2t
+    assert metrics.t2i == first_five.t2i
+    assert evaluate(source, owner, "all").captions == 5061
+
+
+def test_five_folds_are_averaged_and_kept() -> None:
+    source, owner = embeddings(5000, 25000), consecutive_captions((5000, 25000))
+    told: list[int] = []
+    metrics = evaluate(source, owner, "coco_1k_5fold", progress=told.append)
+    assert (metrics.images, metrics.captions, told[-1]) == (5000, 25000, 5000)
+    assert metrics.t2i.queries == 25000
+    folds = [
+        evaluate(
+            Embeddings(source.images[at : at + 1000], source.captions[5 * at : 5 * at + 5000]), owner[:5000]
+        )
+        for at in range(0, 5000, 1000)
+    ]
+    for fold, alone in zip(metrics.as_dict()["folds"], folds, strict=True):
+        assert {**fold, "protocol": "all"} == alone.as_dict()
+    assert metrics.rsum == pytest.approx(np.mean([fold.rsum for fold in folds]))
+    assert metrics.i2t.median_rank == pytest.approx(np.mean([fold.i2t.median_rank for fold in folds]))
+
+
+def test_folds_follow_the_map_not_the_position_of_captions() -> None:
+    generator = np.random.default_rng(0)
+    scores, owner = generator.random((40, 120)).astype(np.float32), generator.permutation(np.arange(120) % 40)
+    metrics = evaluate(scores, owner, Protocol("quarters", folds=4))
+    for fold, numbers in enumerate(metrics.folds):
+        columns = np.flatnonzero(owner // 10 == fold)
+        alone = evaluate(scores[10 * fold : 10 * fold + 10, columns], owner[columns] - 10 * fold)
+        assert numbers.i2t == alone.i2t
+        assert numbers.t2i == alone.t2i
+    with pytest.raises(InputError, match="40 images cannot be cut into 7 folds"):
+        evaluate(scores, owner, Protocol("sevenths", folds=7))
+
+
+def test_consecutive_captions() -> None:
+    assert consecutive_captions((2, 6), 3).tolist() == [0, 0, 0, 1, 1, 1]
+    with pytest.raises(InputError, match="make 10 columns, received 9"):
+        consecutive_captions((2, 9))

@@ -1,0 +1,211 @@
+"""Ranks and recalls against sorting, over ties, types, sizes, maps and block sizes."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import zarr
+from sorting import argsort_loops, measure, random_matrix
+
+from pipeline.evaluation.retrieval import Protocol, evaluate, rank
+from pipeline.evaluation.retrieval.ranks import Ties
+from pipeline.parts.errors import InputError
+
+DIRECTIONS = ("i2t", "t2i")
+
+
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic"])
+def test_agrees_with_sorting_on_random_matrices(ties: Ties) -> None:
+    for seed in range(200):
+        scores, owner = random_matrix(seed)
+        measured, reference = evaluate(scores, owner, ties=ties).as_dict(), measure(scores, owner, ties)
+        for direction in DIRECTIONS:
+            assert measured[direction] == pytest.approx(reference[direction], abs=1e-9), (
+                f"matrix {seed}, {direction}"
+            )
+
+
+def test_agrees_with_the_argsort_loops_without_ties() -> None:
+    generator = np.random.default_rng(0)
+    for images in (1, 7, 60):
+        scores = generator.permutation(images * images * 5).reshape(images, -1).astype(np.float32)
+        metrics = evaluate(scores, np.repeat(np.arange(images), 5))
+        for direction, expected in argsort_loops(scores).items():
+            measured = getattr(metrics, direction)
+            numbers = [*measured.recalls.values(), np.floor(measured.median_rank), measured.mean_rank]
+            assert numbers == pytest.approx(expected)
+            assert measured.tied == 0
+
+
+@pytest.mark.parametrize("right", [{0}, {1, 4}, {0, 2, 5}])
+def test_chances_equal_the_share_of_all_orders_of_tied_captions(right: set[int]) -> None:
+    scores = np.array([[0.5, 0.5, 0.5, 0.9, 0.5, 0.5, 0.1]])
+    owner = np.array([0 if caption in right else -1 for caption in range(7)])
+    queries = rank(scores, owner).i2t
+    orders = [[3, *tied, 6] for tied in permutations([0, 1, 2, 4, 5])]
+    found = np.array([1 + min(order.index(caption) for caption in right) for order in orders])
+    for k in range(1, 8):
+        assert queries.hits(k) == pytest.approx(np.mean(found <= k))
+    assert queries.ranks() == pytest.approx(found.mean())
+    assert (queries.ranks("optimistic"), queries.ranks("pessimistic")) == (found.min(), found.max())
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, -7.0])
+def test_a_constant_matrix_scores_exactly_at_chance(value: float) -> None:
+    metrics = evaluate(np.full((40, 40), value, np.float16), np.arange(40))
+    for way in (metrics.i2t, metrics.t2i):
+        assert way.recalls == {1: 2.5, 5: 12.5, 10: 25.0}
+        assert way.median_rank == way.mean_rank == 20.5
+        assert way.tied == way.queries == 40
+    assert evaluate(np.full((40, 40), value), np.arange(40), ties="pessimistic").rsum == 0
+    assert evaluate(np.full((40, 40), value), np.arange(40), ties="optimistic").rsum == 600
+
+
+def test_duplicated_images_share_their_hits() -> None:
+    scores = np.eye(20)
+    scores[1] = scores[0] = scores[0] + scores[1]
+    metrics = evaluate(scores, np.arange(20))
+    # Captions 0 and 1 each find either of two equal images; images 0 and 1 each find either of two captions.
+    assert metrics.t2i.recalls[1] == metrics.i2t.recalls[1] == 95.0
+    assert metrics.t2i.recalls[5] == 100.0
+    assert (metrics.t2i.tied, metrics.i2t.tied) == (2, 2)
+
+
+def test_blocks_of_any_size_give_the_same_counts() -> None:
+    generator = np.random.default_rng(1)
+    scores = generator.integers(0, 50, (300, 1000)).astype(np.float32)
+    owner = generator.integers(0, 300, 1000)
+    whole = rank(scores, owner, block_megabytes=64)
+    for megabytes in (1, 0.1, 0.002):
+        small = rank(scores, owner, block_megabytes=megabytes)
+        for direction in DIRECTIONS:
+            for name in ("query", "greater", "equal", "right"):
+                expected = getattr(getattr(whole, direction), name)
+                np.testing.assert_array_equal(getattr(getattr(small, direction), name), expected)
+
+
+def test_items_without_partner_are_candidates_but_no_queries() -> None:
+    scores = np.array([[0.5, 0.9, 0.1], [0.6, 0.2, 0.3]])
+    metrics = evaluate(scores, [0, -1, -1])
+    assert (metrics.i2t.queries, metrics.t2i.queries) == (1, 1)
+    assert (metrics.i2t.mean_rank, metrics.t2i.mean_rank) == (2, 2)
+    assert (metrics.images, metrics.captions) == (2, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("place", [(7, 2), (7, 14), (0, 0)])
+def test_refuses_what_is_not_finite_with_its_place(value: float, kind: type, place: tuple[int, int]) -> None:
+    scores = np.random.default_rng(0).random((10, 20)).astype(kind)
+    scores[place] = value
+    with pytest.raises(
+        InputError, match=rf"row {place[0]} \(image\), column {place[1]} \(caption\) is {value}"
+    ):
+        evaluate(scores, np.arange(20) // 2, block_megabytes=2e-4)
+
+
+def test_sums_that_overflow_are_no_infinities() -> None:
+    scores = np.full((4, 4), 3e38, np.float32)
+    assert evaluate(scores, np.arange(4)).t2i.recalls[1] == 25
+
+
+def test_refuses_a_nan_in_a_fold_with_its_place_in_the_whole_matrix() -> None:
+    scores = np.zeros((50, 250), np.float32)
+    scores[32, 161] = np.nan
+    with pytest.raises(InputError, match=r"row 32 \(image\), column 161"):
+        evaluate(scores, np.repeat(np.arange(50), 5), Protocol("fifths", folds=5))
+
+
+@pytest.mark.parametrize(
+    ("owner", "message"),
+    [
+        ([0, 1], "expected 3 integers"),
+        ([0.0, 1.0, 1.0], "float64"),
+        ([0, 1, 2], "caption 2 names row 2, but the matrix has 2 rows"),
+        ([0, -2, 1], "caption 1 names row -2"),
+        ([-1, -1, -1], "nothing to rank"),
+    ],
+)
+def test_refuses_maps_that_do_not_fit(owner: list[float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(np.zeros((2, 3)), owner)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.zeros((2, 3), bool),
+        np.zeros(3),
+        np.zeros((0, 3)),
+        np.zeros((2, 3), complex),
+        np.zeros((2, 3), object),
+        "x",
+        7,
+    ],
+)
+def test_refuses_what_is_no_similarity_matrix(scores: object) -> None:
+    with pytest.raises(InputError):
+        evaluate(scores, [0, 1, 1])
+
+
+def test_refuses_unknown_rules_and_blocks_of_no_size() -> None:
+    with pytest.raises(InputError, match="unknown rule for ties 'fair'"):
+        evaluate(np.eye(2), [0, 1], ties="fair")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="block_megabytes"):
+        evaluate(np.eye(2), [0, 1], block_megabytes=0)
+
+
+def test_progress_tells_the_rows_done() -> None:
+    told: list[int] = []
+    evaluate(
+        np.random.default_rng(0).random((50, 10)), np.arange(10), block_megabytes=1e-3, progress=told.append
+    )
+    assert told == sorted(told)
+    assert told[-1] == 50
+
+
+def test_takes_tensors_of_any_float() -> None:
+    scores = torch.eye(6)
+    for kind in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        assert evaluate(scores.to(kind).requires_grad_(), torch.arange(6)).rsum == 600
+
+
+def test_metrics_are_plain_json_values() -> None:
+    metrics = evaluate(np.eye(3), [0, 1, 2]).as_dict()
+    ranks = {"r1": 100.0, "r5": 100.0, "r10": 100.0, "median_rank": 1.0, "mean_rank": 1.0}
+    assert metrics == {
+        "i2t": ranks,
+        "t2i": ranks,
+        "rsum": 600.0,
+        "images": 3,
+        "captions": 3,
+        "captions_unused": 0,
+        "queries": {"i2t": 3, "t2i": 3},
+        "tied": {"i2t": 0, "t2i": 0},
+        "ties": "expected",
+        "protocol": "all",
+    }
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+def test_integers_are_ranked_as_they_are(kind: type, tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).integers(0, 100, (20, 100)).astype(kind)
+    if scores.itemsize == 8:
+        scores += np.array(2**53 - 200).astype(kind)  # neighbours that float32 does not tell apart
+    np.save(tmp_path / "s.npy", scores)
+    expected = evaluate(scores.astype(np.float64) % 1000, np.arange(100) // 5)
+    assert evaluate(tmp_path / "s.npy", np.arange(100) // 5) == expected
+    values = zarr.create_array(tmp_path / "s.zarr", data=scores, chunks=(7, 30), compressors=None)
+    assert evaluate(values, np.arange(100) // 5) == expected
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
+def test_integers_that_no_float_holds_are_refused(value: int) -> None:
+    scores = np.zeros((2, 2), np.int64)
+    scores[1, 0] = value
+    with pytest.raises(InputError, match="integers beyond"):
+        evaluate(scores, [0, 1])

@@ -1,0 +1,56 @@
+"""The best candidates: by sorting, and ties broken by a draw for each query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import as_similarity
+from pipeline.evaluation.retrieval.top import top
+from pipeline.systems.scores.fuse import fuse
+from pipeline.systems.scores.system import System
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_agrees_with_sorting_where_nothing_is_tied(direction: str, rng: np.random.Generator) -> None:
+    scores = rng.permutation(600).reshape(20, 30).astype(np.float32)
+    found = top(as_similarity(scores), direction, 4, rng, block_megabytes=1e-3)  # type: ignore[arg-type]
+    assert np.array_equal(found.places, np.argsort(-(scores if direction == "i2t" else scores.T), axis=1)[:, :4])
+    assert not found.tied.any()
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_each_query_has_a_draw_of_its_own(direction: str) -> None:
+    scores = np.zeros((400, 400), np.float32)
+    scores[:, 0] = scores[0] = 1  # the first is the best of all; of the others any may come second
+    found = top(as_similarity(scores), direction, 2, np.random.default_rng(0))  # type: ignore[arg-type]
+    second = found.places[1:, 1]
+    assert (found.places[1:, 0] == 0).all()
+    assert found.tied.all()
+    # 399 draws of 399 candidates name about 252 of them (1 - 1/e); one draw for all names one.
+    assert 200 < len(np.unique(second)) < 300
+
+
+def test_draws_do_not_depend_on_the_size_of_blocks(rng: np.random.Generator) -> None:
+    scores = as_similarity(rng.integers(0, 3, (50, 70)).astype(np.float32))
+    whole, parts = (top(scores, "i2t", 5, np.random.default_rng(1), size) for size in (32, 1e-3))  # type: ignore[arg-type]
+    assert np.array_equal(whole.places, parts.places)
+    assert whole.tied.all()
+
+
+@pytest.mark.parametrize("way", ["i2t", "t2i"])
+@pytest.mark.parametrize("megabytes", [64, 1e-3])
+def test_blocks_of_any_size_and_fusions_are_alike(way: Any, megabytes: float, rng: np.random.Generator) -> None:
+    scores = rng.permutation(30 * 70).reshape(30, 70).astype(np.float32)
+    ranked = np.argsort(-scores, axis=1) if way == "i2t" else np.argsort(-scores.T, axis=1)
+    told: list[int] = []
+    found = top(as_similarity(scores), way, 7, rng, megabytes, told.append)
+    assert np.array_equal(found.places, ranked[:, :7])
+    assert not found.tied.any()
+    assert told[-1] == len(ranked)
+    everything = top(as_similarity(scores), way, ranked.shape[1], rng, megabytes)
+    assert np.array_equal(everything.places, ranked)
+    member = System.of("a", scores, None, np.arange(30), np.arange(70))
+    assert np.array_equal(top(fuse([member], "zscore").scores, way, 7, rng, megabytes).places, ranked[:, :7])

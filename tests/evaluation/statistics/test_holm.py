@@ -1,0 +1,21 @@
+"""Holm's correction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.statistics import holm
+
+
+def test_an_example_by_hand() -> None:
+    """0.01 · 4; 0.02 · 3; 0.03 · 2; 0.6 · 1; and no p falls below a smaller one's."""
+    assert holm([0.03, 0.6, 0.01, 0.02]) == pytest.approx([0.06, 0.6, 0.04, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert (holm([0.04]), holm([])) == ([0.04], [])
+
+
+def test_a_false_difference_among_twenty_is_as_rare_as_for_one(rng: np.random.Generator) -> None:
+    chances = rng.random((2000, 20))
+    assert np.mean(chances.min(1) < 0.05) > 0.6
+    assert np.mean([min(holm(each)) < 0.05 for each in chances.tolist()]) == pytest.approx(0.05, abs=0.015)

@@ -1,0 +1,195 @@
+"""Comparisons of two systems, of single runs and over seeds, and spreads, where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sorting import noisy_pairs
+
+from pipeline.evaluation.retrieval import (
+    Embeddings,
+    Metrics,
+    Protocol,
+    consecutive_captions,
+    evaluate,
+)
+from pipeline.evaluation.statistics import compare, contrast, over_seeds, resampling
+from pipeline.evaluation.statistics.intervals import MOST
+from pipeline.evaluation.statistics.per_image import FoldHits
+from pipeline.evaluation.statistics.seeds import Runs, difference
+from pipeline.parts.errors import InputError
+
+
+def system(noise: float, seed: int, images: int = 200, folds: int = 1) -> Metrics:
+    pictures, captions = noisy_pairs(images, 5, noise, seed)
+    owner = consecutive_captions((images, images * 5))
+    return evaluate(Embeddings(pictures, captions), owner, Protocol("all", folds=folds))
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> None:
+    base, better = system(1.5, 0, folds=folds), system(1.0, 0, folds=folds)
+    comparison = compare(base, better, samples=500)["rsum"]
+    assert comparison.difference.value == pytest.approx(better.rsum - base.rsum)
+    assert comparison.difference.low > 0
+    assert comparison.p == pytest.approx(1 / 501)
+    back = compare(better, base, samples=500)["rsum"]
+    assert back.difference.value == pytest.approx(-comparison.difference.value)
+    assert {each.p for each in compare(base, base, samples=100).values()} == {1.0}
+
+
+def test_p_is_uniform_where_systems_are_alike() -> None:
+    chances = [
+        compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["rsum"].p for seed in range(60)
+    ]
+    assert np.mean(np.array(chances) <= 0.2) == pytest.approx(0.2, abs=0.15)
+    assert np.mean(chances) == pytest.approx(0.5, abs=0.12)
+
+
+def test_p_equals_the_share_of_all_swaps() -> None:
+    """Three images that the second system alone finds: 2 of the 8 ways to swap them differ as much."""
+    before, after = np.zeros((12, 12)), np.zeros((12, 12))
+    np.fill_diagonal(before, [-1] * 3 + [1] * 9)
+    np.fill_diagonal(after, 1)
+    p = compare(evaluate(before, np.arange(12)), evaluate(after, np.arange(12)), samples=4000)["t2i_r1"].p
+    assert p == pytest.approx(0.25, abs=0.03)
+
+
+def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
+    """And its interval is drawn with the seed that is given."""
+    number = np.arange(200)
+    runs = [[evaluate(np.where(np.eye(200) == 1, right[:, None], 0.5), number, Protocol("all", folds=folds))]
+            for right in (number % 3 > 0, number % 4 > 0) for folds in (1, 4)]
+    whole, folds, again = (contrast.of(before, after, 500, seed)["t2i_r1"]["interval"] for before, after, seed in (
+        (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
+    assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
+    assert folds != again
+
+
+def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_else(rng: np.random.Generator) -> None:
+    """One test decides both, also with few images, other numbers of captions, and differences near the border."""
+    decided = set()
+    for images in (4, 12, 40):
+        owner = np.sort(rng.integers(0, images, 3 * images))
+        for noise in rng.uniform(0, 3, 20):
+            before, after = ((np.arange(images)[:, None] == owner) + noise * rng.normal(size=(images, len(owner)))
+                             for noise in (2.0, noise))
+            for each in compare(evaluate(before, owner), evaluate(after, owner), samples=199).values():
+                low, high = each.difference.low, each.difference.high
+                assert low <= each.difference.value <= high
+                assert (each.p < 0.05) == (low > 1e-9 or high < -1e-9)
+                decided.add(each.p < 0.05)
+    assert decided == {True, False}
+
+
+def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(rng: np.random.Generator) -> None:
+    """Of 500 test sets whose images' differences of one hit have the mean 0.2."""
+    def held() -> bool:
+        hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (60, 1), p=[0.2, 0.4, 0.4]), 6, axis=1)
+        low, high, _ = resampling.difference([FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0)
+        return bool(low[0] <= 20 <= high[0])
+
+    assert np.mean([held() for _ in range(500)]) == pytest.approx(0.95, abs=0.03)
+
+
+def test_only_like_systems_are_compared() -> None:
+    base = system(1.5, 0)
+    with pytest.raises(InputError, match="same images and captions"):
+        compare(base, system(1.5, 0, images=100))
+    scores, owner = np.eye(4), np.arange(4)
+    with pytest.raises(InputError, match="same images and captions"):
+        compare(evaluate(scores, owner), evaluate(scores, owner[::-1]))
+    with pytest.raises(InputError, match="ties expected and optimistic"):
+        compare(evaluate(scores, owner), evaluate(scores, owner, ties="optimistic"))
+    with pytest.raises(InputError, match="samples from 1 up"):
+        compare(base, base, samples=0)
+    with pytest.raises(InputError, match="confidence between 0 and 1"):
+        compare(base, base, confidence=1.0)
+
+
+def test_a_difference_that_seeds_explain_is_none() -> None:
+    """Runs of one recipe that differ by far more than their images do: over images alone p is 0.001."""
+    noises = (1.3, 1.6, 1.9), (1.1, 1.3, 1.7)
+    groups = [[system(noise, seed + 10 * side) for seed, noise in enumerate(group)]
+              for side, group in enumerate(noises)]
+    found = compare(*groups)["rsum"]
+    runs = [[run.rsum for run in group] for group in groups]
+    assert found.over_seeds
+    assert found.difference.low < 0 < found.difference.high
+    assert found.difference.value == pytest.approx(np.mean(runs[1]) - np.mean(runs[0]))
+    # Beside such a spread images count for little: it is Welch's test of the six sums.
+    assert found.p == pytest.approx(stats.ttest_ind(*runs, equal_var=False).pvalue, abs=0.02)
+    assert found.p > 0.4
+
+
+def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(rng: np.random.Generator) -> None:
+    """Paired by image nothing varies but the seeds: it is Welch's test of their sums."""
+    hard = rng.normal(size=(3, 40, 1))[:1].repeat(3, 0)
+    values = np.array([[50.0], [53.0], [51.0]]), np.array([[55.0], [54.0], [57.0]])
+    low, high, p = difference(*(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95)
+    welch = stats.ttest_ind(values[1], values[0], equal_var=False)
+    assert p == pytest.approx(welch.pvalue, abs=1e-3)
+    assert (low[0], high[0]) == pytest.approx([end[0] for end in welch.confidence_interval()], abs=0.01)
+
+
+def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
+    """Stores copied under other seeds' names: nothing varies over seeds, and of equal systems nothing over images."""
+    one, other = system(1.5, 0), system(1.4, 5)
+    same = compare([one, one], [one, one])["rsum"]
+    assert same.difference.low < same.difference.value == 0 < same.difference.high
+    assert same.p == 1
+    single, copied = compare(one, other)["rsum"], compare([one, one], [other, other])["rsum"]
+    # One is of the randomisation test, the other drawn over images: alike, not equal.
+    assert copied.difference.high == pytest.approx(single.difference.high, rel=0.15)
+    assert copied.p == pytest.approx(single.p, abs=0.05)
+
+
+def test_seeds_of_equal_recalls_on_other_images_are_not_certain() -> None:
+    """Their means do not vary over seeds, and all that varies over images seems to be the seeds'."""
+    def run(right: list[int]) -> Metrics:
+        scores = np.zeros((8, 8))
+        scores[np.arange(8), np.arange(8)] = np.isin(np.arange(8), right) * 2 - 1
+        return evaluate(scores, np.arange(8))
+
+    found = compare([run([0, 1, 2, 3]), run([4, 5, 6, 7])], [run([0, 1, 4, 5]), run([2, 3, 6, 7])])
+    for each in found.values():
+        assert each.difference.low <= 0 <= each.difference.high
+        assert each.p == 1
+
+
+def test_one_run_of_a_side_leaves_seeds_out() -> None:
+    runs = [system(1.5, seed) for seed in range(2)]
+    assert not compare(runs, system(1.4, 5), samples=50)["rsum"].over_seeds
+    assert not compare(system(1.4, 5), runs, samples=50)["rsum"].over_seeds
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0, 0.5, 1, 1.5, 2.5])
+def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: float, rng: np.random.Generator) -> None:
+    """Seeds' standard deviation in standard errors of the image sampling of a difference; `python -m
+    benchmarks.rejections` has more of them. 40 images are drawn for each of 1,500 test sets."""
+    sets, images = 1500, 40
+    most = np.ones(sets)
+    sides = []
+    for _ in range(2):
+        image, own = rng.standard_normal((images, sets)), rng.standard_normal((count, images, sets))
+        sides.append((image + 0.7 * own) * np.sqrt(images / 2) / np.sqrt(1 + 0.49 / count))
+    runs = []
+    for every in sides:
+        values = every.mean(1) + spread * rng.standard_normal((count, sets))
+        runs.append(Runs(values, every - every.mean(1, keepdims=True)))
+    assert np.mean(difference(*runs, most, 0.95)[2] < 0.05) == pytest.approx(0.05, abs=0.02)
+
+
+def test_spread_over_seeds() -> None:
+    runs = [system(1.5, seed) for seed in range(3)]
+    spread = over_seeds(runs)["rsum"]
+    sums = [run.rsum for run in runs]
+    assert (spread.seeds, spread.smallest, spread.largest) == (3, min(sums), max(sums))
+    assert spread.mean == pytest.approx(np.mean(sums))
+    assert spread.deviation == pytest.approx(np.std(sums, ddof=1))
+    with pytest.raises(InputError, match="at least two runs"):
+        over_seeds(runs[:1])
+    with pytest.raises(InputError, match="runs differ"):
+        over_seeds([runs[0], system(1.5, 0, images=100)])

@@ -1,0 +1,78 @@
+"""An estimate: what is counted is exact, what is probed is measured, and nothing is written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from folders import tree
+
+from pipeline.features import extraction, extractors
+from pipeline.features.extraction import worker
+from pipeline.parts.errors import InputError
+
+
+def size_on_disk(store: Path) -> int:
+    """Of all shard files; not of what describes them."""
+    return sum(file.stat().st_size for file in store.rglob("*")
+               if file.is_file() and "c" in file.relative_to(store).parts)
+
+
+def test_counts_are_exact_and_nothing_is_written(job: extraction.ExtractionJob) -> None:
+    job = replace(job, shard_images=6)
+    estimate = extraction.estimate(job)
+    assert not list(job.store.parent.iterdir())
+    assert (estimate.total, estimate.images, estimate.shards, estimate.changed) == (24, 24, 4, "")
+    assert estimate.probed == 20  # all but a first batch of 4
+    assert estimate.seconds
+    extraction.extract(job)
+    ids = (job.store / "image_ids" / "c" / "0").stat().st_size
+    assert estimate.size == pytest.approx(size_on_disk(job.store) - ids, rel=0.01)
+
+
+def test_what_is_there_is_not_counted_again(job: extraction.ExtractionJob) -> None:
+    extraction.extract(job)
+    before = tree(job.store)
+    assert extraction.estimate(job).images == 0
+    (job.store / "ledger" / "000001.json").unlink()
+    assert (extraction.estimate(job).images, extraction.estimate(job).shards) == (5, 1)
+    other = replace(job, dtype="float32")
+    assert extraction.estimate(other).changed.startswith("layout")
+    assert extraction.estimate(replace(other, if_changed="redo")).images == 24
+    assert tree(job.store) | {"ledger/000001.json": b""} == before | {"ledger/000001.json": b""}
+
+
+def test_the_time_is_that_of_decoding_and_of_the_engine(job: extraction.ExtractionJob,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that only these two move. A first batch warms up and does not count."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(sys.modules["pipeline.features.extraction.estimate"], "time",
+                        SimpleNamespace(perf_counter=lambda: clock.now))
+    extractor, decode = worker.load_engine(job.engine), worker.decode
+    extract, calls = extractor.extract, []
+
+    def slow(batch: list[object], sizes: list[tuple[int, int]]) -> Sequence[extractors.Computed]:
+        clock.now += 2.0 * len(batch) if calls else 1000.0
+        calls.append(len(batch))
+        return extract(batch, sizes)
+
+    def slow_decode(*arguments: Any) -> Any:
+        clock.now += 0.5
+        return decode(*arguments)
+
+    monkeypatch.setattr(extractor, "extract", slow)
+    monkeypatch.setattr(worker, "decode", slow_decode)
+    assert extraction.estimate(job).seconds == 24 * 2.5
+
+
+def test_images_that_cannot_be_decoded(spoiled: extraction.ExtractionJob, tmp_path: Path) -> None:
+    assert extraction.estimate(spoiled).seconds is not None  # two of 24
+    shutil.rmtree(spoiled.images_folder)
+    with pytest.raises(InputError, match="no such folder"):
+        extraction.estimate(spoiled)

@@ -1,0 +1,224 @@
+"""Extraction: complete, repeatable, resumable at any moment, and clear about images that cannot be decoded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from folders import tree
+from spoiling import scenes_in
+
+from pipeline.features import extraction
+from pipeline.features.extraction import worker
+from pipeline.features.store import FeatureStore, StoreError, ledger, verify
+from pipeline.files import blake, images
+from pipeline.parts.errors import InputError
+
+
+def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) -> None:
+    done: list[int] = []
+    outcome = extraction.extract(job, on_start=done.append, on_images=done.append)
+    assert (outcome.extracted, outcome.failed) == (24, {})
+    assert done[0] == 24
+    assert sum(done[1:]) == 24
+    store = FeatureStore(job.store).require(job.manifest)
+    extractor = worker.load_engine(job.engine)
+    picture = images.decode(job.images_folder / job.manifest.images["file"][7])
+    alone = extractor.extract([extractor.prepare(picture)], [picture.size])[0]
+    np.testing.assert_allclose(store.read(np.array([7]))[0][0], alone.features, atol=2e-3)
+    assert not [fault for _, found in verify.verify(job.store) for fault in found]
+
+
+def test_again_does_nothing_and_twice_is_the_same(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    extraction.extract(job)
+    before = {file: os.stat(file).st_mtime_ns for file in job.store.rglob("*") if file.name != "failures.csv"}
+    assert extraction.extract(job).extracted == 0
+    assert {file: os.stat(file).st_mtime_ns for file in before} == before
+    other = replace(job, store=tmp_path / "other.zarr", batch_size=4)
+    extraction.extract(other)
+    assert tree(other.store) == tree(job.store)
+
+
+class Cut(Exception):
+    pass
+
+
+def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    whole = replace(job, store=tmp_path / "whole.zarr")
+    extraction.extract(whole)
+
+    class CutShort(extraction.InProcess):
+        def run(self, tasks: Iterable[extraction.Task], on_images: extraction.OnImages) -> None:
+            super().run(list(tasks)[2:4], on_images)
+            raise Cut
+
+    with pytest.raises(Cut):
+        extraction.extract(job, CutShort())
+    with pytest.raises(StoreError, match="3 of 5 shards"):
+        FeatureStore(job.store)
+    assert extraction.extract(job).extracted == 14
+    assert tree(job.store) == tree(whole.store)
+
+
+# One interpreter that has loaded torch and the network forks a child for every run. A moment is one before a file is
+# opened, renamed or removed: as many come however busy the machine is, and between two of them little changes on disk.
+TRIALS = """
+import gc, os, random, signal, sys
+from itertools import count
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from pipeline import manifest
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+images, annotations, folder = map(Path, sys.argv[1:])
+engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+                                       "grid": 2}, Runtime())
+scenes = manifest.build("sample", images, annotations)
+
+def extract(store):
+    extraction.extract(extraction.ExtractionJob(scenes, images, store, engine, batch_size=2, shard_images=3))
+
+def moments_of(store, killed_at=None):  # none if it was killed
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        moments = count()
+
+        def pass_by(event, _):
+            if event.startswith(("open", "os.")) and next(moments) == killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.addaudithook(pass_by)
+            extract(store)
+            os.write(writing, str(next(moments)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as told:
+        lasted = told.read()
+    status = os.waitpid(child, 0)[1]
+    assert lasted or os.WIFSIGNALED(status)
+    return int(lasted or 0)
+
+extract(folder / "whole.zarr")
+gc.freeze()  # no child copies what is there
+whole, idle, kills = moments_of(folder / "counted.zarr"), moments_of(folder / "counted.zarr"), 0
+chosen = random.Random(0)
+for number in count():
+    while not moments_of(folder / f"cut-{number}.zarr", chosen.randrange(idle, whole + idle)):
+        kills += 1
+    if kills >= 20:
+        break
+"""
+
+
+def test_killed_at_20_random_moments_and_resumed_it_is_bit_identical(corpus: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", TRIALS, str(corpus / "images"), str(corpus / "dataset_sample.json"),
+                    str(tmp_path)], check=True)
+    stores = {store.name: tree(store) for store in tmp_path.glob("*.zarr")}
+    assert len(stores) > 3
+    assert all(found == stores["whole.zarr"] for found in stores.values())
+
+
+def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.ExtractionJob) -> None:
+    with pytest.raises(InputError, match=r"\.jpg: not an image.*--on-error skip") as caught:
+        extraction.extract(spoiled)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_images_are_left_out_and_named(spoiled: extraction.ExtractionJob) -> None:
+    outcome = extraction.extract(replace(spoiled, on_error="skip"))
+    assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {3: "not", 9: "the"}
+    store = FeatureStore(spoiled.store)
+    assert np.flatnonzero(~store.done).tolist() == [3, 9]
+    lines = (spoiled.store / "failures.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "row,file,reason"
+    assert lines[1] == f"3,{spoiled.manifest.images['file'][3]},{outcome.failed[3]}"
+    with pytest.raises(ValueError, match="failed in extraction"):
+        store.read(np.array([3]))
+    assert not [fault for _, found in verify.verify(spoiled.store) for fault in found]
+
+
+def test_a_store_stays_until_its_successor_is_whole(job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob
+                                                    ) -> None:
+    extraction.extract(job)
+    before = tree(job.store)
+    with pytest.raises(InputError, match="not an image"):
+        extraction.extract(replace(spoiled, store=job.store))
+    with pytest.raises(StoreError, match="2 image files changed"):
+        FeatureStore(job.store).require(spoiled.manifest)
+    assert tree(job.store) == before
+
+
+def test_failed_images_are_tried_again_when_asked(spoiled: extraction.ExtractionJob, corpus: Path) -> None:
+    skipping = replace(spoiled, on_error="skip")
+    extraction.extract(skipping)
+    assert extraction.extract(skipping).extracted == 0
+    with pytest.raises(InputError, match="not an image"):
+        extraction.extract(replace(spoiled, retry_failed=True))
+    assert FeatureStore(spoiled.store).require(spoiled.manifest)  # what was there is there
+    again = replace(skipping, retry_failed=True)
+    assert extraction.extract(again).extracted == 2
+    mended = scenes_in(spoiled.images_folder, corpus, mend=[3])
+    outcome = extraction.extract(replace(again, manifest=mended))
+    assert (outcome.extracted, list(outcome.failed)) == (2, [9])
+    assert FeatureStore(spoiled.store).require(mended).done[3]
+    with pytest.raises(InputError, match=r"1 image failed in an earlier run.*--retry-failed"):
+        extraction.extract(replace(spoiled, manifest=mended))
+
+
+def test_changed_images_are_done_again_alone(
+        job: extraction.ExtractionJob, spoiled: extraction.ExtractionJob, corpus: Path) -> None:
+    other = replace(spoiled, manifest=scenes_in(spoiled.images_folder, corpus, mend=[3, 9]))
+    extraction.extract(other)
+    before = FeatureStore(other.store).identity
+    (other.images_folder / other.manifest.images["file"][8]).write_bytes(
+        (other.images_folder / other.manifest.images["file"][7]).read_bytes())
+    with pytest.raises(InputError, match="the manifest says"):
+        extraction.extract(replace(other, store=other.store.with_name("new.zarr")))
+    changed = replace(other, manifest=scenes_in(other.images_folder, corpus))
+    assert extraction.extract(changed).extracted == 1
+    store = FeatureStore(changed.store).require(changed.manifest)
+    same, alone = (store.read(np.array([row]))[0] for row in (7, 8))
+    np.testing.assert_allclose(same, alone, atol=2e-3)  # a network may round otherwise in another batch
+    assert store.identity == before  # the files' sizes are the manifest's to tell
+
+
+def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.ExtractionJob) -> None:
+    job = replace(spoiled, on_error="skip")
+    failed = extraction.extract(job).failed
+    entries = ledger.entries(job.store, FeatureStore(job.store).layout)
+    found = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    files = dict(enumerate(job.images_folder / file for file in job.manifest.images["file"]))
+    assert found == {row: blake.of_file(file) for row, file in files.items() if row not in failed}
+
+
+def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(job: extraction.ExtractionJob) -> None:
+    extraction.extract(job)
+    for shard in range(3):
+        file = job.store / "ledger" / f"{shard:06d}.json"
+        tree_ = json.loads(file.read_text())
+        del tree_["photographs"]
+        file.write_text(json.dumps(tree_))
+    ledger.erase(job.store, 2)
+    assert extraction.extract(job).extracted == 5
+    entries = ledger.entries(job.store, FeatureStore(job.store).require(job.manifest).layout)
+    assert [len(entry.photographs) for entry in entries] == [0, 0, 5, 5, 4]
+    assert not [fault for _, found in verify.verify(job.store) for fault in found]
+
+
+def test_threads_change_no_byte(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    job = replace(job, shard_images=5)
+    extraction.extract(job)
+    many = replace(job, store=tmp_path / "many.zarr", threads=extraction.Threads(decoders=5, writers=3, ahead=4))
+    assert extraction.extract(many).extracted == len(job.manifest.images)
+    assert tree(many.store) == tree(job.store)

@@ -1,0 +1,46 @@
+"""Memory stays flat: ten times the images, the same peak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXTRACT = """
+import resource, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from pipeline import manifest
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+images = Path(sys.argv[1])
+scenes = manifest.build("many", images, images.with_suffix(".csv"))
+engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+                                       "grid": 1}, Runtime())
+job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=64)
+assert extraction.extract(job).extracted == int(sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak(folder: Path, corpus: Path, count: int) -> int:
+    """Peak resident memory in KiB of a process that extracts `count` images (links to a few)."""
+    images = folder / str(count)
+    images.mkdir()
+    files = sorted((corpus / "images").iterdir())
+    lines = ["image,caption"]
+    for number in range(count):
+        os.link(files[number % len(files)], images / f"{number}.jpg")
+        lines.append(f"{number}.jpg,a scene")
+    images.with_suffix(".csv").write_text("\n".join(lines), encoding="utf-8")
+    ran = subprocess.run([sys.executable, "-c", EXTRACT, str(images), str(count)], capture_output=True, text=True,
+                         check=True, timeout=600)
+    return int(ran.stdout)
+
+
+def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path) -> None:
+    few, many = peak(tmp_path, corpus, 200), peak(tmp_path, corpus, 4000)
+    assert many <= 1.15 * few
+    assert many - few < 40 * 1024  # in absolute terms too: the libraries' own memory must not hide it

@@ -1,0 +1,109 @@
+"""What is missing is said in one message, with where to get it, before a network is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import settings
+from pipeline.features.extraction import costs, needs
+from pipeline.files import weights
+from pipeline.parts.errors import InputError
+
+PARAMS = Path(__file__).parents[3] / "params.yaml"
+FEATURES = ("region", "grid", "patch")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without detectron2, without the papers' checkpoints and without a network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(weights, "_on_hub", lambda repository: False)
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
+    chosen = settings.load(PARAMS)
+    lacking = needs.missing(chosen, "coco", FEATURES)
+    assert [lack.feature for lack in lacking] == ["region", "region", "grid", "patch"]
+    with pytest.raises(InputError) as refused:
+        needs.refuse(lacking, "coco")
+    said = str(refused.value)
+    assert "\n" not in said
+    assert len(said) < 1500  # four things can be found in it
+    for word in ("facebookresearch/detectron2", "faster_rcnn_from_caffe_attr.pkl", "woodfrog/vse_infty",
+                 "huggingface.co/timm", "run.features", "presets.coco", "pipeline import"):
+        assert word in said
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_light_preset_lacks_nothing() -> None:
+    assert needs.missing(settings.load(PARAMS), "flickr8k", FEATURES) == []
+    needs.refuse([], "flickr8k")
+
+
+@pytest.mark.usefixtures("bare")
+def test_files_that_are_there_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "data" / "weights" / "original_updown_backbone.pth"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    lacking = needs.missing(settings.load(PARAMS), "coco", FEATURES)
+    assert [lack.feature for lack in lacking] == ["region", "region", "patch"]
+    monkeypatch.setattr(weights, "_on_hub", lambda repository: repository.startswith("timm/vit_base_patch16_224."))
+    monkeypatch.setattr(needs, "find_spec", importlib.util.find_spec)
+    (file.parent / "faster_rcnn_from_caffe_attr.pkl").touch()
+    monkeypatch.setattr(needs, "PACKAGES", {"butd-36": ("json", "")})
+    assert needs.missing(settings.load(PARAMS), "coco", FEATURES) == []
+
+
+@pytest.mark.usefixtures("bare")
+def test_default_weights_of_an_engine_are_looked_for_too() -> None:
+    (lack,) = needs.lacks("grid", {})
+    assert "resnet152-in1k" in lack
+
+
+def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def unreachable(*arguments: Any, **options: Any) -> None:
+        raise OSError("no network")
+
+    name = "vit-base-patch16-224"
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", unreachable)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
+    with pytest.raises(InputError, match="To get them: timm downloads it"):
+        weights.require(name)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache",
+                        lambda repository, file: "/cache/file" if file == "pytorch_model.bin" else None)
+    weights.require(name)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda url, timeout: None)
+    weights.require(name)
+
+
+def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"openvino": True, "workers": 1, "width": 2, "store": tmp_path / "features" / "region.zarr"}
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4000}[name])
+    monkeypatch.setattr(costs, "_free", lambda store: 10e9)
+    days, disk = costs.notes("butd-36", {}, 123_287, on_cpu=True, **how)
+    assert days.startswith("about 7 days on 2 CPU cores")  # 10 s an image
+    assert disk.startswith("18 GB of disk")  # 36 x 2,048 x 2 bytes an image
+    assert costs.notes("butd-36", {}, 123_287, on_cpu=False, **how) == [disk]
+    assert costs.notes("butd-36", {}, 1000, on_cpu=True, **how) == []
+    (memory,) = costs.notes("butd-36", {}, 1000, on_cpu=True, **{**how, "workers": 2})
+    assert memory.startswith("about 4 GB of memory, of 4")
+    assert costs.notes("butd-given", {}, 123_287, on_cpu=True, **how) == []
+
+
+def test_what_was_measured_are_the_shipped_presets() -> None:
+    chosen = settings.load(PARAMS)
+    known = {(engine.engine, engine.options.get("network"), engine.options.get("image_size"))
+             for dataset in ("coco", "flickr8k", "msrvtt")
+             for engine in chosen.features[chosen.preset_of(dataset)].values()
+             if engine.options["weights"] != weights.UNTRAINED}
+    assert known == set(costs.MEASURED)

@@ -1,0 +1,76 @@
+"""The preset `paper` as it ships, to the first forward pass: random weights under the real files' names and formats."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from test_butd_cnn import as_published
+from timm import create_model
+
+from pipeline import settings
+from pipeline.features import extractors
+from pipeline.features.extraction import needs
+from pipeline.features.extractors import Runtime, butd_cnn
+from pipeline.features.extractors.butd import checkpoint
+
+PARAMS = Path(__file__).parents[4] / "params.yaml"
+FEWER = {"region": {"proposals": 36}}  # of 300: most of the time is spent on them
+VIT = "vit_base_patch16_224.orig_in21k_ft_in1k"
+
+
+def detector(root: Path) -> None:
+    """py-bottom-up-attention's pickle of arrays."""
+    state = {name: value.numpy() for name, value in checkpoint.load("untrained").state_dict().items()}
+    (root / "data" / "weights").mkdir(parents=True)
+    with (root / "data" / "weights" / "faster_rcnn_from_caffe_attr.pkl").open("wb") as file:
+        pickle.dump({"model": state, "__author__": "VG"}, file, protocol=2)
+
+
+def backbone(root: Path) -> None:
+    """VSE∞'s torch file of the ResNet-101."""
+    (root / "data" / "weights").mkdir(parents=True)
+    torch.manual_seed(0)
+    torch.save(as_published(butd_cnn.caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth")
+
+
+def transformer(root: Path) -> None:
+    """A Hugging Face cache, as timm's download leaves it."""
+    folder = root / f"models--timm--{VIT}"
+    snapshot = folder / "snapshots" / "0123"
+    snapshot.mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("0123", encoding="utf-8")
+    torch.manual_seed(0)
+    save_file(create_model(VIT).state_dict(), snapshot / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(("feature", "write", "items", "dimension", "recipe"), [
+    ("region", detector, 36, 2048, "butd-36-proposals"),
+    ("grid", backbone, 256, 2048, "grid16-butd_resnet101"),
+    ("patch", transformer, 197, 768, f"patch-{VIT}"),
+])
+def test_first_forward_pass(feature: str, write: Callable[[Path], None], items: int, dimension: int, recipe: str,
+                            tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    chosen = settings.load(PARAMS)
+    assert [lack.feature for lack in needs.missing(chosen, "coco", [feature])] == [feature]
+    write(tmp_path)
+    assert needs.missing(chosen, "coco", [feature]) == []
+    how = chosen.engine_of("coco", feature)
+    engine = extractors.build(how.engine, {**how.options, **FEWER.get(feature, {})}, Runtime())
+    assert (engine.items, engine.dimension, engine.reported_as, engine.trained) == (items, dimension, recipe, True)
+    noise = np.random.default_rng(0).integers(0, 255, (25, 250, 3), dtype=np.uint8)
+    picture = Image.fromarray(noise).resize((500, 50))  # long and low: the detector's input is a fifth of a usual one
+    (found,) = engine.extract([engine.prepare(picture)], [picture.size])
+    assert found.features.shape == (items, dimension)
+    assert np.isfinite(found.features).all()
+    assert found.features.any(axis=1).all()

@@ -1,0 +1,90 @@
+"""Backends: OpenVINO computes what torch does, or says in one line why it does not."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_engines import ENGINES, pictures
+
+from pipeline.features import extractors
+from pipeline.features.extractors import Runtime, backend
+from pipeline.parts.errors import InputError
+
+HERE = f"openvino {version('openvino')}"
+SHIPPED = ("grid", {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0", "image_size": 128, "grid": 4})
+
+
+@pytest.mark.parametrize(("name", "options"), [*((name, options) for name, options, *_ in ENGINES), SHIPPED])
+def test_openvino_gives_torchs_features(name: str, options: dict[str, Any]) -> None:
+    by_torch, ours = (extractors.build(name, options, Runtime(backend=b)) for b in ("torch", "openvino"))
+    assert (by_torch.backend, ours.backend, ours.weights) == ("torch", HERE, by_torch.weights)
+    several = [*pictures(), pictures()[0].rotate(90)]
+    for batch in (several[:1], several, several[:2]):  # any number, whatever came first
+        sizes = [picture.size for picture in batch]
+        prepared = [by_torch.prepare(picture) for picture in batch]
+        for expected, got in zip(*(engine.extract(prepared, sizes) for engine in (by_torch, ours)), strict=True):
+            assert got.features.dtype == np.float32
+            scale = np.abs(expected.features).max()
+            np.testing.assert_allclose(got.features / scale, expected.features / scale, rtol=0, atol=1e-4)
+            for extra, values in expected.extras.items():
+                np.testing.assert_array_equal(got.extras[extra], values)
+
+
+def test_features_are_their_own_and_stay() -> None:
+    engine = extractors.build(*SHIPPED, Runtime(backend="openvino"))
+    first, second = ([engine.prepare(picture)] for picture in pictures())
+    kept = engine.extract(first, [(1, 1)])[0].features
+    before = kept.copy()
+    engine.extract(second, [(1, 1)])
+    np.testing.assert_array_equal(kept, before)
+
+
+def test_a_graph_has_torchs_threads_and_no_cores_of_its_own() -> None:
+    network = torch.nn.Conv2d(3, 4, 3)
+    graph = backend.Graph(network, network.forward)
+    graph(torch.zeros(2, 3, 8, 8))
+    compiled = graph._request.get_compiled_model()
+    assert compiled.get_property("INFERENCE_NUM_THREADS") == torch.get_num_threads() == 1
+    assert compiled.get_property("ENABLE_CPU_PINNING") is False
+    assert compiled.get_property("INFERENCE_PRECISION_HINT").to_string() == "f32"
+
+
+def test_nothing_is_sent_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr("openvino_telemetry.main.Telemetry.init", lambda self, *given: started.append(given))
+    network = torch.nn.Conv2d(3, 4, 3)
+    backend.Graph(network, network.forward)(torch.zeros(1, 3, 8, 8))
+    assert not started
+
+
+def test_auto_is_openvino_for_float32_on_the_cpu_and_else_torch() -> None:
+    assert backend.chosen("auto", "cpu", "fp32") == HERE
+    assert backend.chosen("auto", "cuda:1", "fp32") == backend.chosen("auto", "cpu", "bf16") == "torch"
+    assert backend.chosen(HERE, "cpu", "fp32") == HERE
+
+
+@pytest.mark.parametrize(("asked", "device", "precision", "said"), [
+    ("openvino", "cuda", "fp32", "computes fp32 on the cpu, got fp32 on cuda; use backend torch"),
+    ("openvino", "cpu", "bf16", "got bf16 on cpu"),
+    ("openvino 2020.1", "cpu", "fp32", rf"begun with openvino 2020\.1, here is {HERE}; .*--if-changed redo"),
+    ("tvm", "cpu", "fp32", "backend 'tvm': expected auto, torch or openvino"),
+])
+def test_what_openvino_cannot_do_is_said(asked: str, device: str, precision: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        backend.chosen(asked, device, precision)
+
+
+def test_without_the_extra_auto_is_torch_and_asked_for_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(backend, "version", missing)
+    assert backend.chosen("auto", "cpu", "fp32") == "torch"
+    for asked in ("openvino", HERE):
+        with pytest.raises(InputError, match=r"pip install 'vse-pipeline\[openvino\]', or") as why:
+            extractors.build(*SHIPPED, Runtime(backend=asked))
+        assert "\n" not in str(why.value)

@@ -1,0 +1,167 @@
+"""Damaged TSV files: each fault ends the import with file, line and id, or is one failed image, and no other is."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import foreign
+import numpy as np
+import pytest
+
+from pipeline.features.importers import ImportJob, import_features, tsv_file
+from pipeline.features.store import FeatureStore
+from pipeline.parts.errors import InputError
+
+TABLE = foreign.manifest(6)
+ITEMS, DIMENSION = 4, 9
+LINE = 3  # the damaged one
+
+
+def fields(**changes: str) -> Callable[[str], str]:
+    """A row with some of its fields changed."""
+    columns = ["img_id", "img_h", "img_w", "objects_id", "objects_conf", "attrs_id", "attrs_conf", "num_boxes",
+               "boxes", "features"]
+
+    def change(row: str) -> str:
+        return "\t".join(changes.get(name, value) for name, value in zip(columns, row.split("\t"), strict=True))
+    return change
+
+
+def of(value: float) -> str:
+    """Features whose sixth value in the second item is `value`."""
+    features = np.ones((ITEMS, DIMENSION), np.float32)
+    features[1, 5] = value
+    return foreign.text(features)
+
+
+DAMAGE: list[tuple[Callable[[str], str], str]] = [
+    (lambda row: row[:-3], "features: not whole base64"),
+    (lambda row: row[:-4], rf"features: num_boxes 4 of {DIMENSION} values make 144 bytes, got 14\d"),
+    (lambda row: row + "AAAA", "make 144 bytes, got 147"),
+    (lambda row: row + "\tmore", "expected 10 columns, got 11"),
+    (lambda row: row.rsplit("\t", 1)[0], "expected 10 columns, got 9"),
+    (fields(num_boxes="5"), "make 4. bytes, got"),
+    (fields(num_boxes="0"), "num_boxes: expected a positive number, got '0'"),
+    (fields(num_boxes="many"), "num_boxes: expected a positive number, got 'many'"),
+    (fields(img_w="-1"), "img_w: expected a positive number, got '-1'"),
+    (fields(features=of(np.nan)), "features: expected finite values, got nan in item 1"),
+    (fields(features=of(-np.inf)), "features: expected finite values, got -inf in item 1"),
+    (fields(features="!" * 192), "features: not whole base64"),
+    (fields(boxes=foreign.text(np.full((ITEMS, 4), np.nan, np.float32))), "boxes: expected finite values"),
+    (fields(objects_id=foreign.text(np.full(ITEMS, 2**40))), "object: expected values up to 2147483647 as int32"),
+    (fields(objects_id=foreign.text(np.zeros(ITEMS, np.int32))), "objects_id: num_boxes 4 of 1 values make 32 bytes"),
+]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> ImportJob:
+    paths = foreign.lxmert_tsv(tmp_path, foreign.pictures(TABLE, [ITEMS] * 6, DIMENSION))
+    return foreign.job(TABLE, "butd-tsv", paths, tmp_path / "s.zarr")
+
+
+def damage(job: ImportJob, change: Callable[[str], str], line: int = LINE) -> str:
+    """Change one row; returns the file of its image."""
+    rows = job.paths[0].read_text().split("\n")
+    name = rows[line - 1].split("\t")[0]
+    rows[line - 1] = change(rows[line - 1])
+    job.paths[0].write_text("\n".join(rows))
+    return f"val2014/{name}.jpg"
+
+
+@pytest.mark.parametrize(("change", "said"), DAMAGE)
+def test_a_damaged_row(change: Callable[[str], str], said: str, job: ImportJob) -> None:
+    file = damage(job, change)
+    with pytest.raises(InputError, match=rf"obj36.tsv, line {LINE}, id .*{said}.*--on-error skip") as caught:
+        import_features(job)
+    assert "\n" not in str(caught.value)
+    failed = import_features(replace(job, on_error="skip")).failed
+    row = TABLE.images["file"].tolist().index(file)
+    assert list(failed) == [row]
+    assert np.flatnonzero(~FeatureStore(job.store).done).tolist() == [row]
+
+
+def test_too_large_for_float16(job: ImportJob) -> None:
+    damage(job, fields(features=of(1e5)))
+    with pytest.raises(InputError, match=f"line {LINE}, id .*65504.* as float16, got 100000.*--dtype float32"):
+        import_features(replace(job, dtype="float16"))
+    assert import_features(replace(job, if_changed="redo")).failed == {}
+
+
+def test_a_file_cut_short(job: ImportJob) -> None:
+    """The last row ends in the middle of its features, and the one before it is whole."""
+    content = job.paths[0].read_bytes()
+    job.paths[0].write_bytes(content[:-72])
+    with pytest.raises(InputError, match=r"1 of 6 images .*line 6, id .*num_boxes 4 of 9 values make 144 bytes, got"):
+        import_features(job)
+    assert len(import_features(replace(job, on_error="skip")).failed) == 1
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda text: text + "\n" + text.split("\n")[1], r"tsv, line 7: the image COCO_val2014_\d+ stands in .*line 2 too"),
+    (lambda text: text + "\nnot a row", "line 7: expected 10 columns that begin with an id of coco, got 'not a row'"),
+    (lambda text: text + "\n\tx", r"line 7: expected an id in the first column, got"),
+    (lambda text: text.replace("\t", " "), r"line 1: expected 6 or 10 columns with tabs between them, got 1"),
+    (lambda text: "", r"line 1: expected 6 or 10 columns"),
+    (lambda text: "\t".join(["img_id", *["x"] * 6, "num_boxes", "boxes", "features"]) + "\n" + text,
+     "line 1: num_boxes: expected a positive number, got 'num_boxes'"),
+    (lambda text: text.split("\n")[0][:-4], "line 1: features: num_boxes 4 does not divide"),
+])
+def test_a_damaged_file(change: Callable[[str], str], said: str, job: ImportJob) -> None:
+    job.paths[0].write_text(change(job.paths[0].read_text()))
+    with pytest.raises(InputError, match=said) as caught:
+        import_features(replace(job, on_error="skip"))
+    assert "\n" not in str(caught.value)
+
+
+def test_blank_lines_are_passed_over(job: ImportJob) -> None:
+    job.paths[0].write_text("\n\n".join(job.paths[0].read_text().split("\n")) + "\n\n")
+    assert import_features(job).images == 6
+
+
+def test_files_of_two_kinds_are_refused(job: ImportJob, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    others = foreign.anderson_tsv(tmp_path / "other", foreign.pictures(TABLE, [ITEMS] * 6, DIMENSION))
+    with pytest.raises(InputError, match=r"obj36.tsv has 10 and 9|obj36.tsv, line 1: 10 columns and 9 values a box"):
+        import_features(replace(job, paths=(*job.paths, *others)))
+    wider = foreign.lxmert_tsv(tmp_path / "other", foreign.pictures(TABLE, [ITEMS] * 6, 5))
+    with pytest.raises(InputError, match="give one set of features"):
+        import_features(replace(job, paths=(*job.paths, *wider)))
+
+
+def test_what_is_no_file_or_compressed(job: ImportJob, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.tsv: No such file"):
+        import_features(replace(job, paths=(tmp_path / "nowhere.tsv",)))
+    with pytest.raises(InputError, match="Is a directory"):
+        import_features(replace(job, paths=(tmp_path,)))
+    packed = tmp_path / "packed.tsv.gz"
+    packed.write_bytes(gzip.compress(job.paths[0].read_bytes()))
+    with pytest.raises(InputError, match="is compressed; unpack it first"):
+        import_features(replace(job, paths=(packed,)))
+
+
+def test_sound_rows_are_leapt_over_and_others_read(job: ImportJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pass reads the first row for its columns, and whole rows only where they do not end as they should."""
+    read: list[int] = []
+    line = tsv_file.TsvFile._line
+
+    def counted(self: tsv_file.TsvFile, file: object, number: int) -> bytes:
+        read.append(number)
+        return line(self, file, number)  # type: ignore[arg-type]
+    monkeypatch.setattr(tsv_file.TsvFile, "_line", counted)
+    import_features(job)
+    assert read == [1]
+    damage(job, lambda row: row[:-3])
+    import_features(replace(job, store=job.store.with_name("t.zarr"), on_error="skip"))
+    assert read == [1, 1, LINE]
+
+
+def test_heads_longer_than_what_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tsv_file, "HEAD", 30)
+    there = foreign.pictures(TABLE, [1, 2, 3, 4, 5, 6], DIMENSION)
+    import_features(foreign.job(TABLE, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr"))
+    features, counts = FeatureStore(tmp_path / "s.zarr").read(np.arange(6))
+    assert counts.tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.array_equal(features[5], there[5].features)

@@ -1,0 +1,197 @@
+"""Exports to SCAN's layout: older code reads what the store and the manifest hold, and nothing is half there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import foreign
+import numpy as np
+import pytest
+from folders import tree
+
+from pipeline.features.importers import import_features
+from pipeline.features.importers.export import Exported, export, scan_name
+from pipeline.features.store import FeatureStore, StoreError
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+
+TABLE = foreign.manifest(14, captions=6, dataset="mine")
+VARY = [1 + place % 3 for place in range(14)]
+
+
+def made(folder: Path, table: Manifest, items: list[int], lacking: tuple[int, ...] = (), dtype: str = "float32"
+         ) -> tuple[FeatureStore, list[foreign.Picture]]:
+    """A store of a manifest's images, without those `lacking`."""
+    (folder / "source").mkdir()
+    there = foreign.pictures(table, items, 5)
+    paths = foreign.npy(folder / "source", [image for row, image in enumerate(there) if row not in lacking])
+    import_features(foreign.job(table, "folder", paths, folder / "s.zarr", on_error="skip", dtype=dtype))
+    return FeatureStore(folder / "s.zarr"), there
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("split", "name"), [("train", "train"), ("val", "dev"), ("test", "test")])
+def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp_path: Path) -> None:
+    store, there = made(tmp_path, TABLE, [3] * 14, dtype=dtype)
+    told: list[int] = []
+    done = export(store, TABLE, split, tmp_path / "out", told.append, told.append)
+    expected = [image for image in there if image.split == split]
+    assert done == Exported(name, len(expected), 3, 5, 3, len(expected), [])
+    assert told == [len(expected), len(expected)]
+    array = np.load(tmp_path / "out" / f"{name}_ims.npy")
+    assert array.dtype == np.float32
+    assert np.array_equal(array, np.stack([image.features for image in expected]).astype(dtype))
+    text = {what: (tmp_path / "out" / f"{name}_{what}.txt").read_text().splitlines() for what in ("ids", "caps")}
+    assert text["ids"] == [str(image.number) for image in expected]
+    assert text["caps"] == [caption for image in expected for caption in image.captions[:5]]
+    assert not (tmp_path / "out" / f"{name}_counts.npy").exists()
+    assert not list((tmp_path / "out").glob("*.partial"))
+
+
+def test_exported_and_imported_again(tmp_path: Path) -> None:
+    store, there = made(tmp_path, TABLE, VARY)
+    for split in ("train", "val", "test"):
+        assert export(store, TABLE, split, tmp_path / "out").fewest == 1
+    import_features(foreign.job(TABLE, "scan", [tmp_path / "out"], tmp_path / "back.zarr"))
+    back = FeatureStore(tmp_path / "back.zarr").require(TABLE)
+    features, counts = back.read(np.arange(14))
+    assert counts.tolist() == VARY
+    for row, image in enumerate(there):
+        assert features[row, :VARY[row]].tobytes() == image.features.tobytes()
+        assert not features[row, VARY[row]:].any()
+
+
+def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
+    store, there = made(tmp_path, TABLE, VARY)
+    done = export(store, TABLE, "val", tmp_path / "out")
+    expected = [len(image.features) for image in there if image.split == "val"]
+    assert (done.fewest, done.items) == (1, 3)
+    assert np.load(tmp_path / "out" / "dev_counts.npy").tolist() == expected
+    array = np.load(tmp_path / "out" / "dev_ims.npy")
+    assert [int(image.any(axis=1).sum()) for image in array] == expected
+
+
+def test_failed_images_are_left_out_with_their_captions_and_named(tmp_path: Path) -> None:
+    rows = np.flatnonzero(TABLE.images["split"] == "train").tolist()
+    store, there = made(tmp_path, TABLE, [2] * 14, lacking=(rows[0], rows[3]))
+    done = export(store, TABLE, "train", tmp_path / "out")
+    assert done.images_left_out == [there[rows[0]].file, there[rows[3]].file]
+    assert np.load(tmp_path / "out" / "train_ims.npy").shape == (len(rows) - 2, 2, 5)
+    captions = (tmp_path / "out" / "train_caps.txt").read_text().splitlines()
+    assert captions[:5] == there[rows[1]].captions[:5]
+    assert len(captions) == 5 * (len(rows) - 2)
+
+
+def test_a_split_without_any_image_left(tmp_path: Path) -> None:
+    rows = np.flatnonzero(TABLE.images["split"] == "val").tolist()
+    store, _ = made(tmp_path, TABLE, [2] * 14, lacking=tuple(rows))
+    with pytest.raises(InputError, match="every image of the split val failed"):
+        export(store, TABLE, "val", tmp_path / "out")
+
+
+def test_fewer_than_five_captions(tmp_path: Path) -> None:
+    number = TABLE.images["image_id"][2]
+    own = TABLE.table[(TABLE.table["image_id"] != number) | (TABLE.table["caption_id"] % 10 < 4)].reset_index(drop=True)
+    table = replace(TABLE, table=own)
+    store, there = made(tmp_path, table, [2] * 14)
+    assert there[2].split == "val"
+    with pytest.raises(InputError, match=f"{there[2].file}: has 4 captions"):
+        export(store, table, "val", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert export(store, table, "test", tmp_path / "out").images == 3
+
+
+def test_a_caption_is_one_line(tmp_path: Path) -> None:
+    broken = TABLE.table.assign(caption=[f" Two\nlines\u2028and {row}\t. " for row in range(len(TABLE.table))])
+    table = replace(TABLE, table=broken)
+    store, _ = made(tmp_path, table, [2] * 14)
+    export(store, table, "val", tmp_path / "out")
+    lines = (tmp_path / "out" / "dev_caps.txt").read_bytes().decode().split("\n")
+    assert len(lines) == 5 * 3 + 1
+    assert lines[0] == "Two lines and 12 ."
+    import_features(foreign.job(table, "scan", [tmp_path / "out"], tmp_path / "back.zarr", on_error="skip"))
+
+
+def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None:
+    store, _ = made(tmp_path, TABLE, VARY)
+    first = export(store, TABLE, "val", tmp_path / "out")
+    before = tree(tmp_path / "out")
+    assert export(store, TABLE, "val", tmp_path / "out") == replace(first, written=False)
+    assert tree(tmp_path / "out") == before
+    (tmp_path / "other").mkdir()
+    other, _ = made(tmp_path / "other", TABLE, [2] * 14)
+    with pytest.raises(InputError, match=r"dev_made_from\.json: is there, and not an export of this store"):
+        export(other, TABLE, "val", tmp_path / "out")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "dev_ims.npy").write_bytes(b"33 GB")
+    with pytest.raises(InputError, match=r"dev_ims\.npy: is there"):
+        export(store, TABLE, "val", tmp_path / "theirs")
+    assert tree(tmp_path / "theirs") == {"dev_ims.npy": b"33 GB"}
+
+
+def test_what_was_cut_off_is_done_again(tmp_path: Path) -> None:
+    store, _ = made(tmp_path, TABLE, VARY)
+    export(store, TABLE, "train", tmp_path / "whole")
+
+    def cut(count: int) -> None:
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        export(store, TABLE, "train", tmp_path / "out", on_images=cut)
+    assert tree(tmp_path / "out") == {}
+    (tmp_path / "out" / "train_ims.npy.partial").write_bytes(b"killed")
+    export(store, TABLE, "train", tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+    for name in ("train_ims.npy", "train_caps.txt"):
+        (tmp_path / "out" / name).unlink()
+        assert export(store, TABLE, "train", tmp_path / "out").written
+        assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = made(tmp_path, TABLE, VARY)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        export(store, TABLE, "val", tmp_path / "out")
+    assert tree(tmp_path / "out") == {}
+
+
+def test_another_manifests_store_is_refused(tmp_path: Path) -> None:
+    store, _ = made(tmp_path, TABLE, [2] * 14)
+    with pytest.raises(StoreError, match="another manifest's images"):
+        export(store, foreign.manifest(13), "val", tmp_path / "out")
+
+
+def test_the_export_says_what_made_it(tmp_path: Path) -> None:
+    store, _ = made(tmp_path, TABLE, [2] * 14)
+    export(store, TABLE, "val", tmp_path / "out")
+    said = json.loads((tmp_path / "out" / "dev_made_from.json").read_text())
+    assert (said["store"], said["manifest"], said["split"]) == (store.identity, TABLE.digest, "val")
+    assert (said["recipe"], said["engine"]) == ("folder-2x5", "import-folder")
+
+
+@pytest.mark.parametrize(("dataset", "names"), [
+    ("coco", ["train", "dev", "testall"]), ("flickr30k", ["train", "dev", "test"]), ("mine", ["train", "dev", "test"])])
+def test_names(dataset: str, names: list[str]) -> None:
+    table = replace(TABLE, dataset=dataset)
+    assert [scan_name(split, table) for split in ("train", "val", "test")] == names
+
+
+def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are written as they are read: no array is larger than one."""
+    store, _ = made(tmp_path, TABLE, [2] * 14)
+    monkeypatch.setattr("pipeline.features.importers.export.BATCH", 2)
+    read: Callable[..., tuple[np.ndarray, np.ndarray]] = store.read
+    sizes: list[int] = []
+
+    def counted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(len(rows))
+        return read(rows)
+    monkeypatch.setattr(store, "read", counted)
+    export(store, TABLE, "train", tmp_path / "out")
+    assert sizes == [2, 2, 2, 2]

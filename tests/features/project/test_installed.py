@@ -1,0 +1,76 @@
+"""Installed from a wheel, outside a clone: commands that need no settings, and a project of one's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from installing import ROOT, Run
+
+from pipeline.features.project import new, templates
+
+
+def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
+    for name, inside in templates.SHIPPED.items():
+        copy = installed / "pipeline" / "project" / "templates" / inside
+        assert copy.read_bytes() == (ROOT / name).read_bytes() == templates.path(name).read_bytes()
+    assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
+    assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
+    for data in ("manifests/recipes", "pipeline/settings"):
+        assert {file.name for file in (installed / data).glob("*.yaml")} == {
+            file.name for file in (ROOT / data).glob("*.yaml")} != set()
+
+
+def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) -> None:
+    ran = outside(sys.executable, "-c", "import pipeline, stages; print(pipeline.__file__, stages.__file__)")
+    assert ran.stdout.split() == [str(installed / name / "__init__.py") for name in ("pipeline", "stages")]
+
+
+def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "sims.npy", np.repeat(np.eye(6, dtype=np.float32), 5, axis=1))
+    assert "RSUM 600.0" in outside("pipeline", "evaluate", "--similarity", "sims.npy").stdout
+    outside("pipeline", "sample", "-S", "sample.images=12", "-S", "sample.size=32")
+    assert len(list((tmp_path / "data" / "sample" / "images").iterdir())) == 12
+    outside("pipeline", "manifest", "sample")
+    refused = outside("pipeline", "train", "--feature", "grid", code=2).stderr
+    assert refused == "error: there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere\n"
+
+
+def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Path) -> None:
+    printed = outside("pipeline", "init", "mine").stdout
+    mine = tmp_path / "mine"
+    written = {file.relative_to(mine).as_posix() for file in mine.rglob("*") if file.is_file()}
+    assert written == {*templates.SHIPPED, ".dvc/config", ".dvc/.gitignore"}
+    assert all(file in printed for file in written)
+    assert "cd mine && dvc repro" in printed
+    (mine / "params.yaml").write_text("mine", encoding="utf-8")
+    assert "has params.yaml and dvc.yaml already" in outside("pipeline", "init", "mine", code=2).stderr
+    assert (mine / "params.yaml").read_text(encoding="utf-8") == "mine"
+
+
+def test_init_leaves_ignore_files_that_are_there(outside: Run, tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("own\n", encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    outside("pipeline", "init")
+    assert (tmp_path / ".gitignore").read_text(encoding="utf-8") == "own\n"
+    assert "no_scm" not in (tmp_path / ".dvc" / "config").read_text(encoding="utf-8")  # DVC and git go together
+
+
+def test_a_project_beside_a_clone_is_not_of_its_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "clone")
+    for folder, alone in ((Path("../mine"), True), (Path("inside"), False)):
+        new.write(folder)
+        assert ("no_scm" in (folder / ".dvc" / "config").read_text(encoding="utf-8")) is alone
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_dvc_takes_the_project_for_its_own(outside: Run, tmp_path: Path, nested: bool) -> None:
+    outside("pipeline", "init", "mine")
+    if nested:
+        outside("pipeline", "init", "mine/inner")
+    folder = tmp_path / "mine" / "inner" if nested else tmp_path / "mine"
+    assert outside(sys.executable, "-m", "dvc", "root", folder=folder).stdout.strip() == "."
+    assert "extract@region" in outside(sys.executable, "-m", "dvc", "stage", "list", folder=folder).stdout

@@ -1,0 +1,75 @@
+"""What a plan costs: it grows as the number of images does, in a store that is made, resumed or grown."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from counted import Counted
+from new_stores import prepare
+
+from pipeline.features.store import Plan, StoreLayout, Wanted, contents, ledger, plan
+from pipeline.manifest.table import NO_FILE
+
+SHARD = 10
+
+
+def made(path: Path, images: int, finished: int) -> Wanted:
+    """A store of which the first shards are finished by the ledger; no file of a shard is there."""
+    ids, sizes, layout = np.arange(images), np.full(images, NO_FILE), StoreLayout(images, 1, 1, SHARD)
+    fingerprint = {"images": str(images), "engine": "test"}
+    for number in prepare(path, layout, fingerprint, ids, sizes)[:finished]:
+        ledger.write(path, ledger.LedgerEntry(number, number * SHARD, SHARD, {}, {}))
+    return Wanted(ids.view(Counted), sizes, fingerprint, layout, grows=True)
+
+
+def resumed(path: Path, images: int) -> Plan:
+    return plan(path, made(path, images, images // SHARD // 2))
+
+
+def grown(path: Path, images: int) -> Plan:
+    """Every second image went, as many came."""
+    before = made(path, images, images // SHARD)
+    ids = np.concatenate([np.arange(0, images, 2), np.arange(images, images + images // 2)]).view(Counted)
+    return plan(path, Wanted(ids, before.sizes, {"images": "others", "engine": "test"}, before.layout, grows=True))
+
+
+def at_once(path: Path, images: int) -> Plan:
+    ids = np.arange(images).view(Counted)
+    return plan(path, Wanted(ids, np.ones(images), {}, StoreLayout(images, 1, 1, SHARD), grows=True))
+
+
+@pytest.mark.parametrize("planned", [at_once, resumed, grown])
+def test_a_plan_and_its_tasks_grow_as_the_images_do(planned: Callable[[Path, int], Plan], tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = contents.ids
+    monkeypatch.setattr(contents, "ids", lambda path: ids(path).view(Counted))
+    numbers = []
+    for images in (200, 2000):
+        Counted.numbers = 0
+        todo = planned(tmp_path / f"{images}.zarr", images)
+        tasks = list(tasks_of(todo, np.arange(images + images // 2).view(Counted)))
+        assert sum(len(task.rows) for task in tasks) == todo.images > 0
+        numbers.append(Counted.numbers)
+    assert 0 < numbers[1] < 12 * numbers[0]
+
+
+def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
+    """An extraction's tasks, of a job of which nothing else is asked."""
+    from pipeline.features.extraction import ExtractionJob
+
+    images = {"image_id": SimpleNamespace(to_numpy=lambda: ids)}
+    job = SimpleNamespace(manifest=SimpleNamespace(images=images), fingerprint=lambda engine: {}, files=list,
+                          engine=None, batch_size=1, on_error="fail", uploaded_to=None, threads=None)
+    return ExtractionJob.tasks(job, None, todo, Path("s.zarr"))  # type: ignore[arg-type]
+
+
+def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
+    sizes = [max(len(pickle.dumps(task)) for task in tasks_of(grown(tmp_path / f"{images}.zarr", images),
+                                                              np.arange(2 * images))) for images in (200, 2000)]
+    assert sizes[1] < sizes[0] + 50

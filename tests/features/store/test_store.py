@@ -1,0 +1,341 @@
+"""Feature stores: what is written is read, by us and by zarr alone, and what is damaged is seen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from folders import tree
+from new_stores import prepare
+
+from pipeline.features.store import (
+    Extra,
+    FeatureStore,
+    Shard,
+    StoreError,
+    StoreLayout,
+    exclusive,
+    ledger,
+    verify,
+    write_shard,
+)
+from pipeline.features.store.reader import all_finite
+from pipeline.files import blake
+from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError
+
+IDS = np.arange(100, 111)
+SIZES = np.arange(1000, 1011)  # bytes of the image files
+MADE = {"images": "digest", "engine": "test"}
+MADE_FROM = digest(MADE)
+
+
+def layout(compressor: str = "none") -> StoreLayout:
+    return StoreLayout(11, 3, 4, shard_images=4, compressor=compressor,
+                  extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
+
+
+def fill(path: Path, sizes: StoreLayout, shards: list[int] | None = None, made_from: str = MADE_FROM) -> None:
+    """Image i has 1 + i % 3 items of value i; image 5 failed; image 0 is all zeros."""
+    for number in prepare(path, sizes, MADE, IDS, SIZES) if shards is None else shards:
+        shard = Shard.empty(sizes, number)
+        for row in shard.rows:
+            if row == 5:
+                shard.fail(row, "not an image")
+                continue
+            n = 1 + row % 3
+            shard.fill(row, np.full((n, 4), row, np.float32), (row + 1, 2),
+                       {"boxes": np.full((n, 4), row, np.float32), "labels": np.full(n, row)},
+                       int(SIZES[row]))
+        write_shard(path, sizes, shard, made_from)
+
+
+@pytest.fixture(params=["none", "zstd"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    fill(tmp_path / "s.zarr", layout(request.param))
+    return tmp_path / "s.zarr"
+
+
+def test_reads_any_rows_in_any_order(made: Path) -> None:
+    store = FeatureStore(made)
+    rows = np.array([10, 0, 7, 7, 2])
+    features, counts = store.read(rows)
+    assert features.dtype == np.float16
+    assert counts.tolist() == [2, 1, 2, 2, 3]
+    for values, count, row in zip(features, counts, rows, strict=True):
+        assert (values[:count] == row).all()
+        assert (values[count:] == 0).all()
+    assert store.extra("boxes", np.array([8]))[0].tolist() == [[8.0] * 4] * 3
+    assert store.extra("labels", np.array([9, 1])).tolist() == [[9, 0, 0], [1, 1, 0]]
+    assert store.done.tolist() == [row != 5 for row in range(11)]
+
+
+def test_reads_into_a_dirty_buffer(made: Path) -> None:
+    out = np.full((2, 3, 4), np.nan, np.float16)
+    FeatureStore(made).read(np.array([1, 3]), out)
+    assert out[:, 2].tolist() == [[0.0] * 4] * 2
+    for wrong in (np.empty((2, 3, 4), np.float32), np.empty((3, 3, 4), np.float16), out[:, ::-1]):
+        with pytest.raises(ValueError, match="out: expected"):
+            FeatureStore(made).read(np.array([1, 3]), wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(tmp_path: Path, dtype: str, value: float) -> None:
+    path, sizes = tmp_path / "s.zarr", replace(layout(), dtype=dtype)
+    fill(path, sizes)
+    store, rows = FeatureStore(path), np.array([8, 6, 8])
+    zarr.open_group(path, mode="r+")["features"][6, 0, 3] = value  # type: ignore[index]
+    with pytest.raises(StoreError, match=r"s\.zarr: image 106 \(row 6\) has a value that is not finite in item 0"):
+        store.read(rows)
+    assert store.read(np.array([8, 7]))[1].tolist() == [3, 2]
+
+
+def test_every_float16_is_finite_or_not() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    assert [all_finite(value) for value in every[:, None]] == np.isfinite(every).tolist()
+
+
+def test_is_plain_zarr(made: Path) -> None:
+    store = FeatureStore(made)
+    group = zarr.open_group(made, mode="r")
+    whole = np.asarray(group["features"][:])  # type: ignore[index]
+    good = np.flatnonzero(store.done)
+    assert np.array_equal(whole[good], store.read(good)[0])
+    assert np.array_equal(group["image_ids"][:], IDS)  # type: ignore[index]
+    assert json.loads((made / "zarr.json").read_text())["attributes"]["fingerprint"] == MADE
+
+
+def test_refuses_rows_without_features(made: Path) -> None:
+    with pytest.raises(ValueError, match="row 5 failed"):
+        FeatureStore(made).read(np.array([4, 5]))
+    for rows in ([-1], [11]):
+        with pytest.raises(IndexError, match="expected 0 to 10"):
+            FeatureStore(made).read(np.array(rows))
+
+
+def test_float16_overflow_is_a_failed_image() -> None:
+    shard = Shard.empty(layout(), 0)
+    shard.fill(1, np.full((1, 4), 1e6, np.float32), (1, 1), {})
+    shard.fill(2, np.full((1, 4), np.nan, np.float32), (1, 1), {})
+    assert set(shard.failed) == {1, 2}
+
+
+def test_a_shard_with_an_image_left_out_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    prepare(path, layout(), MADE, IDS, SIZES)
+    with pytest.raises(ValueError, match="row 0 was neither filled nor failed"):
+        write_shard(path, layout(), Shard.empty(layout(), 0), MADE_FROM)
+    assert ledger.pending(path, layout()) == [0, 1, 2]
+
+
+def test_unfinished_is_refused_and_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    assert prepare(path, layout(), MADE, IDS, SIZES) == [0, 1, 2]
+    fill(path, layout(), [1])
+    with pytest.raises(StoreError, match="2 of 3 shards"):
+        FeatureStore(path)
+    (path / "features" / "c" / "0" / "0").mkdir(parents=True)
+    (path / "features" / "c" / "0" / "0" / "0.1234.partial").write_bytes(b"cut")
+    assert prepare(path, layout(), MADE, IDS, SIZES) == [0, 2]
+    assert not list(path.rglob("*.partial"))
+
+
+def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
+    sizes = FeatureStore(made).layout
+    with pytest.raises(StoreError, match="engine: test there, other now"):
+        prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES)
+    with pytest.raises(StoreError, match="layout"):
+        prepare(made, StoreLayout(11, 3, 5, 4), MADE, IDS, SIZES)
+    assert FeatureStore(made).fingerprint == MADE
+    assert prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo") == [0, 1, 2]
+
+
+def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path) -> None:
+    sizes, shard = FeatureStore(made).layout, Shard.empty(layout(), 2)
+    for row in shard.rows:
+        shard.fail(row, "late")
+    prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES, if_changed="redo")
+    before = tree(made)
+    with pytest.raises(StoreError, match="replaced by another store"):
+        write_shard(made, sizes, shard, MADE_FROM)
+    assert tree(made) == before
+
+
+def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.zarr").symlink_to(made)
+    link = tmp_path / "link.zarr"
+    with exclusive(made), pytest.raises(InputError, match="another process is writing"), exclusive(link):
+        pass
+    prepare(tmp_path / "link.zarr", FeatureStore(made).layout, {}, IDS, SIZES, if_changed="redo")
+    assert (tmp_path / "link.zarr").is_symlink()
+    assert ledger.pending(made, layout()) == [0, 1, 2]
+
+
+def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
+    photographs = tmp_path / "photographs"
+    photographs.mkdir()
+    (photographs / "a.jpg").write_bytes(b"precious")
+    with pytest.raises(StoreError, match="exists and is not a feature store"):
+        prepare(photographs, layout(), MADE, IDS, SIZES, if_changed="redo")
+    assert (photographs / "a.jpg").read_bytes() == b"precious"
+
+
+def test_an_edited_fingerprint_is_refused(made: Path) -> None:
+    tree = json.loads((made / "zarr.json").read_text())
+    tree["attributes"]["fingerprint"]["engine"] = "better"
+    (made / "zarr.json").write_text(json.dumps(tree))
+    with pytest.raises(StoreError, match="edited"):
+        FeatureStore(made)
+
+
+def test_an_edited_layout_is_refused(made: Path) -> None:
+    tree = json.loads((made / "zarr.json").read_text())
+    tree["attributes"]["layout"]["shard_images"] = 8
+    (made / "zarr.json").write_text(json.dumps(tree))
+    with pytest.raises(StoreError, match="edited"):
+        FeatureStore(made)
+
+
+def test_edited_metadata_of_an_array_is_found(made: Path) -> None:
+    file = made / "features" / "zarr.json"
+    file.write_text(file.read_text().replace('"/"', '"."'))
+    with pytest.raises(StoreError, match="metadata"):
+        faults(made)
+
+
+@pytest.mark.parametrize("text", [
+    "{}", "[]", '{"shard": "0", "first": 0, "images": 4, "failed": {}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "images": 4, "failed": {"x": 1}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "images": 4, "failed": {}, "checksums": {"features": 5}}'])
+def test_a_ledger_entry_of_anything_else_is_a_fault(made: Path, text: str) -> None:
+    (made / "ledger" / "000000.json").write_text(text)
+    assert "0: its ledger entry is not readable" in faults(made)
+
+
+def test_a_lost_ledger_is_begun_again(made: Path) -> None:
+    whole, sizes = tree(made), FeatureStore(made).layout
+    shutil.rmtree(made / "ledger")
+    fill(made, sizes)
+    assert tree(made) == whole
+
+
+def test_not_a_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no feature store there"):
+        FeatureStore(tmp_path / "nowhere")
+    for text in ("{}", "not json", '{"attributes": {"layout": []}}'):
+        (tmp_path / "zarr.json").write_text(text)
+        with pytest.raises(StoreError, match="not a feature store"):
+            FeatureStore(tmp_path)
+
+
+def test_only_one_may_write(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    hold = ("import sys; from pathlib import Path; from pipeline.features.store import exclusive\n"
+            "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()")
+    other = subprocess.Popen([sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    with pytest.raises(InputError, match="another process is writing"), exclusive(path):
+        pass
+    other.kill()
+    other.wait()
+    with exclusive(path):
+        pass
+
+
+def faults(path: Path) -> str:
+    return "; ".join(f"{shard}: {fault}" for shard, found in verify.verify(path) for fault in found)
+
+
+def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
+    assert faults(made) == ""
+
+
+@pytest.mark.parametrize(("array", "shard", "said"), [
+    ("features", 1, "1: features: its bytes have changed since they were written"),
+    ("boxes", 2, "2: boxes: its bytes have changed"), ("counts", 0, "0: counts: its bytes have changed")])
+def test_verify_finds_a_flipped_bit(made: Path, array: str, shard: int, said: str) -> None:
+    file = ledger.shard_file(made, array, shard, 1 + len(layout().arrays()[array][0]))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    assert said in faults(made)
+
+
+def test_verify_finds_what_is_missing(made: Path) -> None:
+    shutil.rmtree(made / "features" / "c" / "1")
+    ledger.erase(made, 2)
+    (made / "ledger" / "000000.json").write_text("{")
+    found = faults(made)
+    assert "0: its ledger entry is not readable" in found
+    assert "1: features: its file is missing" in found
+    assert "2: not extracted yet" in found
+
+
+def test_verify_finds_other_image_ids(made: Path) -> None:
+    zarr.open_group(made, mode="r+")["image_ids"][3] = 7  # type: ignore[index]
+    with pytest.raises(StoreError, match="image_ids: not those that were written"):
+        faults(made)
+
+
+def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.zarr", "b.zarr", "c.zarr")]
+    for path in paths:
+        fill(path, layout())
+    shard = Shard.empty(layout(), 2)
+    for row in shard.rows:
+        shard.fail(row, "gone")
+    write_shard(paths[1], layout(), shard, MADE_FROM)
+    shutil.rmtree(paths[2])
+    prepare(paths[2], layout(), {**MADE, "weights": "others"}, IDS, SIZES)
+    fill(paths[2], layout(), [0, 1, 2], digest({**MADE, "weights": "others"}))
+    first, failed, other = (FeatureStore(path).identity for path in paths)
+    assert len({first, failed, other}) == 3
+    fill(tmp_path / "again.zarr", layout("zstd"))
+    assert FeatureStore(tmp_path / "again.zarr").identity == first
+
+
+def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
+    sizes = StoreLayout(11, 2, 4, shard_images=11, dtype="float32")
+    prepare(tmp_path / "s.zarr", sizes, MADE, IDS, SIZES)
+    values = np.random.default_rng(0).standard_normal((11, 2, 4), dtype=np.float32) * 1e6
+    shard = Shard.empty(sizes, 0)
+    for row in shard.rows:
+        shard.fill(row, values[row], (1, 1), {}, int(SIZES[row]))
+    write_shard(tmp_path / "s.zarr", sizes, shard, MADE_FROM)
+    read, _ = FeatureStore(tmp_path / "s.zarr").read(np.arange(11))
+    assert read.dtype == np.float32
+    assert np.array_equal(read, values)
+    assert faults(tmp_path / "s.zarr") == ""
+
+
+def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> None:
+    """Checksums that agree are not enough: the values themselves are looked at."""
+    group = zarr.open_group(made, mode="r+")
+    group["features"][6] = np.full((3, 4), np.inf, np.float16)  # type: ignore[index]
+    group["features"][9] = np.full((3, 4), np.nan, np.float16)  # type: ignore[index]  # zarr leaves it out
+    group["counts"][2] = 9  # type: ignore[index]
+    for shard in (0, 1, 2):
+        entry = ledger.read(made, shard)
+        assert entry is not None
+        sums = {name: blake.of_file(ledger.shard_file(made, name, shard, len(shape) + 1))
+                for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
+        ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.images, entry.failed, sums))
+    assert "features: image row 6 has values that are not finite" in faults(made)
+    assert "0: counts: expected 1 to 3 items" in faults(made)
+    assert "2: features: its file lacks images" in faults(made)
+
+
+def test_a_torn_file_is_seen_when_read(made: Path) -> None:
+    file = made / "features" / "c" / "0" / "0" / "0"
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.raises(StoreError, match=r"damaged|cut short"):
+        FeatureStore(made).read(np.array([1, 2]))

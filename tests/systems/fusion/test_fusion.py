@@ -1,0 +1,153 @@
+"""Ensembles: alignment by id, and what each fusion computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata, zscore
+from sorting import noisy_pairs
+
+from pipeline.evaluation.retrieval import Embeddings, Protocol, as_similarity, evaluate
+from pipeline.evaluation.retrieval.similarity import Directions
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.fusion.combining import WeightedSum, mean
+from pipeline.systems.scores import fuse as fusing
+from pipeline.systems.scores.fuse import align
+from pipeline.systems.scores.system import System
+
+IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
+OWNER = np.random.default_rng(5).permutation(np.arange(90) // 3)
+
+
+def fuse(*given: Any, **more: Any) -> Any:
+    """The scores of the ensemble."""
+    return fusing.fuse(*given, **more).scores
+
+
+def member(name: str, seed: int, levels: int = 10**6) -> System:
+    scores = np.random.default_rng(seed).integers(0, levels, (30, 90)) / np.float32(1000)
+    return System.of(name, scores.astype(np.float32), None, IMAGES, CAPTIONS)
+
+
+def shuffled(given: System, seed: int) -> System:
+    generator = np.random.default_rng(seed)
+    rows, columns = generator.permutation(30), generator.permutation(90)
+    return given.only(rows, columns)
+
+
+@pytest.mark.parametrize("method", list(FUSIONS))
+def test_permuted_members_give_the_same_ensemble(method: str) -> None:
+    members = [member(name, seed) for seed, name in enumerate("abc")]
+    mixed = [members[0], shuffled(members[1], 8), shuffled(members[2], 9)]
+    expected = evaluate(fuse(members, method), OWNER).as_dict()
+    assert evaluate(fuse(mixed, method), OWNER, block_megabytes=0.01).as_dict() == expected
+
+
+def test_the_mean_is_the_mean_of_similarities() -> None:
+    members = [member("a", 0), shuffled(member("b", 1), 2)]
+    whole = (members[0].scores.values + member("b", 1).scores.values) / 2
+    assert evaluate(fuse(members), OWNER).as_dict() == evaluate(whole, OWNER).as_dict()
+    weighted = members[0].scores.values * np.float32(0.25) + member("b", 1).scores.values * np.float32(0.75)
+    assert evaluate(fuse(members, weights=[2, 6]), OWNER).as_dict() == evaluate(weighted, OWNER).as_dict()
+    every = slice(None), slice(None)
+    for fused, expected in ((fuse(members), whole), (fuse(members, weights=[2, 6]), weighted)):
+        assert isinstance(fused, WeightedSum)
+        np.testing.assert_allclose(fused.block(*every), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "rescale"),
+    [
+        ("zscore", lambda scores, axis: zscore(scores, axis=axis)),
+        ("rank", lambda scores, axis: 1 / (60 + rankdata(-scores, axis=axis))),
+    ],
+)
+@pytest.mark.parametrize("megabytes", [64, 0.01])
+def test_rescaling_is_among_the_candidates_of_each_query(
+    method: str, rescale: Callable[[np.ndarray, int], np.ndarray], megabytes: float
+) -> None:
+    members = [member("a", 0), member("b", 1, levels=12)]
+    fused = evaluate(fuse(members, method, [3, 1]), OWNER, block_megabytes=megabytes)
+    by_axis = [
+        sum(
+            weight * rescale(np.asarray(each.scores.values, np.float64), axis)
+            for weight, each in zip((0.75, 0.25), members, strict=True)
+        )
+        for axis in (0, 1)
+    ]
+    assert fused.t2i == evaluate(by_axis[0], OWNER).t2i
+    assert fused.i2t == evaluate(by_axis[1], OWNER).i2t
+
+
+@pytest.mark.parametrize("method", ["zscore", "rank"])
+def test_in_a_fold_only_its_items_are_candidates(method: str) -> None:
+    members = [member("a", 0), member("b", 1)]
+    folds = evaluate(fuse(members, method, [3, 1]), OWNER, Protocol("thirds", folds=3)).folds
+    for fold, metrics in enumerate(folds):
+        rows, columns = np.arange(10) + 10 * fold, np.flatnonzero(fold == OWNER // 10)
+        part = [each.only(rows, columns) for each in members]
+        assert metrics.i2t == evaluate(fuse(part, method, [3, 1]), OWNER[columns] - 10 * fold).i2t
+
+
+def test_a_system_of_two_matrices_has_its_weight_in_both_directions(rng: np.random.Generator) -> None:
+    one, two, other = rng.random((3, 4, 6))
+    found = mean([Directions(as_similarity(one), as_similarity(two)), as_similarity(other)], [0.75, 0.25])  # type: ignore[arg-type]
+    for name, own in (("i2t", one), ("t2i", two)):
+        block = found.direction(name, 2**20).block(slice(0, 4), slice(0, 6))  # type: ignore[arg-type, union-attr]
+        np.testing.assert_allclose(block, 0.75 * own + 0.25 * other)
+
+
+@pytest.mark.parametrize("method", ["mean", "zscore", "rank"])
+def test_constant_members_stay_at_chance(method: str) -> None:
+    members = [
+        System.of(name, np.full((40, 40), value, np.float32), None, np.arange(40), np.arange(40))
+        for name, value in (("a", 0.1), ("b", 0.7))
+    ]
+    metrics = evaluate(fuse(members, method, [1, 2]), np.arange(40))
+    assert metrics.i2t.recalls == metrics.t2i.recalls == {1: 2.5, 5: 12.5, 10: 25.0}
+
+
+@pytest.mark.parametrize("method", ["mean", "zscore", "rank"])
+def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
+    sides = [noisy_pairs(30, 3, 0.3, seed) for seed in (0, 1)]
+    for images, captions in sides:
+        images[29], captions[87:] = images[0], captions[:3]
+    members = [System.of(str(each), Embeddings(*side), None, IMAGES, CAPTIONS) for each, side in enumerate(sides)]
+    metrics = evaluate(fuse(members, method), np.arange(90) // 3)
+    assert (metrics.t2i.tied, metrics.i2t.tied) == (6, 2)
+
+
+def test_members_with_other_ids_are_refused() -> None:
+    first, other = member("a", 0), member("b", 1)
+    with pytest.raises(InputError, match=r"b has 1 image ids that a lacks \(5\)"):
+        fuse([first, replace(other, image_ids=np.where(IMAGES == 0, 5, IMAGES))])
+    with pytest.raises(
+        InputError,
+        match=r"a has 90 caption ids that b lacks|b has 90 caption ids that a lacks \(1, 12, 23, ...\)",
+    ):
+        fuse([first, replace(other, caption_ids=CAPTIONS + 1)])
+    smaller = System.of("c", np.asarray(other.scores.values)[:29], None, IMAGES[:29], CAPTIONS)
+    with pytest.raises(InputError, match=r"a has 1 image ids that c lacks \(203\)"):
+        align([first, smaller])
+    with pytest.raises(InputError, match="b: image id 7 occurs twice"):
+        align([first, replace(other, image_ids=np.where(IMAGES == 0, 7, IMAGES))])
+    with pytest.raises(InputError, match=r"b: a matrix \[30, 90\] has 29 image ids"):
+        align([first, replace(other, image_ids=IMAGES[:29])])
+
+
+def test_unusable_weights_and_methods_are_refused() -> None:
+    members = [member("a", 0), member("b", 1)]
+    for weights in ([1], [0, 0], [1, -1], [1, np.nan], [np.inf, 1]):
+        with pytest.raises(InputError, match="weight"):
+            fuse(members, weights=weights)
+    with pytest.raises(InputError, match="unknown fusion 'max'"):
+        fuse(members, "max")
+    with pytest.raises(InputError, match="at least one member"):
+        fuse([])
+    with pytest.raises(InputError, match="cannot be fused again"):
+        fuse([System.of("twice", fuse(members, "rank"), None, IMAGES, CAPTIONS)])

@@ -1,0 +1,76 @@
+"""Published networks as scorers: the library's own forward pass on each pair, from narrow random checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_scorers import CLASSES, checkpoint
+
+from pipeline.files import images
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
+
+
+@pytest.fixture(scope="module")
+def source(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> PairSource:
+    paths = Paths(tmp_path_factory.mktemp("project"))
+    scenes.save(paths.manifest("sample"))
+    return PairSource(paths, "sample", "sample", "sample", batch_size=5)
+
+
+def one_by_one(kind: str, folder: Path, scenes: Manifest, pairs: tuple[np.ndarray, np.ndarray]) -> list[float]:
+    """Scores by the library's processor and forward pass, a pair at a time."""
+    model = getattr(transformers, CLASSES[kind]).from_pretrained(folder).eval()
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    found = []
+    for image, caption in zip(*pairs, strict=True):
+        file = scenes.images.loc[scenes.images["image_id"] == image, "file"].item()
+        text = scenes.table.loc[scenes.table["caption_id"] == caption, "caption"].item()
+        inputs = processor(images=images.decode(scenes.images_folder / file), text=text, return_tensors="pt")
+        with torch.inference_mode():
+            if kind == "blip2":
+                row = model(**inputs, use_image_text_matching_head=True).logits_per_image[0]
+            else:
+                output = model(**inputs)
+                row = (output.itm_score if kind == "blip" else output.logits)[0]
+        found.append(float(row[1] - row[0]) if len(row) == 2 else float(row[0]))
+    return found
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_scores_are_those_of_the_librarys_forward_pass(kind: str, source: PairSource, scenes: Manifest, tmp_path: Path,
+                                                       rng: np.random.Generator) -> None:
+    folder = checkpoint(kind, tmp_path / "published")
+    assert reranking.resolve(f"{kind}:{folder}", source) == (kind, str(folder))
+    scorer = reranking.build(kind, str(folder), source)
+    pairs = (rng.choice(scenes.images["image_id"].to_numpy()[:4], 12), rng.choice(scenes.table["caption_id"], 12))
+    found = scorer.score(*pairs)
+    assert found.std() > 1e-3
+    np.testing.assert_allclose(found, one_by_one(kind, folder, scenes, pairs), atol=1e-5)
+    said = scorer.made_from
+    assert said["name"] == "published"
+    assert str(tmp_path) not in str(said)
+    with pytest.raises(InputError, match="has no image -5"):
+        scorer.score(np.array([-5]), pairs[1][:1])
+
+
+def test_other_folders_are_refused_and_no_code_is_run(source: PairSource, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no BlipForImageTextRetrieval that can be read"):
+        reranking.build("blip", str(tmp_path), source)
+    folder = checkpoint("blip", tmp_path / "blip")
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nfrom transformers import BlipConfig as C\n")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoConfig": "own.C"}}))
+    reranking.build("blip", str(folder), source)
+    assert not (tmp_path / "ran").exists()
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="no BlipForImageTextRetrieval that can be read"):
+        reranking.build("blip", str(folder), source)

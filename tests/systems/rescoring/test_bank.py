@@ -1,0 +1,60 @@
+"""A bank's similarities are those of all members, each with its weight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import as_similarity
+from pipeline.systems.rescoring import bank
+
+WEIGHTS = [0.75, 0.25]
+
+
+def whole(source: Any) -> np.ndarray:
+    return np.asarray(source.block(*(slice(0, size) for size in source.shape)))
+
+
+@pytest.fixture
+def heads(rng: np.random.Generator) -> Any:
+    """Makes the stores of two heads, with so many images and two captions of each; ids from the last to the first."""
+    def make(images: int) -> list[Any]:
+        held = [{side: rng.normal(size=(count, 4)) for side, count in (("image", images), ("caption", 2 * images))}
+                for _ in WEIGHTS]
+        return [SimpleNamespace(path=Path("a"), checkpoints=[number], vectors=vectors.__getitem__,
+                                image_ids=np.arange(images)[::-1], caption_ids=np.arange(2 * images)[::-1])
+                for number, vectors in enumerate(held)]
+    return make
+
+
+def expected(one: list[np.ndarray], other: list[np.ndarray]) -> np.ndarray:
+    return sum(weight * a @ b.T for weight, a, b in zip(WEIGHTS, one, other, strict=True))  # type: ignore[return-value]
+
+
+def test_a_bank_of_train_is_the_members_weighted_sum(heads: Any) -> None:
+    test, embedded, train = heads(3), heads(5), SimpleNamespace(image_ids=np.arange(5), caption_ids=np.arange(10))
+    found = bank.of_train(train, test, embedded, WEIGHTS)  # type: ignore[arg-type]
+    images, captions = ([store.vectors(side) for store in test] for side in ("image", "caption"))
+    bank_images, bank_captions = ([store.vectors(side)[::-1] for store in embedded] for side in ("image", "caption"))
+    for source, one, other in ((found.captions, images, bank_captions), (found.images, bank_images, captions),
+                               (found.image_images(), images, bank_images),
+                               (found.caption_captions(), bank_captions, captions)):
+        np.testing.assert_allclose(whole(source), expected(one, other), atol=1e-6)
+
+
+def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
+    stores = heads(3)
+    found = bank.of_test(as_similarity(np.zeros((3, 6))), lambda: (stores, WEIGHTS))  # type: ignore[arg-type]
+    for source, side in ((found.image_images(), "image"), (found.caption_captions(), "caption")):
+        vectors = [store.vectors(side) for store in stores]
+        np.testing.assert_allclose(whole(source), expected(vectors, vectors), atol=1e-6)
+
+
+def test_the_weights_are_the_ensembles() -> None:
+    fusion = {"method": "mean", "members": ["a", "b"], "weights": WEIGHTS}
+    system = SimpleNamespace(path=Path("mine"), made_from={"ensemble": "mine", "fusion": fusion})
+    assert bank.heads_of(system) == (["a", "b"], WEIGHTS)  # type: ignore[arg-type]

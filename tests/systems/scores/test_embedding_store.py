@@ -1,0 +1,45 @@
+"""Embedding stores: written piece by piece, whole or not at all, read by memory map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
+
+MADE = {"dataset": "a", "members": [{"checkpoint": "c"}]}
+
+
+def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "deep" / "e.zarr"
+    ids, caption_ids, owner = np.array([7, 3]), np.array([5, 6, 9]), np.array([0, 0, 1])
+    vectors = rng.standard_normal((3, 4)).astype(np.float32)
+    for _ in range(2):  # the second replaces the first
+        with layout.writing_vectors(path, ids, caption_ids, owner, 4, MADE) as (images, captions):
+            images[:] = 0
+            captions[:2], captions[2:] = vectors[:2], vectors[2:]
+    store = System.open_vectors(path)
+    assert (store.image_ids.tolist(), store.caption_ids.tolist()) == ([7, 3], [5, 6, 9])
+    assert (store.caption_image.tolist(), store.checkpoints) == ([0, 0, 1], ["c"])
+    assert store.made_from == MADE | {"contents": layout.digests(path)}
+    embeddings = store.embeddings()
+    assert isinstance(embeddings.images, np.memmap)
+    assert np.array_equal(embeddings.captions, vectors)
+    assert not embeddings.images.any()
+    assert [entry.name for entry in path.parent.iterdir()] == ["e.zarr"]
+
+
+def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
+    one = np.zeros(1, np.int64)
+    with pytest.raises(KeyboardInterrupt), layout.writing_vectors(tmp_path / "e.zarr", one, one, one, 4, MADE):
+        raise KeyboardInterrupt
+    with pytest.raises(InputError, match="no embeddings there"):
+        System.open_vectors(tmp_path / "e.zarr")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="holds no embeddings; move it"), \
+            layout.writing_vectors(tmp_path / "mine", one, one, one, 4, MADE):
+        pass

@@ -1,0 +1,121 @@
+"""The nearest vectors: by sorting, for one query and many, over blocks, in float16 and float32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores import nearest as module
+from pipeline.systems.scores.nearest import nearest
+
+
+@pytest.fixture(params=[1, 2], autouse=True)
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("products", [35, 10**6])
+@pytest.mark.parametrize("count", [1, 10, 300])
+def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int, monkeypatch: pytest.MonkeyPatch,
+                             rng: np.random.Generator) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", products)
+    monkeypatch.setattr(module, "CONVERTED", 13)
+    vectors = rng.standard_normal((200, 16)).astype(kind)
+    asked = rng.standard_normal((queries, 16)).astype(np.float32)
+    exact = asked.astype(np.float64) @ vectors.astype(np.float64).T
+    expected = np.argsort(-exact, axis=1)[:, :count]
+    places, found = nearest(asked, vectors, count)
+    assert np.array_equal(places, expected)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("products", [4, 64])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_of_equals_the_earlier_come_first(products: int, queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", products)
+    vectors = np.ones((64, 3), np.float16)
+    vectors[5] = 2
+    assert nearest(np.ones((queries, 3), np.float32), vectors, 4)[0].tolist() == [[5, 0, 1, 2]] * queries
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_what_float32_cannot_tell_apart_is_told_apart(queries: int, rng: np.random.Generator,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors whose products differ by less than float32 rounds, in an order that must not decide."""
+    monkeypatch.setattr(module, "PRODUCTS", 50 * queries)
+    query = rng.standard_normal(256).astype(np.float32)
+    vectors = np.tile(rng.standard_normal(256).astype(np.float32) / 16, (400, 1))
+    vectors[:, 0] = rng.permutation(np.nextafter(vectors[0, 0], 9, dtype=np.float32) * (1 + np.arange(400) * 1.2e-7))
+    expected = np.argsort(-(vectors.astype(np.float64) @ query), kind="stable")[:7]
+    assert nearest(np.tile(query, (queries, 1)), vectors, 7)[0].tolist() == [expected.tolist()] * queries
+
+
+@pytest.mark.parametrize("products", [7, 10**6])
+def test_products_that_are_off_by_their_whole_rounding_change_nothing(products: int, monkeypatch: pytest.MonkeyPatch,
+                                                                      rng: np.random.Generator) -> None:
+    """The best come out too small by all that rounding may change, the others too large, on any processor."""
+    angle = rng.permutation(60) / 50
+    vectors = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
+    query, rounding = np.array([[1, 0]], np.float32), 0.05
+    exact = vectors.astype(np.float64) @ query[0]
+    best = np.argsort(-exact)[:9]
+
+    def rounded(queries: np.ndarray, block: np.ndarray) -> tuple[torch.Tensor, float]:
+        products = block.astype(np.float64) @ query[0]
+        off = np.where(products >= exact[best[-1]] - 1e-9, -rounding, rounding)
+        return torch.from_numpy(products + 0.999 * off)[None].float(), rounding
+
+    monkeypatch.setattr(module, "PRODUCTS", products)
+    monkeypatch.setattr(module, "_products", rounded)
+    assert nearest(query, vectors, 9)[0].tolist() == [best.tolist()]
+
+
+def test_float16_products_too_large_for_float16_are_found(rng: np.random.Generator) -> None:
+    vectors = (rng.standard_normal((60, 16)) * 100).astype(np.float16)
+    query = (rng.standard_normal((1, 16)) * 1e4).astype(np.float32)
+    expected = np.argsort(-(vectors.astype(np.float64) @ query[0]))[:5]
+    assert nearest(query, vectors, 5)[0].tolist() == [expected.tolist()]
+
+
+def test_what_float16_cannot_tell_apart_is_told_apart(rng: np.random.Generator) -> None:
+    """Thousands of unit vectors close together: first products are rounded to one of a few numbers."""
+    vectors = rng.standard_normal(64) + rng.standard_normal((3000, 64)) / 100
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+    query = (vectors[7] + rng.standard_normal(64) / 50).astype(np.float32)[None]
+    exact = vectors.astype(np.float64) @ query[0]
+    assert len(np.unique(exact.astype(np.float16))) < 100
+    assert nearest(query, vectors, 20)[0].tolist() == [np.argsort(-exact, kind="stable")[:20].tolist()]
+
+
+def test_a_memory_map_is_searched_as_it_lies(tmp_path: Any, rng: np.random.Generator) -> None:
+    vectors = rng.standard_normal((50, 8)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
+    assert np.array_equal(nearest(vectors[:3], mapped, 5)[0], nearest(vectors[:3], vectors, 5)[0])
+
+
+def test_other_dimensions_are_refused() -> None:
+    with pytest.raises(InputError, match=r"expected vectors \[n, 3\], received \[4, 2\]"):
+        nearest(np.ones((1, 3), np.float32), np.ones((4, 2), np.float32), 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("queries", [1, 2])
+def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, queries: int,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRODUCTS", 3 * queries)
+    vectors = np.ones((9, 3), np.float32)
+    vectors[7, 1] = value
+    with pytest.raises(InputError, match="vector 7 holds a NaN or infinity"):
+        nearest(np.ones((queries, 3), np.float32), vectors, 2)
