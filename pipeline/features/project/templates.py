@@ -11,4 +11,4 @@ SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "
 def path(name: str) -> Path:
     """Find a shipped file."""
     installed = Path(__file__).parent / "templates" / SHIPPED[name]
-    return installed if installed.is_file() else Path(__file__).parents[2] / name
+    return installed if installed.is_file() else Path(__file__).parents[3] / name
