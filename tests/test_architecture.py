@@ -78,8 +78,9 @@ def test_architecture_lists_the_rooms_and_each_imports_only_those_above_it() -> 
         above.add(name)
 
 
-def test_architecture_names_files_that_are_there() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_a_page_names_files_that_are_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     named = re.findall(r"`((?:pipeline|stages|tests|manifests)/[\w/.]*)`", text)
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
     folders = [Path(name).parent for name in named if "NAME" in name]

@@ -122,15 +122,19 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Clip(TransformersEncoder):
-    """A CLIP of `transformers`: images are cropped to their centre, captions read up to 77 tokens."""
+    """A CLIP of `transformers` (Radford et al., ICML 2021), and models of other data in its architecture.
+
+    These are OpenCLIP's and MetaCLIP's. Images are cropped to their centre, captions read up to 77 tokens.
+    """
 
     model_types = ("clip",)
     pads_to_limit = False
 
 
 class Siglip(TransformersEncoder):
-    """A SigLIP of `transformers`: images are squashed, captions padded to 64 tokens and read without a mask.
+    """A SigLIP of `transformers` (Zhai et al., ICCV 2023): trained by a sigmoid for each pair.
 
+    Images are squashed, captions padded to 64 tokens and read without a mask. Its bias and scale change no order.
     Its tokenizer needs the package sentencepiece, which the extra `encoders` brings.
     """
 
