@@ -192,10 +192,13 @@ FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--syst
 
 def renamed(command: str, arguments: Sequence[str], say: Callable[[str], None]) -> list[str]:
     """Write former names of options as they are called now, and say so."""
-    found = []
+    found: list[str] = []
+    given: dict[str, str] = {}
     for word in arguments:
         name, equals, value = word.partition("=")
         if now := FORMER.get(command, {}).get(name):
+            if given.setdefault(now, name) != name:
+                raise InputError(f"{given[now]} and {name} are one option now, {now}; give one")
             say(f"{name} is called {now} now")
         found.append(f"{now or name}{equals}{value}")
     return found

@@ -91,8 +91,11 @@ def _store(paths: Paths, settings: Settings, source: options.Source | None, data
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset or settings.run.dataset)).dataset
     name = source.named if source else system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)
+    head = paths.head(trained_on, name)
     if not place.exists():
-        training.read_description(paths.head(trained_on, name))  # says so where there is no such head either
+        training.read_description(head)  # says so where there is no such head either
+    if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
+        training.require_embeddings(training.open_by_name(paths, trained_on, name)[0], name)
     return System.open_vectors(place, remembered)
 
 

@@ -27,33 +27,23 @@ from tiny_dual_encoders import FOLDERS
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
-from pipeline import (
-    dual_encoders,
-    extractors,
-    heads,
-    importers,
-    manifest,
-    objectives,
-    record,
-    rescoring,
-    sample,
-    settings,
-    training,
-)
+from pipeline import dual_encoders, heads, manifest, sample, settings, training
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
 from pipeline.evaluation.retrieval import PerDirection, as_similarity
+from pipeline.features import extractors, importers
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.importers import FORMATS
 from pipeline.features.store import FeatureStore
-from pipeline.files import images
-from pipeline.heads import HEADS, pooling
+from pipeline.files import images, record
+from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
 from pipeline.settings import Named, Recipe
 from pipeline.settings.paths import Paths
+from pipeline.systems import rescoring
 from pipeline.systems.fusion import FUSIONS
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.reranking import build as build_scorer

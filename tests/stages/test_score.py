@@ -93,11 +93,11 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     both = ("--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     assert "give one" in refused("score", "--feature", "region", *both)
     assert "give one" in refused("embed", "sample", "--head", HEAD, *both)
-    assert "goes without --embeddings" in refused("score", "--embeddings", "one.zarr", "--workers", "2")
+    assert "goes without embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
 
 
-@pytest.mark.parametrize("command", [("embed", "sample", "--head", LATE), ("hard-negatives", "--head", LATE),
-                                     ("search", "a ball", "--head", LATE, "--in", "similarities/sample/whole.zarr")])
+@pytest.mark.parametrize("command", [("embed", "sample", "--system", LATE), ("hard-negatives", "--system", LATE),
+                                     ("search", "a ball", "--system", LATE)])
 def test_a_head_that_scores_pairs_alone_embeds_nothing(
         pipeline: Any, refused: Any, project: Path, command: tuple[str, ...]) -> None:
     train_late(pipeline)

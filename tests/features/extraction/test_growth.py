@@ -20,7 +20,7 @@ from pipeline.features.extraction import selection
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
 from pipeline.features.store.layout import attributes
 from pipeline.features.store.rewrite import rewrite
-from pipeline.files import asked, blake
+from pipeline.files import blake, record
 from pipeline.manifest import Manifest, build, with_checksums
 from pipeline.parts.errors import InputError
 
@@ -231,10 +231,10 @@ def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
         job: extraction.ExtractionJob, everything: Manifest) -> None:
     given = of(job, everything, range(20))
     extraction.extract(given)
-    asked.write(job.store, {}, ["zarr.json"], given.images_folder)
-    assert asked.is_done(job.store, {})
+    record.finish(job.store, {}, ["zarr.json"], given.images_folder)
+    assert record.is_done(job.store, {})
     put_others(everything, [4])
-    assert not asked.is_done(job.store, {})
+    assert not record.is_done(job.store, {})
     assert extraction.extract(given).extracted == 1
     assert extraction.extract(given).extracted == 0
 
@@ -366,7 +366,7 @@ def test_the_donor_is_the_other_data_sets_store_with_most_of_the_photographs(
     shutil.copytree(tmp_path / "features/first/grid.zarr", tmp_path / "features/elsewhere/patch.zarr")
     code_of = tmp_path / "features/other-code"
     shutil.copytree(tmp_path / "features/first", code_of)
-    (code_of / "grid.zarr/code.json").unlink()
+    (code_of / "grid.zarr/record.json").unlink()
     request = extraction.ExtractionRequest(tmp_path / "second.parquet", tmp_path / "features/second/grid.zarr", "grid",
                                            {}, job.engine.runtime, {})
     assert request.donor() == tmp_path / "features/first/grid.zarr"

@@ -14,7 +14,7 @@ from pipeline.features.project import new, templates
 
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
     for name, inside in templates.SHIPPED.items():
-        copy = installed / "pipeline" / "project" / "templates" / inside
+        copy = installed / "pipeline" / "features" / "project" / "templates" / inside
         assert copy.read_bytes() == (ROOT / name).read_bytes() == templates.path(name).read_bytes()
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
     assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
