@@ -35,7 +35,8 @@ setup: .venv/ready
 test: .venv/test-ready
 	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist worksteal $(TESTS)
 
-# As on an older CPU, one with AVX2 alone or (ISA=SSE41) without it; TESTS=tests/ROOM for some. CONTRIBUTING.md says what is not simulated.
+# As on an older CPU, one with AVX2 alone or (ISA=SSE41) without it; TESTS=tests/ROOM for some. CONTRIBUTING.md says
+# what is not simulated.
 ISA ?= AVX2
 test-old-cpu: export ONEDNN_MAX_CPU_ISA := $(ISA)
 test-old-cpu: export ATEN_CPU_CAPABILITY := $(if $(filter AVX2,$(ISA)),avx2,default)
@@ -45,10 +46,10 @@ test-old-cpu: export NPY_DISABLE_CPU_FEATURES := X86_V4 AVX512_ICL AVX512_SPR $(
 test-old-cpu: test
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
-QUICK := compute files systems/fusion heads features/importers evaluation/judgements manifest evaluation/metrics heads/objectives provenance report systems/rescoring evaluation/retrieval \
-	sample/test_scenes.py sample/test_wording.py systems/scores settings evaluation/statistics features/store test_architecture.py \
-	test_docstrings.py test_lazy.py text training/test_batches.py training/test_divergence.py \
-	training/test_optimizer.py
+QUICK := compute evaluation/judgements evaluation/metrics evaluation/retrieval evaluation/statistics \
+	features/importers features/store files heads manifest provenance report sample/test_scenes.py \
+	sample/test_wording.py settings systems/fusion systems/rescoring systems/scores test_architecture.py test_docstrings.py test_lazy.py text \
+	training/test_batches.py training/test_divergence.py training/test_optimizer.py
 
 test-quick: .venv/dev-ready
 	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser and not ranx" $(addprefix tests/,$(QUICK))

@@ -1,1 +1,1 @@
-"""The command line: one file per command, each a DVC stage. Reads files, calls `pipeline`, writes files."""
+"""The command line: a file per command, and what commands share. Reads files, calls `pipeline`, writes files."""

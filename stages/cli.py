@@ -34,7 +34,7 @@ SECTIONS = {
         "audit": "Find images and captions that data sets or splits share.",
     },
     "Features": {
-        "extract": "Extract region, grid or patch features into a store.",
+        "extract": "Extract region, grid, patch or frame features into a store.",
         "verify": "Check a feature store and say what is wrong and where.",
         "compact": "Leave out of a feature store what is no image's any more.",
         "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
@@ -44,8 +44,8 @@ SECTIONS = {
     },
     "Heads and systems": {
         "train": "Train heads on one feature.",
-        "convert": "Turn published weights of VSE∞ into a head.",
-        "score": "Write a head's similarity matrix.",
+        "convert": "Turn published weights of VSE∞, OSCAR or MMT-Retrieval into a head.",
+        "score": "Write similarity matrices of heads and pretrained encoders.",
         "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
         "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
         "rescore": "Make new similarities from a system's, such as a hubness correction.",
@@ -56,7 +56,7 @@ SECTIONS = {
         "compare": "Test two systems against each other on the same queries.",
         "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
         "search": "Search embedded images and captions by a text or an image.",
-        "trace": "Follow a figure back to the features that it rests on.",
+        "trace": "Follow a number back to the photographs that it rests on.",
         "tables": "Write the papers' tables, published rows beside measured ones.",
         "figures": "Draw the papers' figures, vector and PNG, each with its numbers.",
         "report": "Write one page of results, curves, queries and provenance.",

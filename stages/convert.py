@@ -1,4 +1,4 @@
-"""Turn published weights of VSE∞ into a head."""
+"""Turn published weights of VSE∞, OSCAR or MMT-Retrieval into a head."""
 
 from __future__ import annotations
 

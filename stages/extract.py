@@ -1,4 +1,4 @@
-"""Extract region, grid or patch features into a store."""
+"""Extract region, grid, patch or frame features into a store."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 def command(paths: Paths, settings: Settings, feature: str, dataset: str | None, out: Path | None,
             images: Path | None, scheduler: str | None, split: str | None, only: Path | None, dry_run: bool,
             **changes: Any) -> None:
-    """Extract region, grid or patch features into a store. Running again does nothing, resumes, or extracts what the
-    manifest has now and had not before.
+    """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts what
+    the manifest has now and had not before.
 
     Example: pipeline extract --feature region --workers 2
     """

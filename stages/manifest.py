@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 @click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")
 @click.option("--annotations", type=FilePath(), show_default="the data set's card",
               help="Karpathy's or COCO's .json; a .csv with columns image,caption[,split][,language], or "
-              "video,caption[,split][,start,end]; or the files of Multi30K, MSR-VTT, VATEX or HGR.")
+              "video,caption[,split][,start,end]; img2dataset's tars or Parquet; or the files of Multi30K, MSR-VTT, "
+              "VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
-              help="The format of the annotations: coco, karpathy, csv, multi30k, msrvtt, vatex or hgr.")
+              help="The format of the annotations: coco, karpathy, csv, multi30k, webdataset, msrvtt, "
+              "vatex or hgr.")
 @click.option("--role-graphs", type=FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
@@ -47,8 +49,8 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
             out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
-    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, vatex, sample) or your own; default:
-    run.dataset.
+    NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex, sample,
+    sample_video) or your own; default: run.dataset.
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """

@@ -210,7 +210,7 @@ feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=
 text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
-                      help="Which recipe of the settings' section `recipes`.")
+                      help="Which recipe: a name in manifests/recipes, or one of your own.")
 
 
 def _folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
@@ -223,7 +223,8 @@ images = click.option("--images", type=FilePath(), show_default="as in the manif
                       help="Where the image files lie.")
 seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
-                       help="Which recipe of the settings' section `recipes`; give several for one after another.")
+                       help="Which recipe: a name in manifests/recipes, or one of your own; give several for one "
+                       "after another.")
 seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
                      show_default=True, help="Give several for one after another.")
 def known_device(context: click.Context, option: click.Parameter, device: str | None) -> str | None:

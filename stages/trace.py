@@ -1,4 +1,4 @@
-"""Follow a figure back to the features that it rests on."""
+"""Follow a number back to the photographs that it rests on."""
 
 from __future__ import annotations
 

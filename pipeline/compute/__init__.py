@@ -1,1 +1,1 @@
-"""How this machine computes: kernels for float32 products, half precision, threads, memory, and what is recorded."""
+"""How this machine computes: float32 products, half precision, threads, memory, what is recorded; and workers."""

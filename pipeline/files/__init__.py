@@ -1,1 +1,1 @@
-"""Reading and writing bytes: images, weights, untrusted pickles, digests, results."""
+"""Reading and writing bytes: images, clips, weights, untrusted pickles, digests, records, results."""

@@ -36,7 +36,7 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
         rows: Int64 [I], the images' rows in the source.
 
     Returns:
-        `made_from` without the digests of what is written, which the store adds (`scores/contents.py`).
+        `made_from` without the digests of what is written, which the store adds (`scores/layout.py`).
     """
     said = head.description
     feature, features = said["feature"], said["features"]

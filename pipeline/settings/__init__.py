@@ -1,4 +1,4 @@
-"""The settings in `params.yaml`, checked."""
+"""The settings, checked: those that ship in `defaults.yaml`, under those in `params.yaml`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The schema of `params.yaml`: all sections, and what is looked up in several of them."""
+"""The schema of the settings: all sections, and what is looked up in several of them."""
 
 from __future__ import annotations
 

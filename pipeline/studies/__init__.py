@@ -1,1 +1,1 @@
-"""Experiments about the method itself: pooling patterns and throughput."""
+"""Experiments on the method and on data: claims, pooling patterns, times, hard negatives, leakage, models for mteb."""

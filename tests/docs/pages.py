@@ -11,6 +11,9 @@ ROOT = Path(__file__).parents[2]
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
 PAGES = [*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md")),
          *sorted((ROOT / "docs" / "measured").glob("*.md"))]
+SETTINGS = [*(ROOT / name for name in ("params.yaml", "dvc.yaml", "pyproject.toml", "pipeline/settings/defaults.yaml")),
+            *sorted(ROOT.glob("manifests/**/*.yaml"))]
+"""Files whose comments name commands."""
 
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:
@@ -27,7 +30,8 @@ def lines(block: str) -> list[str]:
 
 def commands(page: Path) -> Iterator[list[str]]:
     """Every `pipeline` command on a page, in blocks and in the text, as words."""
-    in_blocks = [line for block in blocks(page, "sh", "console", "") for line in lines(block) if "pipeline" in line]
+    in_blocks = [line for block in blocks(page, "sh", "bash", "console", "text", "") for line in lines(block)
+                 if "pipeline" in line]
     in_text = re.findall(r"(?<!`)`(pipeline [^`]+)`(?!`)", page.read_text(encoding="utf-8").replace("\n", " "))
     for line in in_blocks + in_text:
         for part in re.split(r" && |; ", line):

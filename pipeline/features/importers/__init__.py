@@ -1,4 +1,4 @@
-"""Features of other code bases: into a feature store, and out of one. A new format is a file and a line in FORMATS.
+"""Features of other code bases: into a feature store, and out of one. A new format is a file and a line in formats.py.
 
     base.py             the interface of a format: an index of the manifest's images, and the features of one image
     ids.py              which image of the manifest an id of a source means

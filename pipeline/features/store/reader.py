@@ -33,7 +33,7 @@ class FeatureStore:
         path: The store.
         layout: Its sizes.
         fingerprint: All that its values depend on.
-        rows: Int64 [M], the row of each image in the arrays; `rows.ABSENT` for one that is not extracted. All other
+        rows: Int64 [M], the row of each image in the arrays; `places.ABSENT` for one that is not extracted. All other
             methods find an image's row here, and nowhere else.
 
     Args:

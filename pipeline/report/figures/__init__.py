@@ -1,4 +1,4 @@
-"""The papers' figures. A new figure is a file with a `draw`, and a line in `FIGURES`."""
+"""The papers' figures. A new figure is a function that draws one, in a file here, and a line in `FIGURES`."""
 
 from __future__ import annotations
 

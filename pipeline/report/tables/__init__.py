@@ -1,4 +1,4 @@
-"""The papers' tables. A new table is a file with a `build`, and a line in `TABLES`; published rows are optional."""
+"""The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published rows are optional."""
 
 from __future__ import annotations
 

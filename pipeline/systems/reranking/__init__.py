@@ -1,11 +1,14 @@
 """Retrieve and rerank: a retriever's best candidates of each query, ordered anew by a scorer of pairs.
 
-    base.py      what a scorer of pairs offers, and what it is opened for
-    system.py    a scorer: the stored similarities of another system
-    cross.py     a scorer: a cross-encoder over stored features
-    late.py      a scorer: late interaction over stored items
-    pixels.py    scorers: published networks that read the image files
-    trained.py   a head that scores pairs, opened with the images and captions of its pairs
+    base.py         what a scorer of pairs offers, and what it is opened for
+    system.py       a scorer: the stored similarities of another system
+    trained.py      scorers: heads that score pairs, cross-encoders and late interaction, from stored features
+    pixels.py       scorers: published networks that read the image files
+    candidates.py   the best k of each query
+    shards.py       scores of the pairs, shard by shard
+    rerank.py       all of it: candidates, pairs, the system
+    tuning.py       k and the weight of a combination, chosen on val
+    stored.py       what is recorded of a reranked system
 
 Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
 """

@@ -1,9 +1,9 @@
 """Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
 
     NAME.zarr/
-      zarr.json       attributes: made_with, the machine; made_from (see README, "From a number back to its features")
-                      with digests of the arrays at `CONTENTS`; and of an ensemble that is fused query by query its
-                      fusion: method and weights
+      zarr.json       attributes: made_with, the machine; made_from (see docs/provenance.md) with digests of the
+                      arrays at `CONTENTS`; and of an ensemble that is fused query by query its fusion: method and
+                      weights
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
