@@ -22,11 +22,7 @@ KERNELS = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_f
 
 @cache
 def keep_own_products() -> torch.library.Library:
-    """Wrap torch's attention kernels for the CPU in `own_products`, once in a process.
-
-    Returns:
-        The library that holds the wrapped kernels. They are unregistered when it is deleted.
-    """
+    """Wrap torch's attention kernels for the CPU in `own_products`, once in a process."""
     library = torch.library.Library("aten", "IMPL")
     for name in KERNELS:
         library.impl(name, _wrapped(torch.library.get_kernel(f"aten::{name}", "CPU")), "CPU", with_keyset=True)

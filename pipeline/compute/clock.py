@@ -18,13 +18,6 @@ def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> 
 
     Both run on one thread and are timed by that thread's processor time, so that other work on the machine has little
     influence.
-
-    Args:
-        first: A calculation.
-        second: Another one.
-
-    Returns:
-        The least seconds of each.
     """
     times: tuple[list[float], list[float]] = ([], [])
     threads = torch.get_num_threads()

@@ -19,11 +19,7 @@ def processor() -> str:
 
 
 def flags() -> str:
-    """Tell CPUs of one name apart, as virtual machines have them, by the instructions that they offer.
-
-    Returns:
-        Eight hexadecimal digits of the digest of the CPU's flags.
-    """
+    """Tell CPUs of one name apart, as virtual machines have them, by the instructions that they offer."""
     return digest(_first("flags", "Features").split())[:8]
 
 

@@ -33,13 +33,6 @@ def once(what: str, measure: Callable[[], float]) -> float:
     """Measure something of this CPU, once a machine.
 
     Where the file cannot be written, it is measured once a process, and a warning says so.
-
-    Args:
-        what: What is measured, as the file names it.
-        measure: Measures it; a finite number above 0.
-
-    Returns:
-        What was measured first on a CPU of this kind, with this version of torch.
     """
     key = kept_in(), cpu(), what
     if key not in _known:
@@ -58,11 +51,7 @@ def kept_in() -> Path:
 
 
 def cpu() -> str:
-    """Name what a measurement holds for.
-
-    Returns:
-        The CPU with its instructions, as far as torch and oneDNN may use them, and the version of torch.
-    """
+    """Name what a measurement holds for."""
     allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "all")
     return (f"{machine.processor()}, flags {machine.flags()}, {torch.backends.cpu.get_cpu_capability()}, "
             f"oneDNN {allowed}, torch {torch.__version__}, measurements {VERSION}")

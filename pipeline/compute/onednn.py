@@ -8,30 +8,18 @@ import torch
 
 
 def has_switch() -> bool:
-    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for `attention`).
-
-    Returns:
-        Whether products can be sent to oneDNN.
-    """
+    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for `attention`)."""
     return (torch.backends.mkldnn.is_available() and hasattr(torch.backends.mkldnn, "matmul")
             and hasattr(torch.library, "get_kernel"))
 
 
 def is_on() -> bool:
-    """Read the switch.
-
-    Returns:
-        Whether products go to oneDNN now.
-    """
+    """Read the switch."""
     return has_switch() and _of_products().fp32_precision == "bf16"
 
 
 def turn(on: bool) -> None:
-    """Set the switch.
-
-    Args:
-        on: True to send products to oneDNN, False to leave them to torch's own choice.
-    """
+    """Set the switch."""
     _of_products().fp32_precision = "bf16" if on else "ieee"
 
 

@@ -101,15 +101,7 @@ def _product(kind: Kind, left: torch.Tensor, right: torch.Tensor) -> torch.Tenso
 
 
 def choose(faster: float, error: float) -> Products:
-    """Choose oneDNN where it is faster and as accurate as float32.
-
-    Args:
-        faster: Time of the default divided by time of oneDNN.
-        error: Relative root mean square error of oneDNN.
-
-    Returns:
-        The choice, with these measurements.
-    """
+    """Choose oneDNN where it is faster and as accurate as float32."""
     return Products("onednn" if faster >= FASTER and error < LARGEST_ERROR else "default", faster, error)
 
 

@@ -77,12 +77,6 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
 
     Gradient mode, inference mode and the number of threads belong to a thread in torch. The wrapper sets them as they
     are in the thread that calls this function.
-
-    Args:
-        work: A function of one argument.
-
-    Returns:
-        The wrapped function.
     """
     inference, gradients, threads = torch.is_inference_mode_enabled(), torch.is_grad_enabled(), torch.get_num_threads()
 

@@ -54,14 +54,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name what is written, in an error of a full disk that names no file.
-
-    Args:
-        path: What is written.
-
-    Raises:
-        OSError: As the block raises it, with a name.
-    """
+    """Name what is written, in an error of a full disk that names no file."""
     try:
         yield
     except OSError as error:

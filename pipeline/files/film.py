@@ -58,44 +58,19 @@ class Film:
         return self.stream.sample_aspect_ratio or self.stream.codec_context.sample_aspect_ratio or Fraction(1)
 
     def ticks(self, seconds: float | None) -> Fraction | None:
-        """Convert a time to ticks.
-
-        Args:
-            seconds: From the file's beginning; None for no time.
-
-        Returns:
-            Ticks; None for no time.
-        """
+        """Convert a time to ticks."""
         if seconds is None:
             return None
         return (Fraction(seconds).limit_denominator(FINEST) + self.origin) / self.unit
 
     def seconds(self, ticks: float) -> float:
-        """Convert ticks to a time.
-
-        Args:
-            ticks: As the stream counts them.
-
-        Returns:
-            Seconds from the file's beginning.
-        """
+        """Convert ticks to a time."""
         return float(ticks) * float(self.unit) - float(self.origin)
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Film]:
-    """Open a video file for a decoder on one core: several clips are decoded at once.
-
-    Args:
-        path: The file.
-
-    Yields:
-        The opened file.
-
-    Raises:
-        ImageError: If it is missing, empty or holds no picture, or one that is too large.
-        av.FFmpegError: If it is of no known format.
-    """
+    """Open a video file for a decoder on one core: several clips are decoded at once."""
     if not path.is_file():
         raise ImageError(MISSING)
     if path.stat().st_size == 0:
@@ -119,19 +94,7 @@ def opened(path: Path) -> Iterator[Film]:
 
 
 def packets(film: Film, start: float | None, end: float | None) -> Iterator[av.Packet]:
-    """Read the compressed frames of a part of a file, one after the other: a film may not fit in memory.
-
-    Args:
-        film: The file, from which nothing has been read.
-        start: Seconds at which the part begins; None for the beginning.
-        end: Seconds at which it ends; None for the file's end.
-
-    Yields:
-        The frames in the file's order, from the last key frame before the part on.
-
-    Raises:
-        ImageError: If the file ends before the time that its header says.
-    """
+    """Read the compressed frames of a part of a file, one after the other: a film may not fit in memory."""
     begin = film.ticks(start) if start else None
     if begin is not None:
         with opened(Path(film.container.name)) as trial:
@@ -144,9 +107,6 @@ def refuse_lost(film: Film, times: Sequence[int], whole: bool) -> None:
 
     `whole` says that reading went on to the file's end, not to the last of these frames. FFmpeg goes on behind a
     damaged cluster as if its frames had never been. Other containers are read by their index.
-
-    Raises:
-        ImageError: If one was not.
     """
     if not times or "matroska" not in film.container.format.name:
         return

@@ -139,14 +139,7 @@ class GalleryFile:
 
 
 def needs_av(error: ModuleNotFoundError) -> InputError:
-    """Say what decodes clips.
-
-    Args:
-        error: What the import said.
-
-    Returns:
-        The error to raise.
-    """
+    """Say what decodes clips."""
     return InputError(f"clips are decoded by PyAV, which is not installed ({error}); "
                       "pip install 'vse-pipeline[video]'")
 

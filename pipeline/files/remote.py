@@ -147,14 +147,7 @@ def listed(folder: Path) -> dict[str, int]:
 
 
 def size(path: Path) -> int:
-    """Look up the size of a file.
-
-    Args:
-        path: A path in an object store.
-
-    Returns:
-        Bytes; -1 if there is no such file.
-    """
+    """Look up the size of a file."""
     with one_line(path):
         files, name = system(path)
         try:

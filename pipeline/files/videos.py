@@ -40,18 +40,6 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
 
     The clip is cut into `most` parts of one length; of each the frame is taken that is shown in its middle. A frame
     that is shown through several parts comes once. A clip of no more than `most` frames gives them all.
-
-    Args:
-        path: The video file.
-        most: The most frames that are wanted.
-        start: Seconds from the file's beginning at which the clip begins; None for the beginning.
-        end: Seconds at which it ends; None for the file's end.
-
-    Returns:
-        At least one frame, in order of time.
-
-    Raises:
-        ImageError: If the file is missing, no video, or damaged, or shows nothing between start and end.
     """
     try:
         times = _times(path, start, end)

@@ -43,17 +43,7 @@ class Offer:
 
 @cache
 def offered(kind: str) -> dict[str, Offer]:
-    """List what installed packages offer of one kind. Nothing is imported for it.
-
-    Args:
-        kind: For example "poolings", for the group "vse_pipeline.poolings".
-
-    Returns:
-        Name -> offer.
-
-    Raises:
-        InputError: If two packages offer the same name.
-    """
+    """List what installed packages offer of one kind. Nothing is imported for it."""
     from importlib.metadata import entry_points
 
     offers = [(point.name, Offer(f"{point.dist.name} {point.dist.version}" if point.dist else "a package", point.value))
@@ -68,15 +58,7 @@ def offered(kind: str) -> dict[str, Offer]:
 
 
 def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
-    """What installed packages add to what is built in.
-
-    Args:
-        kind: As in `offered`.
-        built_in: Names that are taken.
-
-    Returns:
-        Name -> offer. A name that is taken or that is no name is left out, with a warning.
-    """
+    """What installed packages add to what is built in."""
     added = dict(offered(kind))
     for name in list(added):
         if name in built_in:

@@ -36,14 +36,7 @@ ROUNDING = 1e-5
 
 
 def can_be(store: System) -> bool:
-    """Look up whether scores can be computed again from other stores.
-
-    Args:
-        store: The scores.
-
-    Returns:
-        False for those of a head that scores pairs and recorded no embeddings: `of_head` scores some of them again.
-    """
+    """Look up whether scores can be computed again from other stores."""
     single = store.made_from["ensemble"] is None and stored.SOURCE not in store.made_from
     return not single or "image_embeddings" in (store.made_from.get(layout.CONTENTS) or {"image_embeddings": ""})
 
@@ -146,17 +139,7 @@ def _first_other(kept: Any, again: Similarity) -> str | None:
 
 def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manifest: Manifest | None = None
             ) -> Iterator[Step]:
-    """Measure each protocol's numbers and intervals again with the recorded settings.
-
-    Args:
-        path: The similarity store.
-        entry: The system's entry in results/metrics.json.
-        block_megabytes: Memory for a block of scores.
-        manifest: The images and captions, for the captions' languages; None where they have none.
-
-    Yields:
-        A comparison of numbers and one of intervals for each protocol.
-    """
+    """Measure each protocol's numbers and intervals again with the recorded settings."""
     pool, how = System.open(path), entry.get("evaluated_with")
     # Where the manifest is another one now, its own step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None

@@ -21,20 +21,7 @@ from pipeline.systems.scores.system import System
 
 def steps(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest, drawn: int,
           image: int | None, batch_size: int) -> Iterator[Step]:
-    """Compare an encoder and what it read with the result's entry of it.
-
-    Args:
-        member: The entry.
-        made_from: The result's record.
-        store: Its similarity store, or its embeddings.
-        manifest: The images and captions.
-        drawn: How many images are embedded again with their captions, drawn anew each time; 0 for none.
-        image: The id of one more; None for none.
-        batch_size: Images or captions at once.
-
-    Yields:
-        The comparisons.
-    """
+    """Compare an encoder and what it read with the result's entry of it."""
     model = member[ENCODER]["model"]
     try:
         encoder = record.load_recorded(member)

@@ -26,20 +26,7 @@ MADE = "what made it, and which images failed"
 
 def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest, split: str,
           network: Callable[[FeatureStore], str], row: int | None) -> Iterator[Step]:
-    """Compare a feature store with what is recorded of it.
-
-    Args:
-        path: The store.
-        member: The entry of the head that read it.
-        head: The head's description, {} if the head is missing.
-        manifest: The images.
-        split: The split that was scored.
-        network: Builds the store's network anew and returns the SHA-256 over its tensors.
-        row: The image whose shard alone is read; None for all.
-
-    Yields:
-        The comparisons.
-    """
+    """Compare a feature store with what is recorded of it."""
     if not path.exists():
         yield Step(path, MADE, member["store"], None)
         return
@@ -116,15 +103,6 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     """Compare photographs or clips with the checksums that a store holds: of one image, or of all in one step.
 
     Imported features were made elsewhere; nothing is known of their photographs, and there is no step.
-
-    Args:
-        path: The feature store.
-        manifest: The images.
-        row: The image; None for all.
-        known: Checksums of files that were read before; those read now are added.
-
-    Yields:
-        The comparisons.
     """
     try:
         store = FeatureStore(path).require(manifest)

@@ -25,16 +25,7 @@ AT_ONCE = 64
 
 
 def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]) -> Iterator[Step]:
-    """Compare a head's folder with the result's entry of the head.
-
-    Args:
-        folder: The head's folder.
-        member: The entry.
-        made_from: The result's record.
-
-    Yields:
-        The comparisons.
-    """
+    """Compare a head's folder with the result's entry of the head."""
     file = folder / "best.safetensors"
     yield Step(file, "SHA-256", member["checkpoint"], _sha256(file))
     recorded: Mapping[str, str | None] = member.get("files") or {"head.json": None}
@@ -82,21 +73,7 @@ def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
 
 def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
                    batch_size: int, trained_on: tuple[Manifest, Path] | None = None) -> Step:
-    """Embed some images again, with all their captions, and compare the vectors with the stored ones.
-
-    Args:
-        folder: The head's folder.
-        store: The head's similarity store, or its embeddings.
-        manifest: The images and captions.
-        features: The feature store that the head reads, unless it is fine-tuned.
-        drawn: How many images, drawn anew each time so that nobody can know which ones are compared.
-        image: The id of one more; None for none.
-        batch_size: Images or captions at once.
-        trained_on: Manifest and feature store of the data set that the head was trained on; None for the same.
-
-    Returns:
-        The comparison.
-    """
+    """Embed some images again, with all their captions, and compare the vectors with the stored ones."""
     what = "embedded again"
     try:
         scores = System.open_either(store)
@@ -137,16 +114,7 @@ def _other_scores(scores: System, part: Split, again: np.ndarray) -> str | None:
 
 
 def another(scores: System, part: Split, again: Embeddings) -> str | None:
-    """Find the first vector that is another than a store holds.
-
-    Args:
-        scores: The store.
-        part: Images and captions.
-        again: Their vectors, computed again.
-
-    Returns:
-        The vector in words; None where there is none.
-    """
+    """Find the first vector that is another than a store holds."""
     kept = scores.embeddings()
     for what, there, wanted, stored, made in (
             ("image", scores.image_ids, part.image_ids, kept.images, again.images),

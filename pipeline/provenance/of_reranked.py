@@ -26,15 +26,7 @@ ROUNDING = 1e-5
 
 
 def steps(store: System, paths: Paths) -> Iterator[Step]:
-    """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now.
-
-    Args:
-        store: The system.
-        paths: Where files lie; embeddings of distractors are looked for below `embeddings`.
-
-    Yields:
-        The comparisons.
-    """
+    """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now."""
     record, dataset = store.made_from[KEY], store.made_from["dataset"]
     scorer, name = None, record["scorer"]["name"]
     try:

@@ -23,17 +23,7 @@ from pipeline.systems.scores.system import System
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
-    """Compare the result's own store and numbers, then the stores that an ensemble was made of.
-
-    Args:
-        result: What is traced.
-        paths: Where files lie.
-        manifest: The images and captions.
-        block_megabytes: Memory for a block of scores.
-
-    Yields:
-        The comparisons.
-    """
+    """Compare the result's own store and numbers, then the stores that an ensemble was made of."""
     if result.entry is not None and result.source is not None:
         yield Step(result.source, "its entry of this system", result.entry.get("digest"),
                    results.digest_of(result.entry))

@@ -68,14 +68,7 @@ def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def digest_of(found: Mapping[str, Any]) -> str:
-    """Compute the digest that an entry must have.
-
-    Args:
-        found: The entry.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
-    """
+    """Compute the digest that an entry must have."""
     return digest({key: value for key, value in found.items() if key != "digest"})
 
 

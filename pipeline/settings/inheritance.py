@@ -13,17 +13,7 @@ SIDES = ("image_pooling", "text_pooling")
 
 
 def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
-    """Lay sections over those of the same name; keys are replaced as a whole, not merged.
-
-    Args:
-        below: Name -> section.
-        own: The same. A section that has a base, or every key of `whole`, takes the other's place; any other changes
-            the keys that it gives.
-        whole: The keys without which a section is not complete.
-
-    Returns:
-        All sections.
-    """
+    """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
     return {**below, **{name: _changed(below.get(name), section, whole) for name, section in own.items()}}
 
 
@@ -33,19 +23,7 @@ def _changed(below: Any, own: Any, whole: Collection[str]) -> Any:
 
 
 def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:
-    """Complete every section: it takes over all keys of its base that it does not give itself.
-
-    Args:
-        sections: Name -> section. What is no mapping is left for the settings' check.
-        path: Where they stand in the settings, for messages.
-        kind: What one is called.
-
-    Returns:
-        The complete sections, each after its base.
-
-    Raises:
-        InputError: For an unknown base, or bases in a circle.
-    """
+    """Complete every section: it takes over all keys of its base that it does not give itself."""
     found: dict[str, Any] = {}
 
     def complete(name: str, above: tuple[str, ...]) -> Any:
@@ -71,17 +49,7 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
 
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both.
-
-    Args:
-        recipes: Name -> recipe. What is no mapping is left for the settings' check.
-
-    Returns:
-        The recipes.
-
-    Raises:
-        InputError: For `pooling` together with one of those two.
-    """
+    """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both."""
     return {name: _of_both_sides(name, recipe) if isinstance(recipe, Mapping) else recipe
             for name, recipe in recipes.items()}
 

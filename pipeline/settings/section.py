@@ -54,17 +54,7 @@ class Named(BaseModel):
 
 
 def without_repeats(names: list[Item]) -> list[Item]:
-    """Check that no name is given twice.
-
-    Args:
-        names: The names.
-
-    Returns:
-        The same names.
-
-    Raises:
-        ValueError: If one is.
-    """
+    """Check that no name is given twice."""
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise ValueError(f"{twice[0]!r} is named twice")

@@ -34,34 +34,14 @@ class DaskExecutor:
         self.client, self.elsewhere = client, elsewhere
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function on a worker.
-
-        Args:
-            function: Any function that can be pickled.
-            *arguments: Its arguments.
-
-        Returns:
-            Its result.
-        """
+        """Call a function on a worker."""
         named = partial(_said_where, function) if self.elsewhere else function
         result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
         return result
 
     def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
              ) -> Generator[Result, None, None]:
-        """Call a function with each task on all workers.
-
-        Args:
-            function: A module's function of a task and of what tells whether its result is still wanted.
-            tasks: Tasks that can be pickled.
-            folder: The folder in which they write, which is there.
-
-        Yields:
-            The results, in the order in which they are done.
-
-        Raises:
-            InputError: If a worker does not see the folder.
-        """
+        """Call a function with each task on all workers."""
         from distributed import as_completed
 
         waiting = iter(tasks)
