@@ -31,17 +31,11 @@ factors rounded to bfloat16 2e-3."""
 
 @dataclass(frozen=True)
 class Products:
-    """The choice, and the measurements it rests on.
+    """The choice, and the measurements it rests on."""
 
-    Attributes:
-        kind: "onednn", or "default" for torch's own choice.
-        faster: Time of the default divided by time of oneDNN; None where nothing was measured.
-        error: Relative root mean square error of oneDNN; None where nothing was measured.
-    """
-
-    kind: Kind
-    faster: float | None = None
-    error: float | None = None
+    kind: Kind  # "onednn", or "default" for torch's own choice
+    faster: float | None = None  # time of the default divided by time of oneDNN; None where nothing was measured
+    error: float | None = None  # relative root mean square error of oneDNN; None where nothing was measured
 
 
 def apply(setting: Setting = "auto") -> Products:

@@ -31,15 +31,10 @@ class _Inside:
 
 
 class _Share(threading.local):
-    """What this Python thread was given by `side_by_side`; None: nothing.
+    """What this Python thread was given by `side_by_side`; None: nothing."""
 
-    Attributes:
-        threads: How many of torch's threads.
-        offers: Where it offers work to the thread that is ready before the other.
-    """
-
-    threads: int | None = None
-    offers: SimpleQueue[Offer | None] | None = None
+    threads: int | None = None  # how many of torch's threads
+    offers: SimpleQueue[Offer | None] | None = None  # where it offers work to the thread that is ready before the other
 
 
 _share = _Share()

@@ -65,21 +65,13 @@ class Usage:
 
 
 class DualEncoder(Protocol):
-    """A pretrained network for images and one for captions, whose vectors lie in one space.
+    """A pretrained network for images and one for captions, whose vectors lie in one space."""
 
-    Attributes:
-        usage: How it is used.
-        files: Name -> SHA-256 of each file that it was read from.
-        preprocessing: What is done to an image, as the model's files say.
-        token_limit: How many tokens of a caption it reads at most, with those that it adds.
-        weights_file: SHA-256 of its weights, where they are one file.
-    """
-
-    usage: Usage
-    files: Mapping[str, str]
-    preprocessing: Mapping[str, Any]
-    token_limit: int
-    weights_file: str | None
+    usage: Usage  # how it is used
+    files: Mapping[str, str]  # name -> SHA-256 of each file that it was read from
+    preprocessing: Mapping[str, Any]  # what is done to an image, as the model's files say
+    token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
+    weights_file: str | None  # SHA-256 of its weights, where they are one file
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> DualEncoder:

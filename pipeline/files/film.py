@@ -23,15 +23,10 @@ ENDS_EARLY = 1.0  # seconds that a long file may end before the time in its head
 
 @dataclass(frozen=True)
 class Film:
-    """An opened video file.
+    """An opened video file."""
 
-    Attributes:
-        container: The file.
-        stream: Its picture. A tick is the unit of the stream's clock.
-    """
-
-    container: InputContainer
-    stream: av.VideoStream
+    container: InputContainer  # the file
+    stream: av.VideoStream  # its picture. A tick is the unit of the stream's clock
 
     @property
     def origin(self) -> Fraction:

@@ -20,19 +20,12 @@ STRIP = 4  # frames of a strip
 
 @dataclass(frozen=True)
 class GalleryFile:
-    """A photograph, or a clip.
+    """A photograph, or a clip."""
 
-    Attributes:
-        path: The file.
-        kind: "image" or "video".
-        start: Seconds from the file's beginning at which a clip begins; None for the beginning.
-        end: Seconds at which it ends; None for the file's end.
-    """
-
-    path: Path
-    kind: Kind = "image"
-    start: float | None = None
-    end: float | None = None
+    path: Path  # the file
+    kind: Kind = "image"  # "image" or "video"
+    start: float | None = None  # seconds from the file's beginning at which a clip begins; None for the beginning
+    end: float | None = None  # seconds at which it ends; None for the file's end
 
     @classmethod
     def named(cls, path: Path) -> GalleryFile:

@@ -37,23 +37,15 @@ Versions = Mapping[str, int | str]
 
 
 class Record(BaseModel):
-    """What record.json holds.
-
-    Attributes:
-        versions: What `versions` gave; None where that is not known.
-        request: Digest of what was asked for; None while it is not finished.
-        wrote: File -> SHA-256, of files that must stay as they are.
-        watched: A folder of which no file may be written later than the record.
-        seal: Digest of all the others.
-    """
+    """What record.json holds."""
 
     model_config = ConfigDict(strict=True)
 
-    versions: dict[str, int | str] | None = None
-    request: str | None = None
-    wrote: dict[str, str] = {}
-    watched: str | None = None
-    seal: str | None = None
+    versions: dict[str, int | str] | None = None  # what `versions` gave; None where that is not known
+    request: str | None = None  # digest of what was asked for; None while it is not finished
+    wrote: dict[str, str] = {}  # file -> SHA-256, of files that must stay as they are
+    watched: str | None = None  # a folder of which no file may be written later than the record
+    seal: str | None = None  # digest of all the others
 
     @property
     def found_seal(self) -> str:

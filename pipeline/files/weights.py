@@ -30,34 +30,20 @@ HUB_SECONDS = 5.0
 
 
 class Checkpoint(BaseModel):
-    """One entry of manifests/weights.yaml.
-
-    Attributes:
-        title: What it is.
-        package: The Python package that contains it.
-        file: Its file: in the package, or below the working folder.
-        timm: The name under which timm downloads it.
-        hub: Its name on the Hugging Face hub.
-        layout: How its state dict is named, where that is not as in the network.
-        sha256: The digest of its file.
-        licence: Its licence.
-        trained_on: The data it was trained on.
-        overlaps: How these overlap with test data.
-        get: How to get it.
-    """
+    """One entry of manifests/weights.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    title: str
-    package: str | None = None
-    file: str | None = None
-    timm: str | None = None
-    hub: str | None = None
-    layout: str | None = None
-    sha256: str | None = None
-    licence: str
-    trained_on: str
-    overlaps: str
-    get: str
+    title: str  # what it is
+    package: str | None = None  # the Python package that contains it
+    file: str | None = None  # its file: in the package, or below the working folder
+    timm: str | None = None  # the name under which timm downloads it
+    hub: str | None = None  # its name on the Hugging Face hub
+    layout: str | None = None  # how its state dict is named, where that is not as in the network
+    sha256: str | None = None  # the digest of its file
+    licence: str  # its licence
+    trained_on: str  # the data it was trained on
+    overlaps: str  # how these overlap with test data
+    get: str  # how to get it
 
 
 def checkpoints() -> dict[str, Checkpoint]:

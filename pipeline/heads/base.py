@@ -54,15 +54,10 @@ class Backbone(nn.Module):
 
 
 class HeadNetwork(nn.Module, ABC):
-    """The base class of networks that embed images and captions in one space.
+    """The base class of networks that embed images and captions in one space."""
 
-    Attributes:
-        dimension: d of the vectors.
-        backbone: The network that makes the features, if it is trained with the head.
-    """
-
-    dimension: int
-    backbone: Backbone | None
+    dimension: int  # d of the vectors
+    backbone: Backbone | None  # the network that makes the features, if it is trained with the head
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,19 +25,12 @@ LARGEST = 64_000_000
 
 @dataclass(frozen=True)
 class _Source:
-    """The captions of one language, in files named after the split.
+    """The captions of one language, in files named after the split."""
 
-    Attributes:
-        language: Its tag.
-        task: The folder.
-        endings: Ends of the files' names, one for each caption of an image.
-        test: What the task calls the test split of 2016.
-    """
-
-    language: str
-    task: str
-    endings: tuple[str, ...]
-    test: str
+    language: str  # its tag
+    task: str  # the folder
+    endings: tuple[str, ...]  # ends of the files' names, one for each caption of an image
+    test: str  # what the task calls the test split of 2016
 
     def files(self, root: Path, split: str) -> list[Path]:
         name = self.test if split == "test" else split

@@ -261,27 +261,16 @@ def _missing(path: Path) -> InputError:
 
 @dataclass(frozen=True)
 class Split:
-    """One split with I images and C captions.
+    """One split with I images and C captions."""
 
-    Attributes:
-        name: "train", "val" or "test".
-        store_rows: Int64 [I], the images' rows in the manifest and in each feature store.
-        image_ids: Int64 [I].
-        caption_ids: Int64 [C].
-        caption_image: Int64 [C], each caption's image as a row of image_ids.
-        captions: The C texts.
-        languages: Str [C], each caption's language; None if the manifest has none.
-        role_graphs: Each caption's role graph, see `ROLE_GRAPH`; None if the manifest has none.
-    """
-
-    name: str
-    store_rows: np.ndarray
-    image_ids: np.ndarray
-    caption_ids: np.ndarray
-    caption_image: np.ndarray
-    captions: list[str]
-    languages: np.ndarray | None = None
-    role_graphs: list[str] | None = None
+    name: str  # "train", "val" or "test"
+    store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
+    image_ids: np.ndarray  # int64 [I]
+    caption_ids: np.ndarray  # int64 [C]
+    caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids
+    captions: list[str]  # the C texts
+    languages: np.ndarray | None = None  # str [C], each caption's language; None if the manifest has none
+    role_graphs: list[str] | None = None  # each caption's role graph, see `ROLE_GRAPH`; None if the manifest has none
 
     def pieces(self, images: int) -> Iterator[Split]:
         """Cut the split into pieces.

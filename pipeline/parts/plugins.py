@@ -30,15 +30,10 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True)
 class Offer:
-    """One entry point.
+    """One entry point."""
 
-    Attributes:
-        package: Whose it is, with its version.
-        place: "module:object".
-    """
-
-    package: str
-    place: str
+    package: str  # whose it is, with its version
+    place: str  # "module:object"
 
 
 @cache

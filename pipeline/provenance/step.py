@@ -14,19 +14,12 @@ MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "
 
 @dataclass(frozen=True)
 class Step:
-    """A comparison.
+    """A comparison."""
 
-    Attributes:
-        path: The file or store.
-        what: What of it is compared.
-        recorded: The recorded value; None if nothing was recorded.
-        found: The value found; None if the file is missing.
-    """
-
-    path: Path
-    what: str
-    recorded: str | None
-    found: str | None
+    path: Path  # the file or store
+    what: str  # what of it is compared
+    recorded: str | None  # the recorded value; None if nothing was recorded
+    found: str | None  # the value found; None if the file is missing
 
     @property
     def verdict(self) -> str:
@@ -40,19 +33,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """What is traced.
+    """What is traced."""
 
-    Attributes:
-        path: The system's similarity store.
-        made_from: The result's record, or the store's if there is no result.
-        source: The file of results; None if only a store is traced.
-        entry: That file's entry of the system.
-    """
-
-    path: Path
-    made_from: Mapping[str, Any]
-    source: Path | None = None
-    entry: Mapping[str, Any] | None = None
+    path: Path  # the system's similarity store
+    made_from: Mapping[str, Any]  # the result's record, or the store's if there is no result
+    source: Path | None = None  # the file of results; None if only a store is traced
+    entry: Mapping[str, Any] | None = None  # that file's entry of the system
 
 
 def of_record(folder: Path) -> Iterator[Step]:

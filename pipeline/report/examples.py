@@ -114,19 +114,12 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Example:
-    """One query.
+    """One query."""
 
-    Attributes:
-        query: A column (t2i) or a row (i2t) of the scores.
-        rank: The rank of its best relevant candidate, from 1, the expectation over ties.
-        shown: The candidates in the first places, best first.
-        best: The best relevant candidate.
-    """
-
-    query: int
-    rank: float
-    shown: tuple[int, ...]
-    best: int
+    query: int  # a column (t2i) or a row (i2t) of the scores
+    rank: float  # the rank of its best relevant candidate, from 1, the expectation over ties
+    shown: tuple[int, ...]  # the candidates in the first places, best first
+    best: int  # the best relevant candidate
 
 
 def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
@@ -168,19 +161,12 @@ def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
 
 
 class Top(NamedTuple):
-    """The most similar candidates of queries, best first.
+    """The most similar candidates of queries, best first."""
 
-    Attributes:
-        places: Int64 [Q, count], rows of images (t2i) or columns of captions (i2t).
-        similarity: Float [Q, count].
-        best: Int64 [Q], the most similar relevant candidate.
-        relevant: Float [Q], its similarity.
-    """
-
-    places: np.ndarray
-    similarity: np.ndarray
-    best: np.ndarray
-    relevant: np.ndarray
+    places: np.ndarray  # int64 [Q, count], rows of images (t2i) or columns of captions (i2t)
+    similarity: np.ndarray  # float [Q, count]
+    best: np.ndarray  # int64 [Q], the most similar relevant candidate
+    relevant: np.ndarray  # float [Q], its similarity
 
 
 def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int,

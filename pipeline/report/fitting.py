@@ -114,21 +114,13 @@ FILLED = 0.98
 
 @dataclass(frozen=True)
 class Part:
-    """A float.
+    """A float."""
 
-    Attributes:
-        panel: What stands in it.
-        columns: How its columns are set.
-        size: The size of type in points.
-        wide: Whether it spans both columns of the page.
-        available: The width of the float in points.
-    """
-
-    panel: Panel
-    columns: tuple[FittedColumn, ...]
-    size: float
-    wide: bool
-    available: float
+    panel: Panel  # what stands in it
+    columns: tuple[FittedColumn, ...]  # how its columns are set
+    size: float  # the size of type in points
+    wide: bool  # whether it spans both columns of the page
+    available: float  # the width of the float in points
 
     @property
     def gap(self) -> float:

@@ -12,19 +12,12 @@ SMALL = {9.0: 1.03, 8.0: 1.06, 7.0: 1.14}
 
 @dataclass(frozen=True)
 class Paper:
-    """The two-column paper that tables go into, in points (72.27 an inch).
+    """The two-column paper that tables go into, in points (72.27 an inch)."""
 
-    Attributes:
-        column: The width of a column of text.
-        text: The width of both.
-        height: The height of the text.
-        font: Its font, which decides how wide numbers are.
-    """
-
-    column: float
-    text: float
-    height: float
-    font: TextFont = "times"
+    column: float  # the width of a column of text
+    text: float  # the width of both
+    height: float  # the height of the text
+    font: TextFont = "times"  # its font, which decides how wide numbers are
 
     def stretch(self, size: float) -> float:
         """How much wider than `width` says its font is at a size."""

@@ -54,17 +54,11 @@ class Inconsistency:
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One row of a printed table.
+    """One row of a printed table."""
 
-    Attributes:
-        number: Its number in the file, from 1.
-        cells: Column -> the text as printed, "" where the paper has '-'.
-        doubts: The lines of `inconsistent.csv` about it.
-    """
-
-    number: int
-    cells: Mapping[str, str]
-    doubts: tuple[Inconsistency, ...] = ()
+    number: int  # its number in the file, from 1
+    cells: Mapping[str, str]  # column -> the text as printed, "" where the paper has '-'
+    doubts: tuple[Inconsistency, ...] = ()  # the lines of `inconsistent.csv` about it
 
     def __getitem__(self, column: str) -> str:
         return self.cells[column]

@@ -32,23 +32,14 @@ small { opacity: .75; }
 
 @dataclass(frozen=True)
 class Hit:
-    """One search result.
+    """One search result."""
 
-    Attributes:
-        rank: Its rank, from 1.
-        similarity: Its similarity to the query.
-        image_id: The image's id in the manifest.
-        file: The photograph or clip.
-        captions: The image's captions.
-        found: The caption that was found, None in a search for images.
-    """
-
-    rank: int
-    similarity: float
-    image_id: int
-    file: GalleryFile
-    captions: Sequence[str]
-    found: str | None = None
+    rank: int  # its rank, from 1
+    similarity: float  # its similarity to the query
+    image_id: int  # the image's id in the manifest
+    file: GalleryFile  # the photograph or clip
+    captions: Sequence[str]  # the image's captions
+    found: str | None = None  # the caption that was found, None in a search for images
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,12 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. All text is plain; the renderers escape it.
+    """One cell. All text is plain; the renderers escape it."""
 
-    Attributes:
-        text: What is printed. In a column of numbers: a number, perhaps with × after it, or `MISSING`.
-        spread: The part after ±, "" for none.
-        bold: The colour it is set bold in, None for not bold.
-        marks: The footnote marks it carries, each a key of the panel's notes.
-    """
-
-    text: str = ""
-    spread: str = ""
-    bold: Colour | None = None
-    marks: tuple[str, ...] = ()
+    text: str = ""  # what is printed. In a column of numbers: a number, perhaps with × after it, or `MISSING`
+    spread: str = ""  # the part after ±, "" for none
+    bold: Colour | None = None  # the colour it is set bold in, None for not bold
+    marks: tuple[str, ...] = ()  # the footnote marks it carries, each a key of the panel's notes
 
 
 @dataclass(frozen=True)
@@ -50,15 +43,10 @@ class Column:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row.
+    """One row."""
 
-    Attributes:
-        cells: One for each column.
-        sources: The systems in `results/metrics.json` that its numbers come from.
-    """
-
-    cells: tuple[Cell, ...]
-    sources: tuple[str, ...] = ()
+    cells: tuple[Cell, ...]  # one for each column
+    sources: tuple[str, ...] = ()  # the systems in `results/metrics.json` that its numbers come from
 
 
 @dataclass(frozen=True)
@@ -76,40 +64,27 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Note:
-    """A line below a panel.
+    """A line below a panel."""
 
-    Attributes:
-        text: What it says.
-        mark: The mark of the cells that it explains, "" for a remark on the whole panel.
-    """
-
-    text: str
-    mark: str = ""
+    text: str  # what it says
+    mark: str = ""  # the mark of the cells that it explains, "" for a remark on the whole panel
 
 
 @dataclass(frozen=True)
 class Panel:
     """A grid with its own columns and caption. A table has several where its numbers must not share headings.
 
-    Attributes:
-        columns: The columns, from left to right; those of text before those of numbers.
-        groups: The rows, from top to bottom.
-        caption: What it shows.
-        notes: The lines below it.
-        key: What tells it from the other panels of its table, "" for the first.
-        made_from: What made its measured numbers, a line each; not printed.
-
     Raises:
         ValueError: If a row has not as many cells as there are columns, if a cell's mark has no note, or if two notes
             share a mark.
     """
 
-    columns: tuple[Column, ...]
-    groups: tuple[RowGroup, ...]
-    caption: str = ""
-    notes: tuple[Note, ...] = ()
-    key: str = ""
-    made_from: tuple[str, ...] = ()
+    columns: tuple[Column, ...]  # the columns, from left to right; those of text before those of numbers
+    groups: tuple[RowGroup, ...]  # the rows, from top to bottom
+    caption: str = ""  # what it shows
+    notes: tuple[Note, ...] = ()  # the lines below it
+    key: str = ""  # what tells it from the other panels of its table, "" for the first
+    made_from: tuple[str, ...] = ()  # what made its measured numbers, a line each; not printed
 
     def __post_init__(self) -> None:
         marks = [note.mark for note in self.notes if note.mark]
@@ -178,19 +153,12 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is printed.
+    """A number as it is printed."""
 
-    Attributes:
-        value: The number, rounded; None where a paper prints '-'.
-        spread: The standard deviation over seeds that follows ±; None for a single seed.
-        marks: Its footnote marks.
-        text: What is printed where that is not the value itself.
-    """
-
-    value: Decimal | None = None
-    spread: Decimal | None = None
-    marks: tuple[str, ...] = ()
-    text: str = ""
+    value: Decimal | None = None  # the number, rounded; None where a paper prints '-'
+    spread: Decimal | None = None  # the standard deviation over seeds that follows ±; None for a single seed
+    marks: tuple[str, ...] = ()  # its footnote marks
+    text: str = ""  # what is printed where that is not the value itself
 
 
 def rounded(value: float, places: int = 1) -> Decimal:

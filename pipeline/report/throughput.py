@@ -13,19 +13,12 @@ from pipeline.report.table import Note, significant
 
 @dataclass(frozen=True)
 class Timing:
-    """The rates that one table shows.
+    """The rates that one table shows."""
 
-    Attributes:
-        rates: Recipe -> items a second; empty where nothing was timed.
-        base: The recipe that counts as 1.0×, as in the paper; "" where the paper's was not timed.
-        method: A sentence on how they were timed.
-        busy: Whether other work ran on the machine meanwhile.
-    """
-
-    rates: Mapping[str, float] = field(default_factory=dict)
-    base: str = ""
-    method: str = ""
-    busy: bool = False
+    rates: Mapping[str, float] = field(default_factory=dict)  # recipe -> items a second; empty where nothing was timed
+    base: str = ""  # the recipe that counts as 1.0×, as in the paper; "" where the paper's was not timed
+    method: str = ""  # a sentence on how they were timed
+    busy: bool = False  # whether other work ran on the machine meanwhile
 
     def ratios(self) -> dict[str, str]:
         """Recipe -> its multiple of the base as printed, e.g. 4.9×; {} where the base was not timed."""

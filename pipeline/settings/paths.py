@@ -18,13 +18,9 @@ System: TypeAlias = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class Paths:
-    """Where files lie.
+    """Where files lie."""
 
-    Attributes:
-        root: Everything that a command writes lies below it.
-    """
-
-    root: Path
+    root: Path  # everything that a command writes lies below it
 
     def manifest(self, dataset: str) -> Path:
         """The manifest of a data set.

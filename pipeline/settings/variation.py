@@ -15,26 +15,17 @@ from pipeline.settings.recipe import language_tag
 class Variation:
     """Replacements for parts of a recipe, by name and with default options; None keeps the recipe's own part.
 
-    Attributes:
-        pooling: The pooling of both sides, or of the side that is not given by itself.
-        image_pooling: The pooling of images.
-        text_pooling: The pooling of captions.
-        objective: The objective.
-        finetune: Whether the features' network is trained too.
-        languages: The languages that are trained on.
-        noise: The share of training captions that exchange their images; 0 keeps the recipe's own.
-
     Raises:
         InputError: If all three poolings are given.
     """
 
-    pooling: str | None = None
-    image_pooling: str | None = None
-    text_pooling: str | None = None
-    objective: str | None = None
-    finetune: bool = False
-    languages: tuple[str, ...] = ()
-    noise: float = 0.0
+    pooling: str | None = None  # the pooling of both sides, or of the side that is not given by itself
+    image_pooling: str | None = None  # the pooling of images
+    text_pooling: str | None = None  # the pooling of captions
+    objective: str | None = None  # the objective
+    finetune: bool = False  # whether the features' network is trained too
+    languages: tuple[str, ...] = ()  # the languages that are trained on
+    noise: float = 0.0  # the share of training captions that exchange their images; 0 keeps the recipe's own
 
     def __post_init__(self) -> None:
         if self.pooling and self.image_pooling and self.text_pooling:

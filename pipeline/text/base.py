@@ -19,21 +19,13 @@ Words = list[list[int]]
 
 
 class Text(Protocol):
-    """A kind of text encoder with its words.
+    """A kind of text encoder with its words."""
 
-    Attributes:
-        start: The number before a caption.
-        end: The number after a caption.
-        mask: The number that hides a piece.
-        others: Int64 [R], numbers that may replace a piece in caption augmentation.
-        longest: The most numbers of a caption.
-    """
-
-    start: int
-    end: int
-    mask: int
-    others: np.ndarray
-    longest: int
+    start: int  # the number before a caption
+    end: int  # the number after a caption
+    mask: int  # the number that hides a piece
+    others: np.ndarray  # int64 [R], numbers that may replace a piece in caption augmentation
+    longest: int  # the most numbers of a caption
 
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> Text:

@@ -25,19 +25,12 @@ from pipeline.training.source import of_head
 
 @dataclass(frozen=True)
 class Head:
-    """The best epoch's network of a trained head.
+    """The best epoch's network of a trained head."""
 
-    Attributes:
-        model: The network.
-        text: Converts captions to numbers.
-        description: The content of head.json.
-        checkpoint: SHA-256 of the network's file.
-    """
-
-    model: HeadNetwork
-    text: Text
-    description: dict[str, Any]
-    checkpoint: str
+    model: HeadNetwork  # the network
+    text: Text  # converts captions to numbers
+    description: dict[str, Any]  # the content of head.json
+    checkpoint: str  # SHA-256 of the network's file
 
 
 def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "cpu") -> Head:

@@ -19,42 +19,25 @@ from pipeline.training.source import of_head, require_alike
 
 @dataclass(frozen=True)
 class HeadUse:
-    """A head and the data set that it is used on, as a worker can open them.
+    """A head and the data set that it is used on, as a worker can open them."""
 
-    Attributes:
-        paths: Where files lie.
-        folder: The head's folder.
-        trained_on: The data set that the head was trained on.
-        dataset: The data set whose images and captions it reads.
-        images_folder: Where their files lie, for a fine-tuned head; None for the manifest's folder.
-        device: A torch device.
-        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
-    """
-
-    paths: Paths
-    folder: Path
-    trained_on: str
-    dataset: str
-    images_folder: Path | None = None
-    device: str = "cpu"
-    products: products.Setting = "default"
+    paths: Paths  # where files lie
+    folder: Path  # the head's folder
+    trained_on: str  # the data set that the head was trained on
+    dataset: str  # the data set whose images and captions it reads
+    images_folder: Path | None = None  # where their files lie, for a fine-tuned head; None for the manifest's folder
+    device: str = "cpu"  # a torch device
+    products: products.Setting = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
 
 
 @dataclass(frozen=True, eq=False)
 class OpenHead:
-    """A head that is open for use on a data set.
+    """A head that is open for use on a data set."""
 
-    Attributes:
-        use: How it was opened.
-        head: The head.
-        manifest: The data set's images and captions.
-        source: Its images, as the head reads them.
-    """
-
-    use: HeadUse
-    head: Head
-    manifest: Manifest
-    source: ImageSource
+    use: HeadUse  # how it was opened
+    head: Head  # the head
+    manifest: Manifest  # the data set's images and captions
+    source: ImageSource  # its images, as the head reads them
 
     @classmethod
     def open(cls, use: HeadUse) -> OpenHead:

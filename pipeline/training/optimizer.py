@@ -135,15 +135,10 @@ class Update:
 
 @dataclass
 class Step(ABC, Generic[AnyBatch]):
-    """One update of the weights from one batch.
+    """One update of the weights from one batch."""
 
-    Attributes:
-        model: The network.
-        update: The means.
-    """
-
-    model: HeadNetwork
-    update: Update
+    model: HeadNetwork  # the network
+    update: Update  # the means
 
     def __call__(self, batch: AnyBatch) -> dict[str, float]:
         """Update the weights."""

@@ -14,15 +14,10 @@ from pipeline.parts.errors import InputError
 
 
 class Processes(Protocol):
-    """The processes that train together. All must call the same methods in the same order.
+    """The processes that train together. All must call the same methods in the same order."""
 
-    Attributes:
-        count: How many there are.
-        rank: This one's number, from 0; the first writes files and messages.
-    """
-
-    count: int
-    rank: int
+    count: int  # how many there are
+    rank: int  # this one's number, from 0; the first writes files and messages
 
     def device(self, name: str) -> str:
         """Choose this process's device.

@@ -26,21 +26,13 @@ KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A head by its settings.
+    """A head by its settings."""
 
-    Attributes:
-        manifest: The manifest's file.
-        store: The features.
-        head: Names of data set, feature, text and recipe, and the seed.
-        recipe: The recipe.
-        training: The sizes.
-    """
-
-    manifest: Path
-    store: Path
-    head: tuple[str, str, str, str, int]
-    recipe: Recipe
-    training: Training
+    manifest: Path  # the manifest's file
+    store: Path  # the features
+    head: tuple[str, str, str, str, int]  # names of data set, feature, text and recipe, and the seed
+    recipe: Recipe  # the recipe
+    training: Training  # the sizes
 
     def as_json(self) -> dict[str, Any] | None:
         """Collect all that the head depends on.

@@ -40,39 +40,22 @@ vectors came from, which their digest tells."""
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A head to train: from what, how, and where its files go.
+    """A head to train: from what, how, and where its files go."""
 
-    Attributes:
-        manifest: Images and captions.
-        source: The images' features, or their files.
-        feature: A name in `FEATURES`.
-        text: A key of `TEXTS`.
-        recipe_name: The recipe's name.
-        recipe: The recipe.
-        training: The sizes.
-        seed: Of all draws.
-        folder: Where its files go.
-        if_changed: Whether another head in the folder is refused or replaced.
-        processes: The processes that share a batch.
-        origin: The origin of a head that was not trained here.
-        start: The folder of the head that gives the first weights, if the recipe has a `start`.
-        retriever: The folder of the head by which hard negatives are nearest, if the recipe names one.
-    """
-
-    manifest: Manifest
-    source: ImageSource
-    feature: str
-    text: str
-    recipe_name: str
-    recipe: Recipe
-    training: Training
-    seed: int
-    folder: Path
-    if_changed: str = "refuse"
-    processes: Processes = field(default_factory=SingleProcess)
-    origin: Mapping[str, Any] | None = None
-    start: Path | None = None
-    retriever: Path | None = None
+    manifest: Manifest  # images and captions
+    source: ImageSource  # the images' features, or their files
+    feature: str  # a name in `FEATURES`
+    text: str  # a key of `TEXTS`
+    recipe_name: str  # the recipe's name
+    recipe: Recipe  # the recipe
+    training: Training  # the sizes
+    seed: int  # of all draws
+    folder: Path  # where its files go
+    if_changed: str = "refuse"  # whether another head in the folder is refused or replaced
+    processes: Processes = field(default_factory=SingleProcess)  # the processes that share a batch
+    origin: Mapping[str, Any] | None = None  # the origin of a head that was not trained here
+    start: Path | None = None  # the folder of the head that gives the first weights, if the recipe has a `start`
+    retriever: Path | None = None  # the folder of the head by which hard negatives are nearest, if the recipe names one
 
     @property
     def retriever_recipe(self) -> Recipe:

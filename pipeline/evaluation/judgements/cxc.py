@@ -30,17 +30,11 @@ ID = {"image": re.compile(r"COCO_\w+_(\d{12})\.jpg"), "caption": re.compile(r"CO
 
 
 class Cxc(NamedTuple):
-    """What is right.
+    """What is right."""
 
-    Attributes:
-        across: Captions of images and images of captions.
-        images: The similar images of each image, without itself.
-        captions: The similar captions of each caption.
-    """
-
-    across: Relevance
-    images: Positives
-    captions: Positives
+    across: Relevance  # captions of images and images of captions
+    images: Positives  # the similar images of each image, without itself
+    captions: Positives  # the similar captions of each caption
 
 
 def read(folder: Path, collection: Collection) -> Cxc:

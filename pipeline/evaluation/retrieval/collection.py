@@ -32,19 +32,12 @@ def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """I images and C captions in the order of a matrix.
+    """I images and C captions in the order of a matrix."""
 
-    Attributes:
-        image_ids: int64 [I].
-        caption_ids: int64 [C].
-        caption_image: int64 [C], the row of the image that each caption was written for; -1 for none.
-        captions: The captions' text, where it is known.
-    """
-
-    image_ids: Ids
-    caption_ids: Ids
-    caption_image: Ids
-    captions: Sequence[str] | None = None
+    image_ids: Ids  # int64 [I]
+    caption_ids: Ids  # int64 [C]
+    caption_image: Ids  # int64 [C], the row of the image that each caption was written for; -1 for none
+    captions: Sequence[str] | None = None  # the captions' text, where it is known
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -22,21 +22,13 @@ RECALLS = (1, 5, 10)
 
 @dataclass(frozen=True)
 class DirectionMetrics:
-    """One direction's numbers.
+    """One direction's numbers."""
 
-    Attributes:
-        recalls: K -> R@K in percent.
-        median_rank: From 1.
-        mean_rank: From 1.
-        queries: How many there are.
-        tied: How many of them share their score with a wrong item.
-    """
-
-    recalls: dict[int, float]
-    median_rank: float
-    mean_rank: float
-    queries: int
-    tied: int
+    recalls: dict[int, float]  # K -> R@K in percent
+    median_rank: float  # from 1
+    mean_rank: float  # from 1
+    queries: int  # how many there are
+    tied: int  # how many of them share their score with a wrong item
 
     def as_dict(self) -> dict[str, float]:
         """List the numbers as plain JSON values.

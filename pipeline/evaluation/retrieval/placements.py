@@ -22,42 +22,25 @@ NEVER = 1 << 60
 
 
 class Groups(NamedTuple):
-    """Groups of right candidates of one query that are equally similar; each array is int64 [G].
+    """Groups of right candidates of one query that are equally similar; each array is int64 [G]."""
 
-    Attributes:
-        query: The query's position among the Q queries.
-        above: How many candidates are more similar.
-        tied: How many candidates are exactly as similar, right or wrong.
-        right: How many of these are right.
-        before: How many right candidates are more similar.
-    """
-
-    query: Ids
-    above: Ids
-    tied: Ids
-    right: Ids
-    before: Ids
+    query: Ids  # the query's position among the Q queries
+    above: Ids  # how many candidates are more similar
+    tied: Ids  # how many candidates are exactly as similar, right or wrong
+    right: Ids  # how many of these are right
+    before: Ids  # how many right candidates are more similar
 
 
 @dataclass(frozen=True, eq=False)
 class Placements:
-    """All right candidates of the Q queries of one direction, P pairs, the best of each query first.
+    """All right candidates of the Q queries of one direction, P pairs, the best of each query first."""
 
-    Attributes:
-        query: int64 [Q], row of the image (i2t) or column of the caption (t2i).
-        start: int64 [Q + 1]; the pairs of the q-th query are start[q] to start[q + 1].
-        above: int64 [P], candidates more similar than this one; NEVER for one that is never found.
-        tied: int64 [P], candidates exactly as similar, itself included.
-        grade: float64 [P], above 0.
-        candidates: How many candidates a query has.
-    """
-
-    query: Ids
-    start: Ids
-    above: Ids
-    tied: Ids
-    grade: Floats
-    candidates: int
+    query: Ids  # int64 [Q], row of the image (i2t) or column of the caption (t2i)
+    start: Ids  # int64 [Q + 1]; the pairs of the q-th query are start[q] to start[q + 1]
+    above: Ids  # int64 [P], candidates more similar than this one; NEVER for one that is never found
+    tied: Ids  # int64 [P], candidates exactly as similar, itself included
+    grade: Floats  # float64 [P], above 0
+    candidates: int  # how many candidates a query has
 
     @classmethod
     def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> Placements:

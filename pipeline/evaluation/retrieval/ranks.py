@@ -23,18 +23,12 @@ class QueryRanks:
     The best right item's rank, from 1, is between greater + 1 and greater + equal + 1. How ties are broken decides:
     "expected" is the exact mean over all orders of the tied items, "pessimistic" has every tied wrong item first,
     "optimistic" last.
-
-    Attributes:
-        query: Row of the image (i2t) or column of the caption (t2i).
-        greater: Wrong items more similar than the query's best right item.
-        equal: Wrong items exactly as similar.
-        right: Right items that share that best similarity.
     """
 
-    query: Ids
-    greater: Ids
-    equal: Ids
-    right: Ids
+    query: Ids  # row of the image (i2t) or column of the caption (t2i)
+    greater: Ids  # wrong items more similar than the query's best right item
+    equal: Ids  # wrong items exactly as similar
+    right: Ids  # right items that share that best similarity
 
     def __len__(self) -> int:
         return len(self.query)

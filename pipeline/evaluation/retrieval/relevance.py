@@ -19,17 +19,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Positives:
-    """The right candidates of each of Q queries: P pairs as a sparse matrix by rows (CSR).
+    """The right candidates of each of Q queries: P pairs as a sparse matrix by rows (CSR)."""
 
-    Attributes:
-        start: int64 [Q + 1]; the pairs of query q are start[q] to start[q + 1].
-        candidate: int64 [P], the right candidates.
-        grade: float64 [P], how right each is, above 0; None where all are 1.
-    """
-
-    start: Ids
-    candidate: Ids
-    grade: Floats | None = None
+    start: Ids  # int64 [Q + 1]; the pairs of query q are start[q] to start[q + 1]
+    candidate: Ids  # int64 [P], the right candidates
+    grade: Floats | None = None  # float64 [P], how right each is, above 0; None where all are 1
 
     @classmethod
     def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:

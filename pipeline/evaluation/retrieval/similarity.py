@@ -21,15 +21,10 @@ Direction: TypeAlias = Literal["i2t", "t2i"]
 
 
 class EqualRows(NamedTuple):
-    """Groups of identical embeddings: two rows have the same label if and only if their vectors are equal.
+    """Groups of identical embeddings: two rows have the same label if and only if their vectors are equal."""
 
-    Attributes:
-        images: Int64 [I], the label of each image.
-        captions: Int64 [C], the label of each caption.
-    """
-
-    images: Ids
-    captions: Ids
+    images: Ids  # int64 [I], the label of each image
+    captions: Ids  # int64 [C], the label of each caption
 
 
 @runtime_checkable

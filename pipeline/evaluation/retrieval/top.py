@@ -12,15 +12,10 @@ from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Si
 
 
 class Top(NamedTuple):
-    """The k best candidates of each query.
+    """The k best candidates of each query."""
 
-    Attributes:
-        places: Int64 [Q, k], their rows or columns, best first.
-        tied: Bool [Q], whether any two of the first k + 1 candidates are equally similar.
-    """
-
-    places: Ids
-    tied: np.ndarray
+    places: Ids  # int64 [Q, k], their rows or columns, best first
+    tied: np.ndarray  # bool [Q], whether any two of the first k + 1 candidates are equally similar
 
 
 def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,

@@ -22,19 +22,12 @@ of captions of one image cannot be estimated; this keeps it above 0. Chosen by `
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its confidence interval.
+    """A number with its confidence interval."""
 
-    Attributes:
-        value: As measured, in percent (for rsum, the sum of percentages).
-        low: The interval's lower end, in the same unit.
-        high: The interval's upper end, in the same unit.
-        confidence: The share of test sets whose interval holds the true value, 0 to 1.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
+    value: float  # as measured, in percent (for rsum, the sum of percentages)
+    low: float  # the interval's lower end, in the same unit
+    high: float  # the interval's upper end, in the same unit
+    confidence: float  # the share of test sets whose interval holds the true value, 0 to 1
 
 
 def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]:

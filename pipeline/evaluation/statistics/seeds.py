@@ -20,21 +20,13 @@ from pipeline.parts.errors import InputError
 
 @dataclass(frozen=True)
 class Spread:
-    """One statistic over several seeds, in percent.
+    """One statistic over several seeds, in percent."""
 
-    Attributes:
-        seeds: How many runs there are.
-        mean: Their mean.
-        deviation: Sample standard deviation (divided by seeds - 1).
-        smallest: The smallest value.
-        largest: The largest value.
-    """
-
-    seeds: int
-    mean: float
-    deviation: float
-    smallest: float
-    largest: float
+    seeds: int  # how many runs there are
+    mean: float  # their mean
+    deviation: float  # sample standard deviation (divided by seeds - 1)
+    smallest: float  # the smallest value
+    largest: float  # the largest value
 
 
 @dataclass(frozen=True)

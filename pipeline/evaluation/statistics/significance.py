@@ -16,17 +16,11 @@ from pipeline.parts.errors import InputError
 
 @dataclass(frozen=True)
 class Comparison:
-    """The second system minus the first.
+    """The second system minus the first."""
 
-    Attributes:
-        difference: With its interval, in percent (for rsum, the sum of percentages).
-        p: Two-sided.
-        over_seeds: Whether interval and p cover other seeds and other images, or other images alone.
-    """
-
-    difference: Interval
-    p: float
-    over_seeds: bool
+    difference: Interval  # with its interval, in percent (for rsum, the sum of percentages)
+    p: float  # two-sided
+    over_seeds: bool  # whether interval and p cover other seeds and other images, or other images alone
 
 
 def compare(

@@ -17,18 +17,12 @@ class Cost:
     """The cost of an engine.
 
     It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
-
-    Attributes:
-        openvino: CPU seconds an image by OpenVINO.
-        torch: CPU seconds an image by torch.
-        memory: GB of a process.
-        numbers: Numbers that an image has in the store.
     """
 
-    openvino: float
-    torch: float
-    memory: float
-    numbers: int
+    openvino: float  # CPU seconds an image by OpenVINO
+    torch: float  # CPU seconds an image by torch
+    memory: float  # GB of a process
+    numbers: int  # numbers that an image has in the store
 
 
 MEASURED = {

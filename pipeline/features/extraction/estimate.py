@@ -21,29 +21,17 @@ PROBE = 24  # images, after a first batch that warms up
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an extraction would take.
+    """What an extraction would take."""
 
-    Attributes:
-        engine: The engine's description.
-        total: Images of the manifest.
-        images: Images still to extract.
-        shards: Shards still to extract.
-        size: Bytes that these take without compression.
-        free: Free bytes where the store goes.
-        probed: Images that were timed.
-        seconds: Seconds that one worker needs; None if no probed image could be decoded.
-        changed: How an existing store differs, "" if it does not.
-    """
-
-    engine: EngineDescription
-    total: int
-    images: int
-    shards: int
-    size: int
-    free: int
-    probed: int
-    seconds: float | None
-    changed: str
+    engine: EngineDescription  # the engine's description
+    total: int  # images of the manifest
+    images: int  # images still to extract
+    shards: int  # shards still to extract
+    size: int  # bytes that these take without compression
+    free: int  # free bytes where the store goes
+    probed: int  # images that were timed
+    seconds: float | None  # seconds that one worker needs; None if no probed image could be decoded
+    changed: str  # how an existing store differs, "" if it does not
 
 
 def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:

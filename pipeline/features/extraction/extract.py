@@ -34,17 +34,11 @@ class InProcess(workers.InProcess):
 
 @dataclass(frozen=True)
 class ExtractionOutcome:
-    """The outcome of an extraction.
+    """The outcome of an extraction."""
 
-    Attributes:
-        extracted: How many images were extracted now.
-        failed: Row -> reason, of all failed images of the store.
-        taken: How many images were taken from another data set's store.
-    """
-
-    extracted: int
-    failed: dict[int, str]
-    taken: int = 0
+    extracted: int  # how many images were extracted now
+    failed: dict[int, str]  # row -> reason, of all failed images of the store
+    taken: int = 0  # how many images were taken from another data set's store
 
 
 def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,

@@ -24,17 +24,11 @@ OnError = Literal["fail", "skip"]
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """An engine as a worker can build it.
+    """An engine as a worker can build it."""
 
-    Attributes:
-        name: A key of `extractors.ENGINES`.
-        options: Its settings as sorted pairs.
-        runtime: Where and how its network runs.
-    """
-
-    name: str
-    options: tuple[tuple[str, Any], ...]
-    runtime: Runtime
+    name: str  # a key of `extractors.ENGINES`
+    options: tuple[tuple[str, Any], ...]  # its settings as sorted pairs
+    runtime: Runtime  # where and how its network runs
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any], runtime: Runtime) -> EngineSpec:
@@ -68,17 +62,11 @@ class EngineDescription:
 
 @dataclass(frozen=True)
 class Threads:
-    """The threads of a worker. None of them changes a feature.
+    """The threads of a worker. None of them changes a feature."""
 
-    Attributes:
-        decoders: Threads that decode and resize images; None for what suits the machine.
-        writers: Threads that write finished shards, each of which is held in memory; None as above.
-        ahead: Batches that are decoded beyond those that the network has.
-    """
-
-    decoders: int | None = None
-    writers: int | None = None
-    ahead: int = 2
+    decoders: int | None = None  # threads that decode and resize images; None for what suits the machine
+    writers: int | None = None  # threads that write finished shards, each of which is held in memory; None as above
+    ahead: int = 2  # batches that are decoded beyond those that the network has
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,10 @@ from pipeline.settings import Settings
 
 @dataclass(frozen=True)
 class Lack:
-    """Something that is missing.
+    """Something that is missing."""
 
-    Attributes:
-        feature: Which feature cannot be extracted without it.
-        what: What it is and where to get it, in one line.
-    """
-
-    feature: str
-    what: str
+    feature: str  # which feature cannot be extracted without it
+    what: str  # what it is and where to get it, in one line
 
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:

@@ -26,25 +26,15 @@ lie on disk."""
 
 @dataclass(frozen=True)
 class ExtractionRequest:
-    """An extraction by its settings.
+    """An extraction by its settings."""
 
-    Attributes:
-        manifest: The manifest's file.
-        store: Where the features go.
-        engine: A key of `ENGINES`.
-        options: The engine's settings.
-        runtime: Where and how the network runs.
-        content: The settings named in `CONTENT`.
-        only: Ids of the images to extract; None for all.
-    """
-
-    manifest: Path
-    store: Path
-    engine: str
-    options: Mapping[str, Any]
-    runtime: Runtime
-    content: Mapping[str, Any]
-    only: frozenset[int] | None = None
+    manifest: Path  # the manifest's file
+    store: Path  # where the features go
+    engine: str  # a key of `ENGINES`
+    options: Mapping[str, Any]  # the engine's settings
+    runtime: Runtime  # where and how the network runs
+    content: Mapping[str, Any]  # the settings named in `CONTENT`
+    only: frozenset[int] | None = None  # ids of the images to extract; None for all
 
     def as_json(self) -> dict[str, Any] | None:
         """Collect all that the store's features depend on.

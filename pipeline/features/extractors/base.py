@@ -59,27 +59,16 @@ def alike(batch: Sequence[torch.Tensor], most: int) -> Iterator[list[int]]:
 
 
 class Extractor(Protocol):
-    """An engine with its weights loaded.
+    """An engine with its weights loaded."""
 
-    Attributes:
-        reported_as: The name under which its features are reported.
-        items: N, the most items an image can have.
-        dimension: D.
-        extras: What is stored beside the features.
-        trained: False if the network's weights were not learned.
-        weights: SHA-256 over the network's tensors.
-        settings: All that its features depend on except the runtime.
-        backend: The library that runs the network, see `backend.chosen`.
-    """
-
-    reported_as: str
-    items: int
-    dimension: int
-    extras: Mapping[str, Extra]
-    trained: bool
-    weights: str
-    settings: Mapping[str, Any]
-    backend: str
+    reported_as: str  # the name under which its features are reported
+    items: int  # N, the most items an image can have
+    dimension: int  # D
+    extras: Mapping[str, Extra]  # what is stored beside the features
+    trained: bool  # false if the network's weights were not learned
+    weights: str  # SHA-256 over the network's tensors
+    settings: Mapping[str, Any]  # all that its features depend on except the runtime
+    backend: str  # the library that runs the network, see `backend.chosen`
 
     def prepare(self, image: Image.Image) -> Any:
         """Preprocess an image on the CPU. It runs in parallel to the forward pass.

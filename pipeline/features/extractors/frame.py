@@ -22,19 +22,12 @@ AT_ONCE_ON_CPU, AT_ONCE = 8, 128
 
 
 class Options(Section):
-    """Settings of frame features.
+    """Settings of frame features."""
 
-    Attributes:
-        network: Any timm network.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        image_size: Pixels a side.
-        frames: The most frames of a clip.
-    """
-
-    network: str = "resnet152.tv_in1k"
-    weights: str = "resnet152-in1k"
-    image_size: Count = 224
-    frames: Count = 20
+    network: str = "resnet152.tv_in1k"  # any timm network
+    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = 224  # pixels a side
+    frames: Count = 20  # the most frames of a clip
     ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "frames"})
 
 

@@ -23,19 +23,12 @@ from pipeline.settings import Count, Section
 
 
 class Options(Section):
-    """Settings of grid features.
+    """Settings of grid features."""
 
-    Attributes:
-        network: Any timm CNN, or butd_resnet101.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        image_size: Pixels a side.
-        grid: Items a side; a larger map is averaged down to it.
-    """
-
-    network: str = "resnet152.tv_in1k"
-    weights: str = "resnet152-in1k"
-    image_size: Count = 512
-    grid: Count = 16
+    network: str = "resnet152.tv_in1k"  # any timm CNN, or butd_resnet101
+    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = 512  # pixels a side
+    grid: Count = 16  # items a side; a larger map is averaged down to it
     ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "grid"})
 
 

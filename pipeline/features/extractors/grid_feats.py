@@ -50,19 +50,12 @@ BACKBONES = {"resnext101_32x8d": Backbone("x101", (3, 4, 23, 3), (57.375, 57.12,
 
 
 class Options(Section):
-    """Settings of these features.
+    """Settings of these features."""
 
-    Attributes:
-        network: Which backbone.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        short_side: Pixels to which the image's short side is resized.
-        long_side: The most pixels that the long side may then have.
-    """
-
-    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"
-    weights: str = "grid-feats-x101"
-    short_side: Count = 600
-    long_side: Count = 1000
+    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"  # which backbone
+    weights: str = "grid-feats-x101"  # a name in manifests/weights.yaml, a file, or "untrained"
+    short_side: Count = 600  # pixels to which the image's short side is resized
+    long_side: Count = 1000  # the most pixels that the long side may then have
     ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
 
 

@@ -17,19 +17,12 @@ from pipeline.settings import Count, Section
 
 
 class Options(Section):
-    """Settings of patch features.
+    """Settings of patch features."""
 
-    Attributes:
-        network: Any timm ViT.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        image_size: Pixels a side.
-        cls: Whether the class token is kept, as the first item.
-    """
-
-    network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"
-    weights: str = "vit-base-patch16-224"
-    image_size: Count = 224
-    cls: bool = True
+    network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"  # any timm ViT
+    weights: str = "vit-base-patch16-224"  # a name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = 224  # pixels a side
+    cls: bool = True  # whether the class token is kept, as the first item
     ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "cls"})
 
 

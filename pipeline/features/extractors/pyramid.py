@@ -26,17 +26,11 @@ STRIPS = 3
 
 
 class Options(Section):
-    """Settings of pyramid features.
+    """Settings of pyramid features."""
 
-    Attributes:
-        network: Any timm CNN, or butd_resnet101.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        image_size: Pixels a side of the square to which the image is resized.
-    """
-
-    network: str = "resnet152.tv_in1k"
-    weights: str = "resnet152-in1k"
-    image_size: Count = 512
+    network: str = "resnet152.tv_in1k"  # any timm CNN, or butd_resnet101
+    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = 512  # pixels a side of the square to which the image is resized
     ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
 
 

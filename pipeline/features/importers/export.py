@@ -31,27 +31,16 @@ OnImages = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Exported:
-    """The content of an export.
+    """The content of an export."""
 
-    Attributes:
-        name: What the files call the split.
-        images: n.
-        items: N.
-        dimension: D.
-        fewest: The fewest valid items of an image.
-        captions_left_out: How many captions come after an image's fifth.
-        images_left_out: The files of failed images.
-        written: False where the export existed already.
-    """
-
-    name: str
-    images: int
-    items: int
-    dimension: int
-    fewest: int
-    captions_left_out: int
-    images_left_out: list[str]
-    written: bool = True
+    name: str  # what the files call the split
+    images: int  # n
+    items: int  # N
+    dimension: int  # D
+    fewest: int  # the fewest valid items of an image
+    captions_left_out: int  # how many captions come after an image's fifth
+    images_left_out: list[str]  # the files of failed images
+    written: bool = True  # false where the export existed already
 
 
 def scan_name(split: str, manifest: Manifest) -> str:

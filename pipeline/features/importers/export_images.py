@@ -31,38 +31,23 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Image:
-    """One image's features.
+    """One image's features."""
 
-    Attributes:
-        number: Its image id.
-        file: Its file by the manifest.
-        features: Float32 [n, D].
-        extras: Name -> [n, ...], what is stored beside them.
-        size: Width and height in pixels.
-    """
-
-    number: int
-    file: str
-    features: np.ndarray
-    extras: Mapping[str, np.ndarray]
-    size: tuple[int, int]
+    number: int  # its image id
+    file: str  # its file by the manifest
+    features: np.ndarray  # float32 [n, D]
+    extras: Mapping[str, np.ndarray]  # name -> [n, ...], what is stored beside them
+    size: tuple[int, int]  # width and height in pixels
 
 
 @dataclass(frozen=True)
 class ExportedImages:
-    """The outcome of an export.
+    """The outcome of an export."""
 
-    Attributes:
-        place: The file or folder.
-        images: How many images it holds.
-        left_out: The files of failed images.
-        written: False where the export existed already.
-    """
-
-    place: Path
-    images: int
-    left_out: list[str]
-    written: bool
+    place: Path  # the file or folder
+    images: int  # how many images it holds
+    left_out: list[str]  # the files of failed images
+    written: bool  # false where the export existed already
 
 
 def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,

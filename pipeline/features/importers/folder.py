@@ -17,13 +17,9 @@ from pipeline.parts.errors import InputError
 
 @dataclass
 class FolderSource(FeatureSource):
-    """Indexed folders.
+    """Indexed folders."""
 
-    Attributes:
-        file_of: Row of the manifest -> file.
-    """
-
-    file_of: dict[int, Path] = field(default_factory=dict)
+    file_of: dict[int, Path] = field(default_factory=dict)  # row of the manifest -> file
 
     def read(self, row: int) -> SourceItems:
         return array_files.load(self.file_of[row])

@@ -24,13 +24,9 @@ Place = tuple[Path, str | int]
 
 @dataclass
 class HgrSource(FeatureSource):
-    """Indexed files of HGR.
+    """Indexed files of HGR."""
 
-    Attributes:
-        places: Row of the manifest -> where its features stand.
-    """
-
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)  # row of the manifest -> where its features stand
 
     def read(self, row: int) -> SourceItems:
         file, there = self.places[row]

@@ -17,19 +17,12 @@ from pipeline.parts.errors import InputError, counted
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import.
+    """The outcome of an import."""
 
-    Attributes:
-        images: How many images were written now.
-        failed: Row -> reason, of all failed images of the store.
-        reported_as: The name under which the features are reported.
-        notes: Lines for the user.
-    """
-
-    images: int
-    failed: Mapping[int, str]
-    reported_as: str
-    notes: list[str]
+    images: int  # how many images were written now
+    failed: Mapping[int, str]  # row -> reason, of all failed images of the store
+    reported_as: str  # the name under which the features are reported
+    notes: list[str]  # lines for the user
 
 
 def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,

@@ -29,17 +29,11 @@ REPEATS = 64  # images whose five copies are compared
 
 @dataclass(frozen=True)
 class SplitArray:
-    """One split's array.
+    """One split's array."""
 
-    Attributes:
-        file: The .npy file.
-        step: Rows of the array for each image: 1 or 5.
-        counts: Int64 [n], valid items.
-    """
-
-    file: Path
-    step: int
-    counts: np.ndarray
+    file: Path  # the .npy file
+    step: int  # rows of the array for each image: 1 or 5
+    counts: np.ndarray  # int64 [n], valid items
 
     def array(self) -> np.ndarray:
         """Map the array without reading it."""

@@ -23,21 +23,13 @@ COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xf
 
 @dataclass(frozen=True)
 class RowPosition:
-    """The position of a row.
+    """The position of a row."""
 
-    Attributes:
-        line: Its line, from 1.
-        start: Its first byte.
-        length: Its length in bytes.
-        boxes: Its number of items, 0 where that cannot be read.
-        sound: Whether it ends where a row with that many items must end.
-    """
-
-    line: int
-    start: int
-    length: int
-    boxes: int
-    sound: bool
+    line: int  # its line, from 1
+    start: int  # its first byte
+    length: int  # its length in bytes
+    boxes: int  # its number of items, 0 where that cannot be read
+    sound: bool  # whether it ends where a row with that many items must end
 
 
 class TsvFile:

@@ -23,15 +23,10 @@ EXTRAS = {"boxes": ("boxes", "<f4", 4), "objects_id": ("object", "<i8", 1), "obj
 
 @dataclass(frozen=True)
 class TsvRow:
-    """One row's fields.
+    """One row's fields."""
 
-    Attributes:
-        columns: The names of the columns.
-        fields: Their raw contents.
-    """
-
-    columns: tuple[str, ...]
-    fields: list[bytes]
+    columns: tuple[str, ...]  # the names of the columns
+    fields: list[bytes]  # their raw contents
 
     @classmethod
     def of(cls, line: bytes, columns: tuple[str, ...]) -> TsvRow:

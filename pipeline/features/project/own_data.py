@@ -33,21 +33,13 @@ STEPS = 700
 
 @dataclass(frozen=True)
 class OwnData:
-    """A data set and what is chosen for it.
+    """A data set and what is chosen for it."""
 
-    Attributes:
-        table: Its images and captions, with a split for each.
-        drawn: Whether the splits were drawn here.
-        features: What is extracted.
-        left_out: Feature -> why it is not extracted.
-        training: The keys of the settings' section `training` for it.
-    """
-
-    table: Manifest
-    drawn: bool
-    features: list[str]
-    left_out: dict[str, str]
-    training: dict[str, Any]
+    table: Manifest  # its images and captions, with a split for each
+    drawn: bool  # whether the splits were drawn here
+    features: list[str]  # what is extracted
+    left_out: dict[str, str]  # feature -> why it is not extracted
+    training: dict[str, Any]  # the keys of the settings' section `training` for it
 
     @property
     def images(self) -> dict[str, int]:

@@ -52,15 +52,10 @@ class StoreError(InputError):
 
 @dataclass(frozen=True)
 class Extra:
-    """An array stored beside the features.
+    """An array stored beside the features."""
 
-    Attributes:
-        shape: An item's shape, () for one number.
-        dtype: Its dtype.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
+    shape: tuple[int, ...]  # an item's shape, () for one number
+    dtype: str  # its dtype
 
 
 @dataclass(frozen=True)

@@ -74,27 +74,16 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a store becomes the one that is wanted.
+    """How a store becomes the one that is wanted."""
 
-    Attributes:
-        changed: How it was made otherwise, "" if it was not; only a user's leave lets it be replaced.
-        layout: The sizes that it gets.
-        image_ids: Int64 [I], the id of each row.
-        pending: The shards to write.
-        kept: The shards that stay as they are.
-        new: Whether a successor is to be made first; False where the store has these sizes and ids already.
-        seen: Ledger entries whose photographs were compared and are the same.
-        donor: The store that the kept shards are of, None for this one.
-    """
-
-    changed: str
-    layout: StoreLayout
-    image_ids: np.ndarray
-    pending: list[int]
-    kept: list[int]
-    new: bool
-    seen: list[Path]
-    donor: Path | None = None
+    changed: str  # how it was made otherwise, "" if it was not; only a user's leave lets it be replaced
+    layout: StoreLayout  # the sizes that it gets
+    image_ids: np.ndarray  # int64 [I], the id of each row
+    pending: list[int]  # the shards to write
+    kept: list[int]  # the shards that stay as they are
+    new: bool  # whether a successor is to be made first; False where the store has these sizes and ids already
+    seen: list[Path]  # ledger entries whose photographs were compared and are the same
+    donor: Path | None = None  # the store that the kept shards are of, None for this one
 
     @property
     def images(self) -> int:

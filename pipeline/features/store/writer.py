@@ -23,21 +23,13 @@ from pipeline.files.spreadsheet import cell
 
 @dataclass
 class Shard:
-    """A shard's arrays, filled image by image. Images that are not filled must be recorded as failed.
+    """A shard's arrays, filled image by image. Images that are not filled must be recorded as failed."""
 
-    Attributes:
-        number: The shard's number.
-        rows: The rows of its images.
-        arrays: Name -> [images of the shard, ...].
-        failed: Row -> reason.
-        photographs: Row -> checksum of its image file.
-    """
-
-    number: int
-    rows: range
-    arrays: dict[str, np.ndarray]
-    failed: dict[int, str]
-    photographs: dict[int, str] = field(default_factory=dict)
+    number: int  # the shard's number
+    rows: range  # the rows of its images
+    arrays: dict[str, np.ndarray]  # name -> [images of the shard, ...]
+    failed: dict[int, str]  # row -> reason
+    photographs: dict[int, str] = field(default_factory=dict)  # row -> checksum of its image file
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Shard:

@@ -30,19 +30,12 @@ Result = TypeVar("Result")
 
 
 class Chunk(NamedTuple):
-    """b samples of n items each.
+    """b samples of n items each."""
 
-    Attributes:
-        number: The chunk's position among all chunks.
-        part: The samples' positions when samples are ordered by their number of items.
-        rows: The samples' rows in the batch, [b].
-        items: n.
-    """
-
-    number: int
-    part: slice
-    rows: list[int]
-    items: int
+    number: int  # the chunk's position among all chunks
+    part: slice  # the samples' positions when samples are ordered by their number of items
+    rows: list[int]  # the samples' rows in the batch, [b]
+    items: int  # n
 
 
 class Chunks:

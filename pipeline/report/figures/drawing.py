@@ -64,19 +64,12 @@ REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its caption and numbers.
+    """A figure with its caption and numbers."""
 
-    Attributes:
-        figure: The figure.
-        caption: What it shows, plain text.
-        numbers: The numbers that it is drawn from.
-        wide: Whether it spans both columns of a page.
-    """
-
-    figure: Figure
-    caption: str
-    numbers: pd.DataFrame
-    wide: bool = False
+    figure: Figure  # the figure
+    caption: str  # what it shows, plain text
+    numbers: pd.DataFrame  # the numbers that it is drawn from
+    wide: bool = False  # whether it spans both columns of a page
 
 
 class MissingInputs(Exception):

@@ -16,63 +16,37 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34
 
 @dataclass(frozen=True)
 class Line:
-    """One head's curve.
+    """One head's curve."""
 
-    Attributes:
-        label: Its feature and seed.
-        kind: Its feature, which decides colour, dash and marker.
-        points: (x, y) in the drawing's units.
-        values: (epochs trained, RSUM on val), one for each point.
-        best: Position of the epoch that was kept.
-    """
-
-    label: str
-    kind: str
-    points: Sequence[tuple[float, float]]
-    values: Sequence[tuple[int, float]]
-    best: int
+    label: str  # its feature and seed
+    kind: str  # its feature, which decides colour, dash and marker
+    points: Sequence[tuple[float, float]]  # (x, y) in the drawing's units
+    values: Sequence[tuple[int, float]]  # (epochs trained, RSUM on val), one for each point
+    best: int  # position of the epoch that was kept
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis.
+    """A label on an axis."""
 
-    Attributes:
-        position: Its coordinate along the axis, in the drawing's units.
-        text: The label.
-    """
-
-    position: float
-    text: str
+    position: float  # its coordinate along the axis, in the drawing's units
+    text: str  # the label
 
 
 @dataclass(frozen=True)
 class Chart:
-    """RSUM on val over the epochs, one line for each head of a recipe and text encoder.
+    """RSUM on val over the epochs, one line for each head of a recipe and text encoder."""
 
-    Attributes:
-        title: Recipe and text encoder.
-        lines: The curves.
-        x_ticks: Labels of the epochs.
-        y_ticks: Labels of RSUM.
-        width: Of the drawing, in its units.
-        height: Of the drawing.
-        left: The plot's left edge.
-        right: The plot's right edge.
-        top: The plot's upper edge.
-        bottom: The plot's lower edge.
-    """
-
-    title: str
-    lines: Sequence[Line]
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
+    title: str  # recipe and text encoder
+    lines: Sequence[Line]  # the curves
+    x_ticks: Sequence[Tick]  # labels of the epochs
+    y_ticks: Sequence[Tick]  # labels of RSUM
+    width: int = WIDTH  # of the drawing, in its units
+    height: int = HEIGHT  # of the drawing
+    left: int = LEFT  # the plot's left edge
+    right: int = WIDTH - RIGHT  # the plot's right edge
+    top: int = TOP  # the plot's upper edge
+    bottom: int = HEIGHT - BOTTOM  # the plot's lower edge
 
     @property
     def kinds(self) -> list[str]:

@@ -22,17 +22,11 @@ TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What a paper prints of a system on one test set.
+    """What a paper prints of a system on one test set."""
 
-    Attributes:
-        test_set: The papers' test set.
-        same: Whether the system was measured on it, with the papers' networks.
-        numbers: Column, i2t_r1 … rsum -> number as printed.
-    """
-
-    test_set: str
-    same: bool
-    numbers: Mapping[str, str]
+    test_set: str  # the papers' test set
+    same: bool  # whether the system was measured on it, with the papers' networks
+    numbers: Mapping[str, str]  # column, i2t_r1 … rsum -> number as printed
 
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
@@ -53,63 +47,37 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
 
 @dataclass(frozen=True)
 class HeadlineNumber:
-    """A number as printed, with its interval or its deviation over seeds.
+    """A number as printed, with its interval or its deviation over seeds."""
 
-    Attributes:
-        text: The number.
-        low: Lower end of the 95 % interval, "" for none.
-        high: Upper end of it.
-        spread: Standard deviation over seeds, "" for a single seed.
-    """
-
-    text: str
-    low: str = ""
-    high: str = ""
-    spread: str = ""
+    text: str  # the number
+    low: str = ""  # lower end of the 95 % interval, "" for none
+    high: str = ""  # upper end of it
+    spread: str = ""  # standard deviation over seeds, "" for a single seed
 
 
 @dataclass(frozen=True)
 class Span:
-    """A row's RSUM on the table's scale, in percent of its width.
+    """A row's RSUM on the table's scale, in percent of its width."""
 
-    Attributes:
-        value: RSUM.
-        low: Lower end of its interval, or of the range over seeds.
-        high: Upper end of it.
-    """
-
-    value: float
-    low: float
-    high: float
+    value: float  # RSUM
+    low: float  # lower end of its interval, or of the range over seeds
+    high: float  # upper end of it
 
 
 @dataclass(frozen=True)
 class HeadlineRow:
-    """One system over its seeds.
+    """One system over its seeds."""
 
-    Attributes:
-        method: Its method, and the steps after its ensemble.
-        text: Its text encoder.
-        visual: Its visual features.
-        seeds: The number of seeds.
-        systems: Its names in `results/metrics.json`.
-        numbers: Column, i2t_r1 … rsum -> number.
-        stand_ins: Networks that are not the papers'.
-        best: The columns in which it is the best of the table.
-        span: RSUM as it is drawn.
-        published: What the papers print of the same system, by test set.
-    """
-
-    method: str
-    text: str
-    visual: str
-    seeds: int
-    systems: Sequence[str]
-    numbers: Mapping[str, HeadlineNumber]
-    stand_ins: Sequence[str]
-    best: frozenset[str]
-    span: Span
-    published: Sequence[Counterpart] = ()
+    method: str  # its method, and the steps after its ensemble
+    text: str  # its text encoder
+    visual: str  # its visual features
+    seeds: int  # the number of seeds
+    systems: Sequence[str]  # its names in `results/metrics.json`
+    numbers: Mapping[str, HeadlineNumber]  # column, i2t_r1 … rsum -> number
+    stand_ins: Sequence[str]  # networks that are not the papers'
+    best: frozenset[str]  # the columns in which it is the best of the table
+    span: Span  # RSUM as it is drawn
+    published: Sequence[Counterpart] = ()  # what the papers print of the same system, by test set
 
     @property
     def same(self) -> Mapping[str, str]:
@@ -124,23 +92,14 @@ class HeadlineRow:
 
 @dataclass(frozen=True)
 class Headline:
-    """The results on one test set by one protocol.
+    """The results on one test set by one protocol."""
 
-    Attributes:
-        dataset: The data set's name here.
-        split: The split that was ranked.
-        protocol: The evaluation protocol.
-        images: Number of images.
-        captions: Number of captions.
-        rows: The systems.
-    """
-
-    dataset: str
-    split: str
-    protocol: str
-    images: int
-    captions: int
-    rows: Sequence[HeadlineRow]
+    dataset: str  # the data set's name here
+    split: str  # the split that was ranked
+    protocol: str  # the evaluation protocol
+    images: int  # number of images
+    captions: int  # number of captions
+    rows: Sequence[HeadlineRow]  # the systems
 
     @property
     def data(self) -> str:

@@ -26,19 +26,12 @@ from pipeline.report.page.systems import Effect, SystemHubs
 
 @dataclass(frozen=True)
 class Failure:
-    """An image without features.
+    """An image without features."""
 
-    Attributes:
-        store: The feature.
-        row: Its row in the store.
-        file: Its file name.
-        reason: Why it has no features.
-    """
-
-    store: str
-    row: int
-    file: str
-    reason: str
+    store: str  # the feature
+    row: int  # its row in the store
+    file: str  # its file name
+    reason: str  # why it has no features
 
 
 def failures(stores: Mapping[str, Path]) -> list[Failure]:

@@ -20,44 +20,26 @@ from pipeline.systems.scores.system import System
 
 @dataclass(frozen=True)
 class Part:
-    """What one member adds.
+    """What one member adds."""
 
-    Attributes:
-        name: The member's feature.
-        alone: RSUM of the member by itself.
-        without: RSUM of the mean of the other members.
-        effect: RSUM of the ensemble minus `without`.
-        low: Lower end of the effect's 95 % interval.
-        high: Upper end of it.
-        p: Two-sided p of the paired randomisation test.
-        holm: This p, corrected for all members of all ensembles.
-    """
-
-    name: str
-    alone: float
-    without: float
-    effect: float
-    low: float
-    high: float
-    p: float
-    holm: float = 1.0
+    name: str  # the member's feature
+    alone: float  # RSUM of the member by itself
+    without: float  # RSUM of the mean of the other members
+    effect: float  # RSUM of the ensemble minus `without`
+    low: float  # lower end of the effect's 95 % interval
+    high: float  # upper end of it
+    p: float  # two-sided p of the paired randomisation test
+    holm: float = 1.0  # this p, corrected for all members of all ensembles
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One ensemble, the mean of its members.
+    """One ensemble, the mean of its members."""
 
-    Attributes:
-        name: Its title.
-        protocol: The evaluation protocol.
-        rsum: RSUM with all members.
-        parts: What each member adds.
-    """
-
-    name: str
-    protocol: str
-    rsum: float
-    parts: Sequence[Part]
+    name: str  # its title
+    protocol: str  # the evaluation protocol
+    rsum: float  # RSUM with all members
+    parts: Sequence[Part]  # what each member adds
 
     @property
     def largest(self) -> float:
@@ -102,17 +84,11 @@ K = 10
 
 
 class SystemHubs(NamedTuple):
-    """Hubs of one system.
+    """Hubs of one system."""
 
-    Attributes:
-        name: The system's title.
-        captions: Of captions, as images find them.
-        images: Of images, as captions find them.
-    """
-
-    name: str
-    captions: Hubness
-    images: Hubness
+    name: str  # the system's title
+    captions: Hubness  # of captions, as images find them
+    images: Hubness  # of images, as captions find them
 
 
 def hubs(stores: Mapping[str, System], settings: Evaluate,

@@ -36,25 +36,15 @@ def photograph(file: str) -> str | None:
 
 @dataclass(frozen=True)
 class Collection:
-    """A data set, or one split of it.
+    """A data set, or one split of it."""
 
-    Attributes:
-        name: As the user wrote it, e.g. flickr8k:test.
-        folder: The folder of the image files.
-        image_ids: Int64 [I].
-        files: The I files' names below the folder.
-        splits: Str [I].
-        captions: The C captions.
-        caption_image: Int64 [C], each caption's image as a row.
-    """
-
-    name: str
-    folder: Path
-    image_ids: np.ndarray
-    files: list[str]
-    splits: np.ndarray
-    captions: list[str]
-    caption_image: np.ndarray
+    name: str  # as the user wrote it, e.g. flickr8k:test
+    folder: Path  # the folder of the image files
+    image_ids: np.ndarray  # int64 [I]
+    files: list[str]  # the I files' names below the folder
+    splits: np.ndarray  # str [I]
+    captions: list[str]  # the C captions
+    caption_image: np.ndarray  # int64 [C], each caption's image as a row
 
     @classmethod
     def of(cls, manifest: Manifest, split: str | None = None) -> Collection:

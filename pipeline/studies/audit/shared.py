@@ -19,19 +19,12 @@ files. Copies differ in few bits, other photographs in about half."""
 
 
 class Pair(NamedTuple):
-    """Two images.
+    """Two images."""
 
-    Attributes:
-        one: Row in the first collection.
-        other: Row in the second one.
-        by: How they were found: NAME, CONTENT or LOOK.
-        bits: For LOOK, in how many of 256 bits they differ; likewise for doubtful pairs by NAME.
-    """
-
-    one: int
-    other: int
-    by: str
-    bits: int = 0
+    one: int  # row in the first collection
+    other: int  # row in the second one
+    by: str  # how they were found: NAME, CONTENT or LOOK
+    bits: int = 0  # for LOOK, in how many of 256 bits they differ; likewise for doubtful pairs by NAME
 
 
 class Shared(NamedTuple):

@@ -14,21 +14,13 @@ from pipeline.parts.errors import InputError
 
 @dataclass(frozen=True)
 class Question:
-    """Which caption is right?
+    """Which caption is right?"""
 
-    Attributes:
-        image: The image's file, as the benchmark names it.
-        positives: Right captions, one at least.
-        negatives: Wrong captions, one at least.
-        category: What is wrong in them; questions are counted by it.
-        group: The name of a group of two questions whose captions are each other's (Winoground); "" for none.
-    """
-
-    image: str
-    positives: tuple[str, ...]
-    negatives: tuple[str, ...]
-    category: str
-    group: str = ""
+    image: str  # the image's file, as the benchmark names it
+    positives: tuple[str, ...]  # right captions, one at least
+    negatives: tuple[str, ...]  # wrong captions, one at least
+    category: str  # what is wrong in them; questions are counted by it
+    group: str = ""  # the name of a group of two questions whose captions are each other's (Winoground); "" for none
 
     def __post_init__(self) -> None:
         captions = (*self.positives, *self.negatives)

@@ -58,15 +58,10 @@ COMBINATIONS: dict[str, Callable[[Floats, Floats, float], Floats]] = {
 
 @dataclass(frozen=True)
 class Combination:
-    """How the retriever's and the scorer's scores of a query's candidates become one.
+    """How the retriever's and the scorer's scores of a query's candidates become one."""
 
-    Attributes:
-        name: A key of `COMBINATIONS`.
-        weight: λ, the retriever's share, 0 to 1; 0 for "scorer".
-    """
-
-    name: str = "scorer"
-    weight: float = 0.0
+    name: str = "scorer"  # a key of `COMBINATIONS`
+    weight: float = 0.0  # λ, the retriever's share, 0 to 1; 0 for "scorer"
 
     def __post_init__(self) -> None:
         if self.name not in COMBINATIONS:
@@ -84,15 +79,10 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The candidates of the queries of one direction.
+    """The candidates of the queries of one direction."""
 
-    Attributes:
-        places: Int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out.
-        worth: Float64 [Q, k], the combined scores; the larger, the better.
-    """
-
-    places: Ids
-    worth: Floats
+    places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    worth: Floats  # float64 [Q, k], the combined scores; the larger, the better
 
 
 class Reranked(Folded):

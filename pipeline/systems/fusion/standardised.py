@@ -20,15 +20,10 @@ BLOCK_BYTES = 1_000_000
 
 
 class Moments(NamedTuple):
-    """How the values of n lines (all rows, or all columns) are standardised.
+    """How the values of n lines (all rows, or all columns) are standardised."""
 
-    Attributes:
-        mean: Float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges.
-        inverse: Float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal.
-    """
-
-    mean: Floats
-    inverse: Floats
+    mean: Floats  # float64 [n], subtracted from each line's values: the mean, or the smallest value for ranges
+    inverse: Floats  # float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal
 
 
 class _Lines:

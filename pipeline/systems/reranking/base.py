@@ -21,26 +21,16 @@ class PairSource:
     """The images and captions that a scorer pairs, and how it computes.
 
     Images and captions may be of two data sets: a query of one is paired with distractors of the other.
-
-    Attributes:
-        paths: Where files lie.
-        dataset: The data set that systems and heads are looked up under: what a head was trained on.
-        images: The data set of the images.
-        captions: The data set of the captions.
-        device: A torch device, for scorers with a network.
-        batch_size: How many pairs such a scorer computes at once.
-        products: How the CPU multiplies float32 matrices, see `pipeline.compute.products`.
-        split: The split of the pairs, by which stored systems are looked up.
     """
 
-    paths: Paths
-    dataset: str
-    images: str
-    captions: str
-    device: str = "cpu"
-    batch_size: int = 64
-    products: str = "default"
-    split: str = "test"
+    paths: Paths  # where files lie
+    dataset: str  # the data set that systems and heads are looked up under: what a head was trained on
+    images: str  # the data set of the images
+    captions: str  # the data set of the captions
+    device: str = "cpu"  # a torch device, for scorers with a network
+    batch_size: int = 64  # how many pairs such a scorer computes at once
+    products: str = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
+    split: str = "test"  # the split of the pairs, by which stored systems are looked up
 
 
 class PairScorer(Protocol):

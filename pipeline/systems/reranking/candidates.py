@@ -22,15 +22,10 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs that some query wants, each once, those of an image together.
+    """The pairs that some query wants, each once, those of an image together."""
 
-    Attributes:
-        image: Int64 [P], rows of the pool.
-        caption: Int64 [P], columns of the pool.
-    """
-
-    image: Ids
-    caption: Ids
+    image: Ids  # int64 [P], rows of the pool
+    caption: Ids  # int64 [P], columns of the pool
 
     def __len__(self) -> int:
         return len(self.image)

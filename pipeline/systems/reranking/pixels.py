@@ -32,18 +32,13 @@ class PixelScorer(ABC):
         name: A folder, or a name on the hub.
         source: What it is opened for.
 
-    Attributes:
-        kind: Its key of `SCORERS`.
-        network: Its class in `transformers`.
-        options: What its forward pass is called with besides pixels and words.
-
     Raises:
         InputError: If the checkpoint cannot be read, or is of another kind.
     """
 
-    kind: ClassVar[str]
-    network: ClassVar[str]
-    options: ClassVar[dict[str, Any]] = {}
+    kind: ClassVar[str]  # its key of `SCORERS`
+    network: ClassVar[str]  # its class in `transformers`
+    options: ClassVar[dict[str, Any]] = {}  # what its forward pass is called with besides pixels and words
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:

@@ -29,54 +29,31 @@ def _nothing(count: int) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What is told while a system is reranked.
+    """What is told while a system is reranked."""
 
-    Attributes:
-        queries: Called with the number of queries whose candidates are found.
-        start: Called with the number of pairs to score.
-        pairs: Called with the number of pairs scored since the last call.
-        tried: Called with the number of choices of k and weight tried.
-    """
-
-    queries: On = _nothing
-    start: On = _nothing
-    pairs: On = _nothing
-    tried: On = _nothing
+    queries: On = _nothing  # called with the number of queries whose candidates are found
+    start: On = _nothing  # called with the number of pairs to score
+    pairs: On = _nothing  # called with the number of pairs scored since the last call
+    tried: On = _nothing  # called with the number of choices of k and weight tried
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is reranked, how and by what.
+    """What is reranked, how and by what."""
 
-    Attributes:
-        path: Where the new system goes.
-        retriever: The retriever's scores.
-        pool: Where candidates are sought.
-        scorer: The scorer's kind and name, see `resolve`.
-        source: What the scorer is opened for.
-        k: How many candidates of each query are scored.
-        how: How the two scores become one.
-        protocol: Within whose folds candidates are sought.
-        distractors: Data set and seal of each store of distractors.
-        tuned_on: The store on val from which k and `how` are taken; None if they are given.
-        tune: Whether they are chosen on these scores, which must be of val; `k` is the largest tried.
-        redo: Whether scores of another scorer, or for other candidates, are replaced.
-        block_megabytes: Size of blocks in memory (10^6 bytes).
-    """
-
-    path: Path
-    retriever: System
-    pool: System
-    scorer: tuple[str, str]
-    source: PairSource
-    k: int | Literal["all"]
-    how: Combination
-    protocol: Protocol
-    distractors: Sequence[dict[str, Any]] = ()
-    tuned_on: Path | None = None
-    tune: bool = False
-    redo: bool = False
-    block_megabytes: float = 32
+    path: Path  # where the new system goes
+    retriever: System  # the retriever's scores
+    pool: System  # where candidates are sought
+    scorer: tuple[str, str]  # the scorer's kind and name, see `resolve`
+    source: PairSource  # what the scorer is opened for
+    k: int | Literal["all"]  # how many candidates of each query are scored
+    how: Combination  # how the two scores become one
+    protocol: Protocol  # within whose folds candidates are sought
+    distractors: Sequence[dict[str, Any]] = ()  # data set and seal of each store of distractors
+    tuned_on: Path | None = None  # the store on val from which k and `how` are taken; None if they are given
+    tune: bool = False  # whether they are chosen on these scores, which must be of val; `k` is the largest tried
+    redo: bool = False  # whether scores of another scorer, or for other candidates, are replaced
+    block_megabytes: float = 32  # size of blocks in memory (10^6 bytes)
 
     @property
     def queries(self) -> int:
@@ -85,17 +62,11 @@ class Job:
 
 
 class Outcome(NamedTuple):
-    """What was done.
+    """What was done."""
 
-    Attributes:
-        made_from: The record of the system.
-        pairs: How many pairs were scored now.
-        written: Whether the store was written; not if it was there.
-    """
-
-    made_from: dict[str, Any]
-    pairs: int
-    written: bool
+    made_from: dict[str, Any]  # the record of the system
+    pairs: int  # how many pairs were scored now
+    written: bool  # whether the store was written; not if it was there
 
 
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:

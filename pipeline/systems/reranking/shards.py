@@ -36,25 +36,15 @@ SHARD = 8192
 
 @dataclass(frozen=True, eq=False)
 class PairTask:
-    """A shard as a worker can score it.
+    """A shard as a worker can score it."""
 
-    Attributes:
-        kind: A key of `SCORERS`.
-        name: What the scorer is built from.
-        source: What it is opened for.
-        made_from: Digest of the scorer's `made_from`, which must still be the same.
-        image_ids: Int64 [P].
-        caption_ids: Int64 [P].
-        file: Where the scores go.
-    """
-
-    kind: str
-    name: str
-    source: PairSource
-    made_from: str
-    image_ids: Ids
-    caption_ids: Ids
-    file: Path
+    kind: str  # a key of `SCORERS`
+    name: str  # what the scorer is built from
+    source: PairSource  # what it is opened for
+    made_from: str  # digest of the scorer's `made_from`, which must still be the same
+    image_ids: Ids  # int64 [P]
+    caption_ids: Ids  # int64 [P]
+    file: Path  # where the scores go
 
 
 _opened: dict[tuple[str, str, PairSource, str], PairScorer] = {}  # the last one, by what made it

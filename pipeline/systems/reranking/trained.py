@@ -26,19 +26,12 @@ from pipeline.training.pair_scores import score_pairs
 
 @dataclass(frozen=True)
 class TrainedScorer:
-    """A head with its stored features, and the captions it may be asked about.
+    """A head with its stored features, and the captions it may be asked about."""
 
-    Attributes:
-        head: The open head.
-        store: The features of the images.
-        images: The manifest of the images.
-        captions: The manifest of the captions.
-    """
-
-    head: Head
-    store: FeatureStore
-    images: Manifest
-    captions: Manifest
+    head: Head  # the open head
+    store: FeatureStore  # the features of the images
+    images: Manifest  # the manifest of the images
+    captions: Manifest  # the manifest of the captions
 
     @classmethod
     def open(cls, name: str, source: PairSource) -> TrainedScorer:

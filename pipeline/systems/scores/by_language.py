@@ -23,17 +23,11 @@ from pipeline.systems.scores.system import System
 
 
 class Language(NamedTuple):
-    """One language's captions, and the images that have one.
+    """One language's captions, and the images that have one."""
 
-    Attributes:
-        system: The view of them.
-        rules: The protocol for this language.
-        images: Int64 [I'], their rows in the whole pool.
-    """
-
-    system: System
-    rules: Protocol
-    images: Ids
+    system: System  # the view of them
+    rules: Protocol  # the protocol for this language
+    images: Ids  # int64 [I'], their rows in the whole pool
 
 
 def named(system: System, manifest: Manifest | None) -> System:

@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The user's description of a matrix without ids: a manifest and its split, or captions an image.
+    """The user's description of a matrix without ids: a manifest and its split, or captions an image."""
 
-    Attributes:
-        manifest: The manifest's file; None if not given.
-        split: The split; None for test.
-        captions_per_image: How many captions each image has, in the images' order; None for five.
-    """
-
-    manifest: Path | None = None
-    split: str | None = None
-    captions_per_image: int | None = None
+    manifest: Path | None = None  # the manifest's file; None if not given
+    split: str | None = None  # the split; None for test
+    captions_per_image: int | None = None  # how many captions each image has, in the images' order; None for five
 
     @property
     def known_split(self) -> str | None:

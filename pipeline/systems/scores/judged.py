@@ -25,15 +25,10 @@ from pipeline.systems.scores.system import System
 
 @dataclass(frozen=True)
 class Truth:
-    """The user's choice of right answers.
+    """The user's choice of right answers."""
 
-    Attributes:
-        qrels: A file of judgements; None for the captions' own images.
-        same_text: Whether captions with the same text are one query, for which all their images are right.
-    """
-
-    qrels: Path | None = None
-    same_text: bool = False
+    qrels: Path | None = None  # a file of judgements; None for the captions' own images
+    same_text: bool = False  # whether captions with the same text are one query, for which all their images are right
 
     @classmethod
     def of(cls, settings: Evaluate) -> Truth:

@@ -42,17 +42,11 @@ scores are logits, the protocol (name, folds) and the distractors (dataset, seal
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """The candidates of one direction with both scores.
+    """The candidates of one direction with both scores."""
 
-    Attributes:
-        places: Int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out.
-        retrieved: Float64 [Q, k], the retriever's scores.
-        scores: Float32 [Q, k], the scorer's.
-    """
-
-    places: Ids
-    retrieved: npt.NDArray[np.float64]
-    scores: npt.NDArray[np.float32]
+    places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    retrieved: npt.NDArray[np.float64]  # float64 [Q, k], the retriever's scores
+    scores: npt.NDArray[np.float32]  # float32 [Q, k], the scorer's
 
     def first(self, k: int | Literal["all"]) -> Scored:
         """Keep the retriever's best k."""

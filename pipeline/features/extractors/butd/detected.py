@@ -17,19 +17,12 @@ from pipeline.settings import Count
 
 
 class Options(detector.Options):
-    """Settings of detected regions.
+    """Settings of detected regions."""
 
-    Attributes:
-        min_boxes: The fewest items of an image.
-        max_boxes: The most items of an image.
-        boxes: The rule that selects them, see geometry.py.
-        proposals: How many boxes of the region proposal network are considered.
-    """
-
-    min_boxes: Count = 36
-    max_boxes: Count = 36
-    boxes: Literal["proposals", "regressed"] = "proposals"
-    proposals: Count = geometry.AFTER_NMS
+    min_boxes: Count = 36  # the fewest items of an image
+    max_boxes: Count = 36  # the most items of an image
+    boxes: Literal["proposals", "regressed"] = "proposals"  # the rule that selects them, see geometry.py
+    proposals: Count = geometry.AFTER_NMS  # how many boxes of the region proposal network are considered
     ALWAYS_RECORDED = frozenset({*detector.Options.ALWAYS_RECORDED, "min_boxes", "max_boxes", "boxes", "proposals"})
 
     @model_validator(mode="after")

@@ -36,17 +36,11 @@ AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
 
 class Options(Section):
-    """Settings that all BUTD engines share.
+    """Settings that all BUTD engines share."""
 
-    Attributes:
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        short_side: Pixels to which the image's short side is resized.
-        long_side: The most pixels that the long side may then have.
-    """
-
-    weights: str = "butd-36"
-    short_side: Count = pixels.SHORT_SIDE
-    long_side: Count = pixels.LONG_SIDE
+    weights: str = "butd-36"  # a name in manifests/weights.yaml, a file, or "untrained"
+    short_side: Count = pixels.SHORT_SIDE  # pixels to which the image's short side is resized
+    long_side: Count = pixels.LONG_SIDE  # the most pixels that the long side may then have
     ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
 
 
