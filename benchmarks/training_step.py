@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
 from pipeline import settings
-from pipeline.compute import memory, products
+from pipeline.compute import machine, products
 from pipeline.heads import objectives
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
@@ -66,7 +66,7 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
 def ours(batch: Batch, width: int, dim: int, precision: str = "fp32") -> Step:
     """Our step on a batch, again and again, as `pipeline train` has it: with products as the probe chooses."""
     products.apply("auto")
-    memory.keep_freed()
+    machine.keep_freed()
     step = trainer(words(), width, dim, precision)
     return lambda: step(batch)
 

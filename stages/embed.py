@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
     from pipeline.features.store import FeatureStore
-    from pipeline.files.lock import exclusive
+    from pipeline.files.atomic import exclusive
     from pipeline.files.record import finish, is_done
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record

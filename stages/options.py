@@ -100,13 +100,13 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
 
 def _found(root: Path) -> Path:
     """The settings file of the root, or of the current directory, or else the shipped one."""
-    from pipeline.features.project import templates
+    from pipeline.features.project import new
 
     for place in (root / "params.yaml", Path("params.yaml")):
         if place.exists():
             return place
     click.get_current_context().meta["shipped"] = True
-    return templates.path("params.yaml")
+    return new.path("params.yaml")
 
 
 def refuse_shipped() -> None:

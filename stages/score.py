@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import stored
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval.stored import Matrix
-    from pipeline.files.lock import exclusive
+    from pipeline.files.atomic import exclusive
     from pipeline.files.record import finish, is_done
     from pipeline.manifest import Manifest
     from pipeline.provenance import record

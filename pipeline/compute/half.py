@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pipeline.compute import measured
-from pipeline.compute.clock import least_seconds
+from pipeline.compute.measured import least_seconds
 from pipeline.parts.errors import InputError
 
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}

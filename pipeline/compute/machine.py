@@ -1,8 +1,12 @@
-"""The CPU of this machine, as the system names it."""
+"""This machine: its CPU, its memory for large tensors, and whether other work runs on it."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import platform
+import time
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -29,3 +33,89 @@ def _first(*names: str) -> str:
     cores = Path("/proc/cpuinfo")
     lines = cores.read_text(encoding="utf-8", errors="replace").splitlines() if cores.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(names)), "")
+
+
+# Keep the memory of large tensors in the process, for training on a CPU.
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
+"""Parameters of glibc's mallopt (malloc.h)."""
+LARGEST = 2**31 - 1
+
+
+def keep_freed() -> bool:
+    """Have the process keep the memory of deleted tensors for the next ones.
+
+    Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
+    the system clears each page when it is used again, which takes a tenth of a step. The peak memory does not grow.
+
+    Returns:
+        Whether it took effect: on Linux with glibc.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, LARGEST))
+
+
+# Whether other work ran on the machine while something was timed.
+STATISTICS = Path("/proc/stat")
+TOLERATED = 0.1
+"""Share of a needed core that other work may take."""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A reading of the clocks.
+
+    Attributes:
+        wall: Seconds on the clock.
+        own: Seconds of CPU time that this process has used.
+        busy: Seconds of CPU time that all processes have used, summed over cores; None where the system does not say.
+    """
+
+    wall: float
+    own: float
+    busy: float | None
+
+
+def now() -> Instant:
+    """Read the clocks.
+
+    Returns:
+        The reading.
+    """
+    busy = None
+    if STATISTICS.exists():
+        ticks = [int(number) for number in STATISTICS.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+        idle = ticks[3] + ticks[4]  # and waiting for disks
+        busy = (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK")
+    return Instant(time.perf_counter(), time.process_time(), busy)
+
+
+def others(start: Instant, end: Instant) -> float | None:
+    """How many cores other processes used.
+
+    Args:
+        start: The reading before.
+        end: The reading after.
+
+    Returns:
+        The mean number of cores, None where the system does not say.
+    """
+    if start.busy is None or end.busy is None or end.wall <= start.wall:
+        return None
+    return max(0.0, ((end.busy - start.busy) - (end.own - start.own)) / (end.wall - start.wall))
+
+
+def disturbed(used: float | None, threads: int) -> bool:
+    """Whether other work took cores that were needed.
+
+    Args:
+        used: What `others` returned.
+        threads: The number of cores that the timed work could use.
+
+    Returns:
+        True if other processes used more than the cores left over.
+    """
+    spare = max(0, (os.cpu_count() or 1) - threads)
+    return used is not None and used > spare + TOLERATED * threads

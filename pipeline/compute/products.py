@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 
 from pipeline.compute import attention, measured, onednn
-from pipeline.compute.clock import least_seconds
+from pipeline.compute.measured import least_seconds
 
 Setting = Literal["auto", "default"]
 Kind = Literal["onednn", "default"]

@@ -17,8 +17,8 @@ from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part
 from pipeline.dual_encoders.record import identity
 from pipeline.files import remote
+from pipeline.files.atomic import exclusive
 from pipeline.files.digest import digest
-from pipeline.files.lock import exclusive
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout

@@ -68,3 +68,23 @@ def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:
     """
     files = (folder / f"{name}.{ending}" for name in names)
     return [file.read_text(encoding="utf-8") for file in files if file.exists()]
+
+
+# Text that a spreadsheet would run as a formula when it opens a CSV file.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def cell(value: Any) -> Any:
+    """Put an apostrophe before text that begins like a formula; spreadsheets then show it as text.
+
+    For files that people open. Files that are read again hold what the data say.
+
+    Args:
+        value: Of a cell or a column's name.
+
+    Returns:
+        The value, or the text with an apostrophe.
+
+    Source: OWASP, CSV Injection.
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

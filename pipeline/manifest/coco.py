@@ -14,8 +14,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.json_file import json_of
-from pipeline.manifest.reader import Reader
+from pipeline.manifest.reader import Reader, json_of
 from pipeline.manifest.table import SPLITS
 from pipeline.parts.errors import InputError
 

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.files.parsing import whole
-from pipeline.manifest.json_file import json_of
-from pipeline.manifest.reader import Reader
+from pipeline.manifest.reader import Reader, json_of
 from pipeline.parts.errors import InputError
 
 # "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).

@@ -16,8 +16,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.files.parsing import text
-from pipeline.manifest.json_file import json_of
-from pipeline.manifest.reader import Reader, text_of
+from pipeline.manifest.reader import Reader, json_of, text_of
 from pipeline.parts.errors import InputError
 
 SPLIT_OF = {"train": "train", "validate": "val", "test": "test"}

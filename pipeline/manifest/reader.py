@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from pipeline.files import remote
+from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 
 
@@ -42,3 +44,13 @@ def text_of(path: Path) -> str:
         raise InputError(f"{path}: is a folder, expected an annotation file") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+# A JSON file of annotations.
+def json_of(path: Path) -> Any:
+    """Read a JSON file."""
+    text = text_of(path)
+    try:
+        return from_json(text)
+    except ValueError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from pipeline.manifest.json_file import json_of
+from pipeline.manifest.reader import json_of
 from pipeline.parts.errors import InputError
 
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")

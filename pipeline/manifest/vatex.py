@@ -13,9 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline.files.parsing import text
-from pipeline.manifest.json_file import json_of
-from pipeline.manifest.names_file import FOLDER, splits_of
-from pipeline.manifest.reader import Reader
+from pipeline.manifest.hgr import FOLDER, splits_of
+from pipeline.manifest.reader import Reader, json_of
 from pipeline.parts.errors import InputError
 
 TRAINING, VALIDATION = "vatex_training_v1.0.json", "vatex_validation_v1.0.json"

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from pipeline.compute import contention, machine, products
+from pipeline.compute import machine, products
 from pipeline.heads import pooling
 from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe, Throughput, Training
@@ -41,7 +41,7 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     """
     s, d = settings, training.dimension
     _require(s.device)
-    began = contention.now()
+    began = machine.now()
     poolings = {recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()}
     taken = _timed({f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)
                     for key, each in poolings.items()}, s, progress)
@@ -55,7 +55,7 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     query = _timed(parts, s, progress)
     encoded = query["caption pooled"] + query["caption by BiGRU"]
     crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])
-    used = contention.others(began, contention.now())
+    used = machine.others(began, machine.now())
     return {
         "poolings": {recipe: s.batch_size / pooled[of.image_pooling.model_dump_json()]
                      for recipe, of in recipes.items()},
@@ -64,7 +64,7 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
                     "search": {str(n): query[f"search {n:,} images"] for n in s.searched}, "pairs": s.reranked,
                     "rerank": query["reranked pairs"] * BERT["layers"]},
         "methods": methods(name, d, s),
-        "others": used, "busy": contention.disturbed(used, torch.get_num_threads()),
+        "others": used, "busy": machine.disturbed(used, torch.get_num_threads()),
         "settings": {"dimension": d, **s.model_dump()},
         "made_with": _made_with(s.device),
     }

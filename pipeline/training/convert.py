@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pipeline import heads
 from pipeline import text as texts
+from pipeline.files.atomic import exclusive
 from pipeline.files.digest import sha256
-from pipeline.files.lock import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe, Training, first_fault

@@ -15,8 +15,8 @@ import torch
 
 from pipeline import heads
 from pipeline import text as texts
-from pipeline.compute import half, memory
-from pipeline.files.lock import exclusive
+from pipeline.compute import half, machine
+from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
@@ -60,7 +60,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
             features' bytes have changed; if the index of noise does not fit; if the head reads role graphs that the
             manifest lacks; or if training diverges.
     """
-    memory.keep_freed()
+    machine.keep_freed()
     keep_first = job.pools_class_token
     split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
                   for name in ("train", "val"))

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from pipeline.compute import attention, clock, half, machine, made_with, measured, onednn, products
+from pipeline.compute import attention, half, machine, made_with, measured, onednn, products
 from pipeline.parts.errors import InputError
 
 
 @pytest.fixture(autouse=True)
 def _never_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(measured.FOLDER, str(tmp_path))
-    monkeypatch.setattr(clock, "SECONDS", 0.0)
+    monkeypatch.setattr(measured, "SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(("faster", "error", "kind"), [
@@ -128,7 +128,7 @@ def test_the_clock_leaves_torch_its_threads(monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[int] = []
     torch.set_num_threads(2)
     try:
-        clock.least_seconds(lambda: seen.append(torch.get_num_threads()), lambda: None)
+        measured.least_seconds(lambda: seen.append(torch.get_num_threads()), lambda: None)
         assert set(seen) == {1}
         assert torch.get_num_threads() == 2
     finally:
@@ -147,9 +147,9 @@ def test_the_clock_gives_the_least_of_each_but_not_the_first_which_warms_up(
         called.append(name)
         now[0] += next(takes[name])
 
-    monkeypatch.setattr(clock, "SECONDS", seconds)
-    monkeypatch.setattr(clock, "time", SimpleNamespace(thread_time=lambda: now[0]))
-    found = clock.least_seconds(lambda: calculate("first"), lambda: calculate("second"))
+    monkeypatch.setattr(measured, "SECONDS", seconds)
+    monkeypatch.setattr(measured, "time", SimpleNamespace(thread_time=lambda: now[0]))
+    found = measured.least_seconds(lambda: calculate("first"), lambda: calculate("second"))
     assert found == ((4.0 if calls == 5 else 2.0), 4.0)
     assert called == ["first", "second"] * calls
 

@@ -15,8 +15,7 @@ from full_disk import no_file_larger_than
 
 from pipeline.features.store import shard_file
 from pipeline.files import atomic
-from pipeline.files.atomic import creating
-from pipeline.files.lock import exclusive
+from pipeline.files.atomic import creating, exclusive
 from pipeline.training import checkpoint
 
 LIMIT = 1 << 16

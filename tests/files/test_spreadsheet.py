@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.features.store import ledger
 from pipeline.features.store.writer import failures_csv
-from pipeline.files.spreadsheet import cell
+from pipeline.files.results import cell
 from pipeline.report.figures import drawing
 from pipeline.systems.scores import per_query
 

@@ -14,7 +14,7 @@ from folders import tree
 from tiny_dual_encoders import FOLDERS
 
 from pipeline.dual_encoders import embedding, pieces
-from pipeline.files.lock import exclusive
+from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
 

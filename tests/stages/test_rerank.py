@@ -15,7 +15,7 @@ from scored import CAPTIONS, IMAGES, score
 
 from pipeline.compute.workers import cluster
 from pipeline.evaluation.retrieval import as_similarity
-from pipeline.files.lock import exclusive
+from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.systems.fusion.reranked import Combination

@@ -18,7 +18,7 @@ from preloaded import Commands
 
 from pipeline.compute import half, products
 from pipeline.features.store import FeatureStore
-from pipeline.files.lock import exclusive
+from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint

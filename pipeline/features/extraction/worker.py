@@ -16,7 +16,7 @@ import torch
 from pipeline.compute import half, products
 from pipeline.features import extractors
 from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
-from pipeline.features.extraction.naming import feature_name
+from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
 from pipeline.files import blake, containers, images, record, remote

@@ -1,16 +1,20 @@
-"""The interface of a format: an index of the manifest's images in the source, and the features of one image."""
+"""The interface of a format, an index of the images in the source and the features of one; the formats by name."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.features.extractors.base import Items
 from pipeline.features.store import Extra
+from pipeline.parts import lazy
 
 UNKNOWN_SIZE = (0, 0)  # of an image, in pixels, where the source does not tell
 
@@ -77,3 +81,71 @@ class FeatureSource(ABC):
         Returns:
             The file, and the line or row in it.
         """
+
+
+# The formats by name.
+FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
+    "scan": "pipeline.features.importers.scan:index",
+    "butd-tsv": "pipeline.features.importers.butd_tsv:index",
+    "folder": "pipeline.features.importers.folder:index",
+    "hgr": "pipeline.features.importers.hgr:index",
+}, "importers")
+"""Format -> what makes a `FeatureSource` of (paths, manifest, on_found)."""
+
+
+# A source of which long clips come in with fewer frames, taken evenly.
+class AtMost(FeatureSource):
+    """A source whose clips have at most so many frames: round(linspace(0, T − 1, most)), as HGR chooses them.
+
+    Args:
+        source: The indexed source.
+        most: The most frames of a clip.
+    """
+
+    def __init__(self, source: FeatureSource, most: int) -> None:
+        super().__init__(np.minimum(source.counts, most), source.dimension, source.files, source.extras, source.faults,
+                         source.notes)
+        self.source, self.most = source, most
+
+    def read(self, row: int) -> SourceItems:
+        found = self.source.read(row)
+        count = len(found.features)
+        if count <= self.most:
+            return found
+        chosen = np.round(np.linspace(0, count - 1, self.most)).astype(np.int64)
+        extras = {name: values[chosen] for name, values in found.extras.items()}
+        return SourceItems(found.features[chosen], extras, found.size)
+
+    def place(self, row: int) -> str:
+        return self.source.place(row)
+
+
+# What a store's fingerprint holds of the files that its features came from.
+BLOCK = 4096  # bytes
+BLOCKS = 4096  # in all files together, but one a file at least
+
+
+def sampled(files: Sequence[Path]) -> dict[str, Any]:
+    """Describe files by names, sizes and a SHA-256 over these and over samples of their contents.
+
+    A limited number of blocks is read, spread evenly over each file, so that resuming an import does not read 60 GB
+    again. A changed name or size is always seen, changed content only where it is sampled. Files below 16 MB divided by
+    the number of files are read completely. It gives the files' names, their size
+    in bytes and sampled_sha256, the digest.
+    """
+    digest, total = hashlib.sha256(), 0
+    files = sorted(files, key=lambda path: (path.name, path))
+    for path in files:
+        with path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            digest.update(f"{path.name}\0{size}\n".encode(errors="surrogateescape"))
+            for start in np.linspace(0, max(0, size - BLOCK), _blocks(size, len(files))).astype(np.int64):
+                digest.update(os.pread(file.fileno(), BLOCK, int(start)))
+        total += size
+    names = [path.name for path in files]
+    return {"files": ", ".join(names) if len(names) <= 12 else f"{len(names)} files, {names[0]} to {names[-1]}",
+            "bytes": total, "sampled_sha256": digest.hexdigest()}
+
+
+def _blocks(size: int, files: int) -> int:
+    return max(1, min(-(-size // BLOCK) + 1, BLOCKS // files))

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.features.importers.array_files import MOST_ITEMS, MOST_VALUES
 from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
-from pipeline.manifest.names_file import FOLDER, SPLITS, names_of
+from pipeline.manifest.hgr import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError
 
 Place = tuple[Path, str | int]

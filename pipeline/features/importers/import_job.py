@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.features.importers.at_most import AtMost
-from pipeline.features.importers.base import FeatureSource, OnFound
-from pipeline.features.importers.formats import FORMATS
-from pipeline.features.importers.sampling import sampled
+from pipeline.features.importers.base import FORMATS, AtMost, FeatureSource, OnFound, sampled
 from pipeline.features.store import StoreLayout
 from pipeline.files import record
 from pipeline.manifest import Manifest

@@ -1,4 +1,4 @@
-"""Write the files that a project starts with."""
+"""The files that a project starts with."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.features.project import templates
 from pipeline.files.atomic import write_text
 from pipeline.parts.errors import InputError
+
+# The files that a project starts with. In a clone they are those at its root; a wheel carries copies of them.
+SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "gitignore", ".dvcignore": "dvcignore"}
+"""File -> its name beside this module in an installed copy, where `pyproject.toml` puts it."""
+
+
+def path(name: str) -> Path:
+    """Find a shipped file."""
+    installed = Path(__file__).parent / "templates" / SHIPPED[name]
+    return installed if installed.is_file() else Path(__file__).parents[3] / name
+
 
 KEPT = (".gitignore", ".dvcignore")
 """Files that a folder may have already, and keeps."""
@@ -21,7 +31,7 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
     """Write settings, stages and DVC's own folder, so that `dvc repro` runs there."""
     if file := next((place for place in (folder, *folder.parents) if place.is_file()), None):
         raise InputError(f"{file}: is a file; name a folder")
-    shipped = {name: templates.path(name).read_text(encoding="utf-8") for name in templates.SHIPPED}
+    shipped = {name: path(name).read_text(encoding="utf-8") for name in SHIPPED}
     wanted, links = shipped | dict(changed or {}), links or {}
     if taken := [name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)]:
         raise InputError(f"{folder}: has {' and '.join(taken)} already, which nothing overwrites; choose another "

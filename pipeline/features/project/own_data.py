@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline import manifest
 from pipeline.features.extraction import needs
-from pipeline.features.project import templates
+from pipeline.features.project import new
 from pipeline.files import weights
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml, to_yaml
@@ -50,7 +50,7 @@ class OwnData:
 
 def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image") -> OwnData:
     """Look at a user's images or clips and captions, and choose settings."""
-    shipped = load(templates.path("params.yaml"))
+    shipped = load(new.path("params.yaml"))
     if name in shipped.training:
         raise InputError(f"the settings have a section training.{name} already; choose another --name")
     drawn: dict[str, str] = {}
@@ -107,8 +107,8 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
 
 def settings_file(data: OwnData) -> str:
     """Write the shipped settings with what was chosen, its comments kept."""
-    text = templates.path("params.yaml").read_text(encoding="utf-8")
-    shipped = load(templates.path("params.yaml")).run.ensembles
+    text = new.path("params.yaml").read_text(encoding="utf-8")
+    shipped = load(new.path("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
     chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
     for key, value in chosen.items():
@@ -128,7 +128,7 @@ def _name(name: str) -> str:
 
 def stages_file() -> str:
     """Write the shipped stages without the sample's: a project of one's own does not render it."""
-    text = templates.path("dvc.yaml").read_text(encoding="utf-8")
+    text = new.path("dvc.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 

@@ -9,6 +9,6 @@ if TYPE_CHECKING:
     from pipeline.features.store.planning import Plan, Wanted, making, plan
     from pipeline.features.store.reader import FeatureStore, provenance
     from pipeline.features.store.writer import Shard, write_failures, write_shard
-    from pipeline.files.lock import exclusive
+    from pipeline.files.atomic import exclusive
 
 lazy.offer(__name__)

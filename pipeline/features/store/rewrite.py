@@ -20,9 +20,8 @@ from pipeline.features.store.planning import Wanted, at_once, making
 from pipeline.features.store.reader import FeatureStore
 from pipeline.features.store.writer import Shard, write_failures, write_shard
 from pipeline.files import record
-from pipeline.files.atomic import put_back
+from pipeline.files.atomic import exclusive, put_back
 from pipeline.files.digest import digest
-from pipeline.files.lock import exclusive
 from pipeline.manifest.table import Manifest
 
 Progress = Callable[[int], object]

@@ -18,7 +18,7 @@ from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, Stor
 from pipeline.files import blake
 from pipeline.files.atomic import sync, write_text
 from pipeline.files.digest import digest
-from pipeline.files.spreadsheet import cell
+from pipeline.files.results import cell
 
 
 @dataclass

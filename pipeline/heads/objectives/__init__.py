@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 OBJECTIVES: lazy.LookupTable[type[Objective]] = lazy.LookupTable({
     "adopt": "pipeline.heads.objectives.adopt:AdOpt",
-    "constant_k": "pipeline.heads.objectives.constant_k:ConstantK",
+    "constant_k": "pipeline.heads.objectives.infonce:ConstantK",
     "crcl": "pipeline.heads.objectives.crcl:CRCL",
     "infonce": "pipeline.heads.objectives.infonce:InfoNCE",
-    "random_k": "pipeline.heads.objectives.random_k:RandomK",
+    "random_k": "pipeline.heads.objectives.infonce:RandomK",
     "triplet": "pipeline.heads.objectives.triplet:Triplet",
 }, "objectives")
 

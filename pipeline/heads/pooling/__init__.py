@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling
 
 POOLINGS: lazy.LookupTable[type[Pooling]] = lazy.LookupTable({
-    "adapool": "pipeline.heads.pooling.adapool:AdaPool",
+    "adapool": "pipeline.heads.pooling.mean:AdaPool",
     "adpool": "pipeline.heads.pooling.adpool:AdPool",
-    "adpool_released": "pipeline.heads.pooling.adpool_released:ReleasedAdPool",
+    "adpool_released": "pipeline.heads.pooling.adpool:ReleasedAdPool",
     "attention": "pipeline.heads.pooling.attention:AttentionPool",
-    "cls": "pipeline.heads.pooling.cls:CLSPool",
-    "fspool": "pipeline.heads.pooling.fspool:FSPool",
-    "gcn": "pipeline.heads.pooling.gcn:GCNPool",
-    "gem": "pipeline.heads.pooling.gem:GeMPool",
+    "cls": "pipeline.heads.pooling.mean:CLSPool",
+    "fspool": "pipeline.heads.pooling.kmax:FSPool",
+    "gcn": "pipeline.heads.pooling.attention:GCNPool",
+    "gem": "pipeline.heads.pooling.mean:GeMPool",
     "gpo": "pipeline.heads.pooling.gpo:GPO",
     "kmax": "pipeline.heads.pooling.kmax:KMaxPool",
-    "lip": "pipeline.heads.pooling.lip:LIPPool",
-    "max": "pipeline.heads.pooling.max:MaxPool",
+    "lip": "pipeline.heads.pooling.mean:LIPPool",
+    "max": "pipeline.heads.pooling.kmax:MaxPool",
     "mean": "pipeline.heads.pooling.mean:MeanPool",
-    "selfattn": "pipeline.heads.pooling.selfattn:SelfAttnPool",
-    "seq2seq": "pipeline.heads.pooling.seq2seq:Seq2SeqPool",
-    "softpool": "pipeline.heads.pooling.softpool:SoftPool",
+    "selfattn": "pipeline.heads.pooling.attention:SelfAttnPool",
+    "seq2seq": "pipeline.heads.pooling.attention:Seq2SeqPool",
+    "softpool": "pipeline.heads.pooling.mean:SoftPool",
 }, "poolings")
 
 

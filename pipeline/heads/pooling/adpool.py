@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pipeline.heads.pooling.adpool_levels import both_levels, token_level
 from pipeline.heads.pooling.base import Pooling
-from pipeline.heads.pooling.softpool import soft_maximum
+from pipeline.heads.pooling.mean import soft_maximum
 from pipeline.parts.errors import InputError
 
 
@@ -76,3 +76,36 @@ def fixed_balance(balance: str | float) -> Tensor:
     if isinstance(balance, (int, float)) and 0 <= balance <= 1:
         return torch.tensor(float(balance))
     raise InputError(f'balance must be "learned", "random" or a number in 0..1, got {balance!r}')
+
+
+# AdPool as the released code of VSE+2AD computes it, which differs from the paper.
+PADDING = -1000.0
+
+
+class ReleasedAdPool(Pooling):
+    """AdPool of the released code, for comparison and to load its checkpoints. Padding has an influence on its result.
+
+    It differs from equations 3 to 5: the token level's weights come from ReLU(Linear(D, D)) of the
+    sorted items, with a softmax over the items *per dimension*; the balance has a bias (which cancels);
+    padding is −1000 when sorted and in the embedding level, then 0 in the token level, where it keeps its
+    share of the softmax. Its result therefore changes with the number of padded slots, unlike every other pooling
+    here; it does not depend on the values in them.
+    """
+
+    title = "AdPool (released code)"
+    paper = "VSE+2AD, released code"
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        self.linear = nn.Linear(dim, dim)
+        self.balance = nn.Linear(dim, 1)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        padding = ~valid.unsqueeze(2)
+        ordered = items.masked_fill(padding, PADDING).sort(1, descending=True).values
+        embedding = (ordered * ordered.softmax(1)).sum(1)
+        ordered = ordered.masked_fill(padding, 0.0)
+        token = (ordered * self.linear(ordered).relu().softmax(1)).sum(1)
+        return torch.lerp(embedding, token, (self.balance(token) - self.balance(embedding)).sigmoid())

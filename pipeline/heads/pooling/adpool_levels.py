@@ -19,7 +19,7 @@ from pipeline.heads.pooling.cpu_sort import (
     unsort_chunk,
     write_chunk,
 )
-from pipeline.heads.pooling.softpool import soft_maximum
+from pipeline.heads.pooling.mean import soft_maximum
 from pipeline.heads.pooling.sort import sort_descending
 
 

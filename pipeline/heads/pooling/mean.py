@@ -1,10 +1,14 @@
-"""Mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2)."""
+"""Weighted means of the items: mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2) and others."""
 
 from __future__ import annotations
 
-from torch import Tensor
+import math
 
-from pipeline.heads.pooling.base import Pooling
+import torch
+from torch import Tensor, nn
+
+from pipeline.heads.pooling.base import Pooling, masked_softmax
+from pipeline.parts.errors import InputError
 
 
 class MeanPool(Pooling):
@@ -21,3 +25,145 @@ def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
     """Compute the mean over a sample's valid items: [B, D]."""
     # Divided first: the sum of great values may overflow.
     return (items.masked_fill(~valid.unsqueeze(2), 0.0) / valid.sum(1).view(-1, 1, 1)).sum(1)
+
+
+# The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6).
+class CLSPool(Pooling):
+    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items' order."""
+
+    title = "CLS"
+    paper = "VSE∞, section 5.2"
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        return items[:, 0]
+
+
+# SoftPool (Stergiou et al. 2021): a baseline of VSE+2AD Table 4, and half of AdPool.
+class SoftPool(Pooling):
+    """The items' values, weighted by their softmax over the items, per dimension. No parameters."""
+
+    title = "SoftPool"
+    paper = "Stergiou et al. 2021"
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        return soft_maximum(items, valid)
+
+
+def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
+    """Compute Σ_i softmax_i(t_ij) t_ij over the valid items: [B, D].
+
+    Values are taken relative to the greatest item, so that no precision is lost, also in the gradient, if all items are
+    large.
+    """
+    valid = valid.unsqueeze(2)
+    # Detached, for the result does not depend on it.
+    greatest = items.detach().masked_fill(~valid, float("-inf")).amax(1, keepdim=True)
+    below = items - greatest
+    return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(1)
+
+
+# AdaPool, exponential adaptive pooling (Stergiou and Poppe 2021), a baseline of VSE+2AD Table 4.
+class AdaPool(Pooling):
+    """A learned mixture β · eDSCW + (1 − β) · eM of two exponential averages, each per dimension.
+
+    eM weighs by the softmax of the values (SoftPool). eDSCW weighs by the softmax of the values'
+    Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to the mean.
+    The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
+    half; the original clamps it to 0..1, where it stops learning once it reaches a bound.
+    """
+
+    title = "AdaPool"
+    paper = "Stergiou and Poppe 2021"
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        self.beta_logit = nn.Parameter(torch.zeros(()))
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        closeness = masked_softmax(closeness_to_mean(items, valid), valid.unsqueeze(2), dim=1)
+        near_mean = (closeness * items).sum(1)
+        return torch.lerp(soft_maximum(items, valid), near_mean, self.beta_logit.sigmoid())
+
+
+def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
+    """Compute each value's Dice-Sørensen coefficient with its dimension's mean: [B, N, D], in −1..1."""
+    mean = mean_over_items(items, valid).unsqueeze(1)
+    # A quotient of squares, which may overflow, stays the same when all is divided by the greater of the two.
+    scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
+    items, mean = items / scale, mean / scale
+    # The constant keeps 0 / 0 out, and the gradient near zero bounded.
+    return 2 * items * mean / (items.square() + mean.square() + 1e-6 / scale.square())
+
+
+# Generalized-mean pooling (GeM; Radenović et al. 2019), a baseline of VSE∞ 5.2.
+class GeMPool(Pooling):
+    """(mean over the items of x^p)^(1/p) per dimension, with one learned p for all dimensions.
+
+    A power mean is defined for positive values, so values below `floor` count as `floor` (as in the published
+    method). Computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), for x^p overflows and its
+    root has an unbounded gradient at zero; that is what made the published code diverge on regions (VSE∞
+    5.2). p is exp(log_p), so it stays positive.
+
+    Args:
+        dim: D.
+        p: Where p starts; Radenović et al. use 3.
+        floor: The least value that counts.
+    """
+
+    title = "GeM"
+    paper = "Radenović et al. 2019"
+
+    def __init__(self, dim: int, p: float = 3.0, floor: float = 1e-6) -> None:
+        super().__init__(dim)
+        if not (p > 0 and floor > 0):
+            raise InputError(f"gem needs positive p and floor, got p={p} and floor={floor}")
+        self.log_p = nn.Parameter(torch.tensor(math.log(p)))
+        self.floor = floor
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        p = self.log_p.exp()
+        powers = p * items.clamp(min=self.floor).log()
+        total = powers.masked_fill(~valid.unsqueeze(2), float("-inf")).logsumexp(1)
+        return ((total - valid.sum(1, keepdim=True).log()) / p).exp()
+
+
+# Local importance pooling (LIP; Gao et al. 2019), a baseline of VSE+2AD Table 4.
+class LIPPool(Pooling):
+    """Each dimension averaged with weights exp(G), where the importance G is learned from the items.
+
+    G is the simplified variant of Gao et al.: a projection, normalised over the items of each sample (with a
+    learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1. The
+    projection sums over dimensions, so it overflows for items near the greatest float.
+
+    Args:
+        dim: D.
+        amplification: The greatest importance; Gao et al. use 12.
+    """
+
+    title = "LIP"
+    paper = "Gao et al. 2019"
+
+    def __init__(self, dim: int, amplification: float = 12.0) -> None:
+        super().__init__(dim)
+        self.project = nn.Linear(dim, dim, bias=False)
+        self.scale = nn.Parameter(torch.ones(dim))
+        self.shift = nn.Parameter(torch.zeros(dim))
+        self.amplification = amplification
+
+    def pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        normal = normalise_over_items(self.project(items), valid)
+        importance = self.amplification * (normal * self.scale + self.shift).sigmoid()
+        return (masked_softmax(importance, valid.unsqueeze(2), dim=1) * items).sum(1)
+
+
+def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
+    """Normalise [B, N, D] to zero mean and unit variance over a sample's valid items; padding is zero."""
+    present = valid.unsqueeze(2)
+    values = values.masked_fill(~present, 0.0)
+    # The result does not depend on the scale, but squares may overflow: each dimension is divided by its greatest.
+    scale = values.detach().abs().amax(1, keepdim=True).clamp(min=1.0)
+    values = values / scale
+    centred = (values - mean_over_items(values, valid).unsqueeze(1)).masked_fill(~present, 0.0)
+    variance = mean_over_items(centred.square(), valid).unsqueeze(1)
+    # At the least what is far below rounding, so that equal values have finite gradients.
+    return centred * torch.rsqrt(variance + (1e-5 / scale.square()).clamp(min=1e-24))

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
-from pipeline.files.spreadsheet import cell
+from pipeline.files.results import cell
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead

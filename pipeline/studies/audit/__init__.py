@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.studies.audit.captions import EqualCaptions, equal_captions
     from pipeline.studies.audit.collection import Collection, photograph, trained_on
     from pipeline.studies.audit.fingerprints import Fingerprints, take
-    from pipeline.studies.audit.shared import Pair, Shared, find
+    from pipeline.studies.audit.shared import EqualCaptions, Pair, Shared, equal_captions, find
 
 lazy.offer(__name__)

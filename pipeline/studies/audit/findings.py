@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.studies.audit.captions import EqualCaptions
 from pipeline.studies.audit.collection import Collection
-from pipeline.studies.audit.shared import NAME, Pair, Shared
+from pipeline.studies.audit.shared import NAME, EqualCaptions, Pair, Shared
 
 TEXTS = 100
 """Equal captions that are written out, those of most images first."""

@@ -1,8 +1,8 @@
 """Hard-negative text: whether a system prefers an image's caption to one that is nearly the same and wrong.
 
-    question.py        an image with right and wrong captions
+    question.py        an image with right and wrong captions, and a CSV of them
     reading.py         the readers by name, and the cards of published benchmarks
-    plain_csv.py, json_files.py   a reader for each format
+    json_files.py      readers of published benchmarks
     swaps.py           wrong captions made of a data set's own: colour, number, order, left and right
     system.py          what answers questions: anything that embeds images and captions
     of_head.py, of_encoder.py   the vectors of a trained head, and of a dual encoder as it comes

@@ -16,7 +16,7 @@ from pipeline.settings import first_fault
 from pipeline.studies.hard_negatives.question import Question
 
 READERS: lazy.LookupTable[Callable[[Path], list[Question]]] = lazy.LookupTable({
-    "csv": "pipeline.studies.hard_negatives.plain_csv:read",
+    "csv": "pipeline.studies.hard_negatives.question:read",
     "sugarcrepe": "pipeline.studies.hard_negatives.json_files:sugarcrepe",
     "aro": "pipeline.studies.hard_negatives.json_files:aro",
     "winoground": "pipeline.studies.hard_negatives.json_files:winoground",

@@ -16,7 +16,7 @@ from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.studies.mteb.model import meta
+from pipeline.studies.mteb.encoder import meta
 from pipeline.text.base import encode
 from pipeline.training.late_scores import read, some_pairs
 from pipeline.training.optimizer import TrainingPrecision

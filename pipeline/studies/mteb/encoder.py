@@ -15,12 +15,22 @@ from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.studies.mteb.model import meta
 from pipeline.training.embedding import embed_captions
 from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
+
+# What mteb is told of a model.
+def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
+    """Describe a model to mteb."""
+    try:
+        from mteb.models.model_meta import ModelMeta
+    except ModuleNotFoundError:
+        raise InputError("mteb is not installed: pip install 'vse-pipeline[mteb]'") from None
+    return ModelMeta.create_empty({"name": f"vse-pipeline/{name}", "revision": revision[:40], "model_type": [kind],
+                                   "modalities": ["image", "text"], "framework": ["PyTorch"], **known})
+
 
 EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]
 EmbedCaptions = Callable[[Sequence[str]], np.ndarray]

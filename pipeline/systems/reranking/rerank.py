@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 from pipeline.compute.workers import Executor, InProcess
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.files import record
+from pipeline.files.atomic import exclusive
 from pipeline.files.digest import digest
-from pipeline.files.lock import exclusive
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.reranking import SCORERS, candidates, shards, stored, tuning

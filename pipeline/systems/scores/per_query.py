@@ -9,7 +9,7 @@ from pipeline.evaluation.retrieval import Metrics
 from pipeline.evaluation.retrieval.metrics import RECALLS
 from pipeline.evaluation.retrieval.protocols import protocol as find
 from pipeline.files.atomic import replacing
-from pipeline.files.spreadsheet import cell
+from pipeline.files.results import cell
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.features import extraction
-from pipeline.features.extraction.naming import feature_name
+from pipeline.features.extraction.request import feature_name
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.features.importers import sampling
-from pipeline.features.importers.sampling import sampled
+from pipeline.features.importers import base
+from pipeline.features.importers.base import sampled
 
 
 @pytest.fixture
@@ -43,15 +43,15 @@ def test_large_sources_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def spy(descriptor: int, count: int, start: int) -> bytes:
         read.append(start)
         return pread(descriptor, count, start)
-    monkeypatch.setattr(sampling, "BLOCKS", 40)
+    monkeypatch.setattr(base, "BLOCKS", 40)
     monkeypatch.setattr(os, "pread", spy)
     for name in range(4):
         with (tmp_path / f"{name}.tsv").open("wb") as file:
             file.truncate(1 << 24)
     sampled(sorted(tmp_path.iterdir()))
     assert len(read) == 40
-    assert (min(read), max(read)) == (0, (1 << 24) - sampling.BLOCK)
+    assert (min(read), max(read)) == (0, (1 << 24) - base.BLOCK)
     read.clear()
-    monkeypatch.setattr(sampling, "BLOCKS", 3)
+    monkeypatch.setattr(base, "BLOCKS", 3)
     assert sampled(sorted(tmp_path.iterdir()) * 5)["files"] == "20 files, 0.tsv to 3.tsv"
     assert len(read) == 20

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from installing import ROOT, Run
 
-from pipeline.features.project import new, templates
+from pipeline.features.project import new
 
 
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
-    for name, inside in templates.SHIPPED.items():
+    for name, inside in new.SHIPPED.items():
         copy = installed / "pipeline" / "features" / "project" / "templates" / inside
-        assert copy.read_bytes() == (ROOT / name).read_bytes() == templates.path(name).read_bytes()
+        assert copy.read_bytes() == (ROOT / name).read_bytes() == new.path(name).read_bytes()
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
     assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
     for data in ("manifests/recipes", "pipeline/settings"):
@@ -42,7 +42,7 @@ def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Pa
     printed = outside("pipeline", "init", "mine").stdout
     mine = tmp_path / "mine"
     written = {file.relative_to(mine).as_posix() for file in mine.rglob("*") if file.is_file()}
-    assert written == {*templates.SHIPPED, ".dvc/config", ".dvc/.gitignore"}
+    assert written == {*new.SHIPPED, ".dvc/config", ".dvc/.gitignore"}
     assert all(file in printed for file in written)
     assert "cd mine && dvc repro" in printed
     (mine / "params.yaml").write_text("mine", encoding="utf-8")
