@@ -74,7 +74,7 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pyte
         return {name: next(seconds) for name in steps}
 
     monkeypatch.setattr(throughput, "interleaved", each_once)
-    monkeypatch.setattr(throughput.contention, "others", lambda *both: 1e6)
+    monkeypatch.setattr(throughput.machine, "others", lambda *both: 1e6)
     mean = RECIPE.model_copy(update={"image_pooling": settings.Named(name="mean")})
     recipes = {"vse2ad": RECIPE, "copy": RECIPE, "mean": mean}
     told: list[str] = []

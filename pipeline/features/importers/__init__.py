@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.features.importers.base import FORMATS, FeatureSource, SourceItems, UnusableItems
+    from pipeline.features.importers.base import FeatureSource, SourceItems, UnusableItems
+    from pipeline.features.importers.formats import FORMATS
     from pipeline.features.importers.import_features import Imported, import_features
     from pipeline.features.importers.import_job import ImportJob
 

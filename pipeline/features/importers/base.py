@@ -1,4 +1,4 @@
-"""The interface of a format, an index of the images in the source and the features of one; the formats by name."""
+"""The interface of a format, an index of the images in the source and the features of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from pipeline.features.extractors.base import Items
 from pipeline.features.store import Extra
-from pipeline.parts import lazy
 
 UNKNOWN_SIZE = (0, 0)  # of an image, in pixels, where the source does not tell
 
@@ -81,16 +80,6 @@ class FeatureSource(ABC):
         Returns:
             The file, and the line or row in it.
         """
-
-
-# The formats by name.
-FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
-    "scan": "pipeline.features.importers.scan:index",
-    "butd-tsv": "pipeline.features.importers.butd_tsv:index",
-    "folder": "pipeline.features.importers.folder:index",
-    "hgr": "pipeline.features.importers.hgr:index",
-}, "importers")
-"""Format -> what makes a `FeatureSource` of (paths, manifest, on_found)."""
 
 
 # A source of which long clips come in with fewer frames, taken evenly.

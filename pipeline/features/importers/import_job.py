@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.features.importers.base import FORMATS, AtMost, FeatureSource, OnFound, sampled
+from pipeline.features.importers.base import AtMost, FeatureSource, OnFound, sampled
+from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import StoreLayout
 from pipeline.files import record
 from pipeline.manifest import Manifest
