@@ -186,3 +186,10 @@ class Kind(Protocol):
                      "silent": ["no docstring"], "inner": [], "Half": [], "Half.own": ["Args without one"],
                      "Half.block": [], "Half.pairs": ["Args without cells", "no Returns"],
                      "Kind.of": ["Args without one", "no Returns"], "Kind.name": ["no docstring"], "Kind": []}
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.name == "__init__.py"],
+                         ids=lambda file: ".".join(file.relative_to(ROOT).parent.parts))
+def test_files_that_a_package_lists_are_in_it(file: Path) -> None:
+    listed = re.findall(r"(?<![\w/.])\w+\.py\b", ast.get_docstring(TREES[file]) or "")
+    assert [name for name in listed if not (file.parent / name).exists()] == []

@@ -1,20 +1,18 @@
-"""What texts name is there: files, what stands in them, options, and the files that a package's docstring lists."""
+"""What texts name is there: files, what stands in them, and options."""
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import click
 import pytest
-from pages import PAGES, ROOT
+from pages import PAGES, ROOT, SETTINGS
 
 from stages import cli
 
 SOURCES = sorted(file for folder in ("pipeline", "stages", "benchmarks", "tests")
                  for file in ROOT.glob(f"{folder}/**/*.py"))
-PACKAGES = sorted(ROOT.glob("pipeline/**/__init__.py"))
 PLACE = r"(?:pipeline|stages|tests|manifests|benchmarks|docs)/[\w./-]+"
 USERS = ("NAME", "mine")
 """What stands for a name that the user chooses."""
@@ -37,6 +35,12 @@ def test_what_a_page_finds_in_a_file_stands_there(page: Path) -> None:
             if not re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8"))] == []
 
 
+@pytest.mark.parametrize("file", [*SETTINGS, ROOT / "Makefile"], ids=lambda file: file.name)
+def test_code_that_settings_name_is_there(file: Path) -> None:
+    named = re.findall(rf"{PLACE}\.(?:py|md)\b", file.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_pages_name_files_and_what_stands_in_them() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert len(re.findall(rf"`{PLACE}`", text)) > 60
@@ -54,12 +58,6 @@ def test_options_in_the_text_are_some_commands(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     named = re.findall(r"`(--[a-z][a-z-]*)", text)
     assert sorted({*named} - options()) == []
-
-
-@pytest.mark.parametrize("file", PACKAGES, ids=lambda file: file.parent.name)
-def test_files_that_a_package_lists_are_in_it(file: Path) -> None:
-    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    assert [name for name in re.findall(r"(?<![\w/.])\w+\.py\b", said) if not (file.parent / name).exists()] == []
 
 
 def test_files_that_code_names_are_there() -> None:

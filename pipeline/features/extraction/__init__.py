@@ -4,7 +4,9 @@
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
     extract.py         prepares the store, hands out the tasks, writes the failures
-    estimate.py        what an extraction would take
+    estimate.py        what an extraction would take; costs.py, what the presets do
+    needs.py           what it needs and this machine lacks
+    devices.py, selection.py   where it runs, and on which images
 
 Tasks run where `pipeline.compute.workers` has them run, with the same bytes as result.
 """

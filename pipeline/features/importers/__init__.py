@@ -4,7 +4,6 @@
     ids.py              which image of the manifest an id of a source means
     import_job.py       what is imported, and the fingerprint and layout of the store
     import_features.py  prepares the store, reads the images in the manifest's order, writes the failures
-    sampling.py         what a store's fingerprint holds of the files that its features came from
 """
 
 from typing import TYPE_CHECKING

@@ -2,8 +2,8 @@
 
     collection.py    the images that are compared, and the numbers that name their photographs
     fingerprints.py  digests of files, and what images look like in 256 bits
-    shared.py        pairs of images that are one photograph, or look alike
-    captions.py      captions that several images have
+    shared.py        pairs of images that are one photograph, or look alike; captions that several images have
+    findings.py      what was found, in numbers and names
     page.py          the report, with the doubtful pairs side by side
 """
 

@@ -1,7 +1,6 @@
 """Heads, dual encoders and scorers of pairs as models of the library `mteb`, which measures them on its own tasks.
 
-    model.py           what mteb is told of a model
-    encoder.py         a head or a dual encoder as an encoder of mteb
+    encoder.py         a head or a dual encoder as an encoder of mteb, and what mteb is told of a model
     cross_encoder.py   a cross-encoder or a late-interaction head as a cross-encoder of mteb
     task.py            a split of one's own data as a task of mteb
 """
