@@ -16,8 +16,8 @@ LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
 """Limits of YAML: characters, values with those that aliases repeat, levels, and characters of a number."""
 KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
 TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int", "float")
-HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
-"""How JSON spells half of a surrogate pair, which alone is no character."""
+HALF_A_PAIR = re.compile(r"\\(u|U0000)[dD][89a-fA-F]")
+"""How JSON and YAML spell half of a surrogate pair, which alone is no character."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -62,7 +62,12 @@ def from_yaml(text: str) -> Any:
         if node is None:
             return None
         _check(node)
-        return loader.construct_document(node)
+        tree = loader.construct_document(node)
+        if HALF_A_PAIR.search(text):
+            json.dumps(tree, ensure_ascii=False).encode()
+        return tree
+    except (UnicodeEncodeError, OverflowError):  # half of a surrogate pair; "\\UFFFFFFFF"
+        raise ValueError("text that is not UTF-8") from None
     except RecursionError:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
     except yaml.MarkedYAMLError as error:

@@ -31,6 +31,9 @@ BAD_YAML = {
     "a list as key": "? [a]\n: b",
     "a key twice": "a: 1\na: 2",
     "two documents": "a: 1\n---\na: 2",
+    "half of a surrogate pair": r'"\ud800"',
+    "half of a surrogate pair, spelt long": r'recipes: {"\U0000DC00": 1}',
+    "beyond the last character": r'a: "\UFFFFFFFF"',
     "no YAML": "a: [",
 }
 
