@@ -79,6 +79,12 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
 @pytest.mark.usefixtures("embedded")
 def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline("rescore", HEAD, "--by", "nnn")[0] == 0
+    record = BANK / "record.json"
+    kept = record.read_bytes()
+    record.write_bytes(kept.replace(b'"training": 1', b'"training": 2'))
+    assert f"{record}: is not as it was written" in refused("rescore", HEAD, "--by", "db-norm")
+    assert pipeline("trace", f"similarities/sample/{HEAD}+nnn.zarr")[0] == 2
+    record.write_bytes(kept)
     vectors = zarr.open_array(BANK / "caption_embeddings", mode="r+")
     vectors[:] = vectors[:][::-1]
     assert "has changed since it was written; run `pipeline embed` again" in refused("rescore", HEAD, "--by", "db-norm")

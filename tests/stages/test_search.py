@@ -164,6 +164,11 @@ def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced
             change(file)
             assert f"{store / array}: has changed since it was written" in refused("search", "a house", *searched)
             file.write_bytes(kept)
+        record = store / "record.json"
+        kept = record.read_bytes()
+        record.write_bytes(kept.replace(b'"training": 1', b'"training": 2'))
+        assert f"{record}: is not as it was written" in refused("search", "a house", *searched)
+        record.write_bytes(kept)
     vectors = elsewhere / "caption_embeddings"
     tampering.rolled(vectors)
     assert f"{vectors}: has changed" in refused("score", "--embeddings", elsewhere)

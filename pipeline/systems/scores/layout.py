@@ -36,6 +36,7 @@ from pipeline.compute import made_with
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity
+from pipeline.files import record
 from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
 from pipeline.parts.errors import InputError
@@ -125,7 +126,7 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
 
 def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], digests: Digests = of_files
             ) -> np.ndarray:
-    """Map the vectors of one side, float32 [length, d], after comparing them and the ids with their digests."""
+    """Map the vectors of one side, float32 [length, d], after comparing them, ids and record with their digests."""
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_pieces import refuse_missing
@@ -143,6 +144,7 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
         if isinstance(recorded, Mapping) and recorded.get(each) != of_folder(path / each, digests):
             command = "score" if (path / "similarity").exists() else "embed"
             raise InputError(f"{path}/{each}: has changed since it was written; run `pipeline {command}` again")
+    record.read(path)  # which refuses an edited one
     return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
 
 
@@ -162,7 +164,8 @@ def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
 
 
 def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
-    """Check a store's arrays. A store without recorded digests is accepted."""
+    """Check a store's arrays and its record. A store without recorded digests is accepted."""
+    record.read(store)  # which refuses an edited one
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
                          "ensemble` again")
