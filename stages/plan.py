@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.files.digest import digest, sha256
     from pipeline.heads.pooling import POOLINGS
     from pipeline.manifest.build import READERS
-    from pipeline.parts.errors import InputError, unknown
+    from pipeline.parts.errors import InputError, counted, unknown
     from pipeline.parts.lazy import LookupTable
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
@@ -56,8 +56,8 @@ def command(paths: Paths, settings: Settings) -> None:
     plan = _plan(paths, settings)
     write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
     _write_steps(paths, plan)
-    click.echo(f"{paths.plan}: {len(plan['extract'])} features, {len(plan['train'])} heads, "
-               f"{len(ensembles(run))} ensembles")
+    click.echo(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
+               f"{counted(len(ensembles(run)), 'ensemble')}")
 
 
 def _write_steps(paths: Paths, plan: dict[str, Any]) -> None:

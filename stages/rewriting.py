@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.features.store import FeatureStore, contents, rewrite
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import counted
 from pipeline.settings.paths import Paths
 from stages.progress import Progress
 
@@ -32,6 +33,6 @@ def anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | Non
     else:
         said = ("it was made before images had digests of their own, so `pipeline trace` and `pipeline train` will "
                 "take its features for others: train and score again")
-    click.echo(f"{store}: {layout.images:,} images in {layout.shards:,} shards of {layout.dtype}, compressor "
-               f"{layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
+    click.echo(f"{store}: {counted(layout.images, 'image')} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+               f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
                + f"; {said}")

@@ -88,6 +88,8 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     assert (code, "24 images in 3 shards of float16, compressor zstd" in out) == (0, True), out + err
     assert "nothing to do" in pipeline("rewrite", STORE, "--dtype", "float16")[1]
     assert pipeline("verify", STORE)[0] == 0
+    assert "24 images in 1 shard of" in pipeline("rewrite", STORE, "--shard-images", "24")[1]
+    assert "24 images in 3 shards of" in pipeline("rewrite", STORE, "--shard-images", "8")[1]
     assert "nothing to do" in extract("-S", "extract.compressor=zstd", shard_images=8)
     extract("-S", "extract.compressor=zstd", "--out", "at_once.zarr", shard_images=8)
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))

@@ -299,8 +299,10 @@ def test_what_later_steps_would_refuse_is_refused_by_the_plan(pipeline: Any, ref
     step = "run.rerank=[{{name: rr, retriever: region, with: {}, k: 4, protocol: {}}}]"
     assert "expected one of" in refused(*run, "-S", step.format("grid", "nonsense"))
     assert "no scorer 'nonsense' for sample" in refused(*run, "-S", step.format("nonsense", "all"))
-    code, _, err = pipeline(*run, "-S", step.format("grid", "all"))
-    assert code == 0, err
+    code, out, err = pipeline(*run, "-S", step.format("grid", "all"))
+    assert (code, "2 features, 2 heads, 0 ensembles" in out) == (0, True), out + err
+    one = pipeline(*run, "-S", "run.features=[region]", "-S", "run.ensembles=[R]")[1]
+    assert "1 feature, 1 head, 1 ensemble\n" in one
 
 
 def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refused: Callable[..., str]) -> None:
