@@ -227,6 +227,8 @@ recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, def
                        "after another.")
 seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
                      show_default=True, help="Give several for one after another.")
+
+
 def known_device(context: click.Context, option: click.Parameter, device: str | None) -> str | None:
     """Check the kind of device at once, also where nothing is to do; whether one is there, the command sees."""
     for each in (device or "").split(","):

@@ -80,13 +80,13 @@ def test_a_folder_that_cannot_be_written_is_said_and_changes_nothing_in_a_proces
     assert not Path("relative").exists()
 
 
-def test_the_users_cache_folder_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_cache_folder_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(measured.FOLDER)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert measured.kept_in() == Path("/cache/vse-pipeline/cpu.json")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert measured.kept_in() == tmp_path / "cache" / "vse-pipeline" / "cpu.json"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/me")
-    assert measured.kept_in() == Path("/home/me/.cache/vse-pipeline/cpu.json")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert measured.kept_in() == tmp_path / ".cache" / "vse-pipeline" / "cpu.json"
 
 
 def test_tests_are_given_every_kind_of_cpu(given_cpu: dict[str, float]) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
+from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
 from pipeline.report.figures.drawing import (
@@ -76,18 +77,24 @@ EACH, SHOWN = 2, 5
 CAPTION_LETTERS = 25
 
 
+def _chosen(inputs: FigureInputs, direction: Direction) -> tuple[Gallery, list[Example], list[Example]]:
+    """The photographs, and the successes and failures that a figure shows."""
+    if isinstance(gallery := inputs.gallery, str):
+        raise MissingInputs(gallery)
+    successes, failures = examples(gallery, direction, EACH, SHOWN)
+    if not (successes or failures):
+        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
+                            "split")
+    return gallery, successes, failures
+
+
 def draw_images(inputs: FigureInputs) -> Drawing:
     """Two successes and two failures, a row each: the caption and its first five images, the relevant one marked.
 
     Source: VSE+2AD, Figure 4 (b).
     """
-    gallery = inputs.gallery
-    if isinstance(gallery, str):
-        raise MissingInputs(gallery)
-    successes, failures = examples(gallery, "t2i", EACH, SHOWN)
-    if not (chosen := [*successes, *failures]):
-        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
-                            "split")
+    gallery, successes, failures = _chosen(inputs, "t2i")
+    chosen = [*successes, *failures]
     figure = empty_figure(PAGE_WIDTH, 1.0 * len(chosen))
     rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
@@ -128,13 +135,8 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
 
     Source: VSE+2AD, Figure 4 (a).
     """
-    gallery = inputs.gallery
-    if isinstance(gallery, str):
-        raise MissingInputs(gallery)
-    successes, failures = examples(gallery, "i2t", EACH, SHOWN)
-    if not (chosen := [*successes, *failures]):
-        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
-                            "split")
+    gallery, successes, failures = _chosen(inputs, "i2t")
+    chosen = [*successes, *failures]
     texts = [[wrapped(printable(gallery.captions[caption]), LETTERS, CAPTION_LINES) for caption in example.shown]
              for example in chosen]
     heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
