@@ -1,7 +1,5 @@
 """The systems beside a run's own that commands made by name: `rerank`, `ensemble`, `rescore`, `score --system`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

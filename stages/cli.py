@@ -1,7 +1,5 @@
 """The front door: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import os

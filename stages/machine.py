@@ -1,7 +1,5 @@
 """Show how this machine computes, and what was measured of it."""
 
-from __future__ import annotations
-
 import click
 
 

@@ -1,7 +1,5 @@
 """Options that commands which measure share: what a matrix is of, by which rules, how results are printed."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What the commands that write a store anew share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The run's scored systems, checked to belong together, and the photographs that are shown with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text for a terminal: text from data cannot move its cursor, change its colours or rename its window."""
 
-from __future__ import annotations
-
 import unicodedata
 
 # Controls, halves of characters, and separators of lines and paragraphs; and marks that turn text round, behind which

@@ -5,8 +5,6 @@ anew: with 12 heads of 32 dimensions over 50 items the kernel becomes 6 times sl
 kernel is therefore wrapped in torch's dispatch table, and no network needs to know about it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache

@@ -1,7 +1,5 @@
 """Whether half precision pays on this CPU."""
 
-from __future__ import annotations
-
 import torch
 
 from pipeline.compute import measured

@@ -1,7 +1,5 @@
 """This machine: its CPU, its memory for large tensors, and whether other work runs on it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

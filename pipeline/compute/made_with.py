@@ -1,7 +1,5 @@
 """The machine and libraries that made a result, recorded beside it as `made_with` and never compared."""
 
-from __future__ import annotations
-
 from pipeline.compute import machine
 
 

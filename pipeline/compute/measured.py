@@ -3,8 +3,6 @@
 Near a threshold each measurement may choose otherwise; so that all processes choose the same, there is one.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math

@@ -1,7 +1,5 @@
 """torch's switch that sends float32 matrix products on the CPU to oneDNN. It holds for all threads of a process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the 
 wanted; on others it computes in float32. Both speed and error are therefore measured before the switch is used.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@ Each Python thread runs many short operations on its own; torch's threads would 
 thread does a piece of work changes no bit of it.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator

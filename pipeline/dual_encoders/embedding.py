@@ -1,7 +1,5 @@
 """Embed some images and their captions with a dual encoder."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What all libraries' networks need: files that may be damaged, a device and a precision, unit vectors."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stored embeddings of a dual encoder, one split of them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files and folders that appear complete or not at all, written by one process at a time."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Checksums of photographs, clips and shards: BLAKE2b-128, in hexadecimal digits."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -4,8 +4,6 @@ An image in one is a path below it: `00000.tar/000000042.jpg`, or its row, `0000
 file of an object store is brought here whole, for its images are read one after another.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Digests of files and of JSON values."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

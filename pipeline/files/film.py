@@ -1,7 +1,5 @@
 """An opened video file: its picture, its clock, and the compressed frames of a part of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Find a published checkpoint's files: in a folder, in the Hugging Face hub's cache, or on the hub."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

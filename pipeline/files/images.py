@@ -1,7 +1,5 @@
 """Decode an image file into upright RGB pixels, or give the reason in one line why that is not possible."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

@@ -3,8 +3,6 @@
 No other module parses either, so that no file can hang a command or end it with a traceback.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

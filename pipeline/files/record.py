@@ -9,8 +9,6 @@ reworded. `tests/test_golden.py` fails where numbers change and the version does
 version here; they go by digests of their own source files (`pipeline.parts.plugins.sources`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ metadata, which no user can set back). Where one of these differs the digest is 
 index. This is for commands that ask often and only compare; `pipeline trace` always computes digests from the bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 A path to one is a `Path`, in which pathlib has folded the two slashes to one: `s3:/bucket/key`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Read results with a clear refusal, and replace a folder of results completely or not at all."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager

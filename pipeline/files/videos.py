@@ -5,8 +5,6 @@ square pixels. Of a clip that is damaged before its last wanted frame, none is g
 place of those that cannot be read would be no even sample.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction

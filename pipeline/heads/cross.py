@@ -4,8 +4,6 @@ The parts and their names are those of `transformers`' BertModel and of OSCAR's 
 from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import torch

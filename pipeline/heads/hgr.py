@@ -1,7 +1,5 @@
 """Hierarchical graph reasoning of clips and captions: HGR (Chen et al., CVPR 2020), and HGR∞ of VSE∞'s Table 4."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize

@@ -1,7 +1,5 @@
 """Late interaction: every word with every item of an image, one product each (ColBERT 2020, FILIP 2022; SCAN 2018)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -1,7 +1,5 @@
 """Projections from an encoder's items to the joint space."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """The two-tower head: image items and caption tokens, each projected, pooled and normalised in one joint space."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn.functional import normalize

@@ -1,7 +1,5 @@
 """From an annotation file and a folder of images to a checked manifest."""
 
-from __future__ import annotations
-
 import stat
 import warnings
 from collections import Counter

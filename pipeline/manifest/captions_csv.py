@@ -4,8 +4,6 @@ Its columns are image, or video, and caption; if there are splits or languages, 
 are parts of a file start and end, in seconds.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

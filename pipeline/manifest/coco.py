@@ -4,8 +4,6 @@ The split is that of the file's name. Instances have no captions: an image's cap
 so that its features can be extracted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A data set's card: what it is, its licence, where its files go, how it is measured."""
 
-from __future__ import annotations
-
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path

@@ -5,8 +5,6 @@ internet (also after a redirect, and checked on the connection itself), without 
 `LARGEST` bytes each. A photograph that cannot be had is left out, and named.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import ipaddress

@@ -4,8 +4,6 @@ The root holds the folders `annotation/RET` and `public_split`. Captions are as 
 Beside them lie their role graphs, if the folder has them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

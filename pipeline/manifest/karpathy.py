@@ -1,7 +1,5 @@
 """Karpathy's JSON: dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json and files like them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ as MSRVTT_data.json. Where MSRVTT_JSFUSION_test.csv lies beside them, its 1,000 
 the test split; train are all others but the official val, which that split's users train on too.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -5,8 +5,6 @@ image in English and in German. Task 1 has one English caption, which is one of 
 these French and Czech are taken. Geigle et al. (TACL 2022, section 4) train and test on the same 12 captions.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Iterator

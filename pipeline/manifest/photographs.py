@@ -5,8 +5,6 @@ the manifest alone. A file of this machine keeps them with the state of each fil
 change); where that is missing or damaged, all photographs are read.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

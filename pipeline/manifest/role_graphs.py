@@ -8,8 +8,6 @@ HGR's annotation file (Chen et al., CVPR 2020), `sent2rolegraph.augment.json`, g
 another phrase. The node whose role is ROOT is the whole caption.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A data set's statistics by split: counted in a manifest, stated by its card, and compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pandas as pd

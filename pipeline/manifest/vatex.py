@@ -5,8 +5,6 @@ the second into 1,500 for val and 1,500 for test; which, HGR's lists say: public
 folder. Without these lists the first half is val and the second test, which is not the papers' split.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ An image's captions are the lines of its .txt, or else `caption` or `captions` o
 addresses, see fetch.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any

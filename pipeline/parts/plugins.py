@@ -10,8 +10,6 @@ has no version; what is recorded of it are digests of its source files, to which
 nothing. They are read, not imported.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import re

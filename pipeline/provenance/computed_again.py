@@ -4,8 +4,6 @@ Digests show that something changed, unless whoever changed it also wrote new di
 files show that too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path

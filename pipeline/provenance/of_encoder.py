@@ -1,7 +1,5 @@
 """The steps of one dual encoder behind a result: its files, some of its vectors computed again, the photographs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

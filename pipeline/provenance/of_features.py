@@ -1,7 +1,5 @@
 """The steps of one feature store behind a result: what made it, its bytes, its images, and their photographs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

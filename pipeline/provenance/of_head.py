@@ -1,7 +1,5 @@
 """The steps of one head behind a result: its files, its description, and some of its vectors computed again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

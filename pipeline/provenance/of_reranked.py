@@ -1,7 +1,5 @@
 """The steps of a reranked system: its candidates found again, its scorer as it was, some pairs scored again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

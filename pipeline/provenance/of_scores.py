@@ -1,7 +1,5 @@
 """The steps of a system's scores: the record of each store, the bytes of its arrays, its images and captions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

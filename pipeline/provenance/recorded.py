@@ -3,8 +3,6 @@
 The run's own systems are in results/metrics.json, which each `pipeline evaluate` writes anew. Here entries stay.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An entry of results/metrics.json: a system's numbers, how they were measured, what made them, and a digest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One comparison on the way from a number to its photographs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -9,8 +9,6 @@ rewrites everything above it breaks no link; then the values that are computed a
 differ, as long as the files below are unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

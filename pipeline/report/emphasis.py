@@ -5,8 +5,6 @@ is better is a property of the column. Rows that tie in the printed value are al
 are never given to a rule together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 

@@ -7,8 +7,6 @@ without such halves is too wide, its text is broken into lines. A part that is t
 one. Each part is a float of its own. Nothing is scaled, but in a document whose columns are narrower than it was told.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

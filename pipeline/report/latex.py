@@ -4,8 +4,6 @@
 stands in comments.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal

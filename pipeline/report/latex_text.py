@@ -1,7 +1,5 @@
 """Escaping text for LaTeX: any text is printed, none is executed."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -4,8 +4,6 @@ Markdown has one row of headings and no colours: the headings above a column are
 every best number is plain bold.
 """
 
-from __future__ import annotations
-
 import re
 
 from pipeline.report.table import RAISED, Cell, Column, Panel, RowGroup, Table, TableRow

@@ -1,7 +1,5 @@
 """Results measured here: systems over their seeds, and what each was measured on and with."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

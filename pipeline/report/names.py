@@ -1,7 +1,5 @@
 """The papers' names of recipes, features, encoders, data sets, and of the parts that heads play in retrieval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -8,8 +8,6 @@ a published head with all names and shapes of the released code has that code's 
 path are a stand-in, whatever the file is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Every row that prints six recalls and an RSUM must add up to within `TOLERANCE`,
 `inconsistent.csv`, so that no table can show it without saying so. The cells themselves are never corrected.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Reading `results/metrics.json`: checked, and the seeds of one system brought together."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

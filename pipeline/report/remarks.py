@@ -1,7 +1,5 @@
 """What is said about the measured rows of a panel: the notes below it, and what made the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pipeline.provenance.head_record import HeadRecord

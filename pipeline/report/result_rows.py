@@ -1,7 +1,5 @@
 """The rows of a retrieval table: published and measured numbers, row by row."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The first panel has the paper's columns: its own rows, and below them, apart, wh
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The page of search results: one HTML file with thumbnails that needs no network. All text from data is escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

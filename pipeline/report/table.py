@@ -1,7 +1,5 @@
 """A table before it becomes LaTeX or Markdown: what is asked of it, cells, bold, footnotes, and numbers as printed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

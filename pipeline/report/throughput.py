@@ -1,7 +1,5 @@
 """Throughput as tables show it: each pooling as a multiple of the one that the paper prints as 1.0×."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

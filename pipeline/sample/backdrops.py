@@ -4,8 +4,6 @@ A new setting is one function here, one line in `BACKDROPS`, an entry in `scenes
 `vocabulary.PLACES` and `vocabulary.MOODS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

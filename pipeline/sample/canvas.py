@@ -4,8 +4,6 @@ Coordinates run from 0 to 1, x to the right and y downwards.
 Colours lie in planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

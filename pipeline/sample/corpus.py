@@ -1,7 +1,5 @@
 """Write the sample corpus: a folder of pictures, and their captions in the format of Karpathy's files."""
 
-from __future__ import annotations
-
 import io
 import json
 import signal

@@ -5,8 +5,6 @@ vector instructions of the CPU. The functions here use only the former, one arra
 up to 100 turns the error in float32 is at most 5e-5, which is invisible in a picture.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

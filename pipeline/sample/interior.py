@@ -1,7 +1,5 @@
 """What is in a room: its floor, its walls, and what is on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour, tinted

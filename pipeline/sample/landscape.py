@@ -1,7 +1,5 @@
 """What makes up a landscape: hills, water, towers, and what stands among them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour

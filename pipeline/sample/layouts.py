@@ -4,8 +4,6 @@ A new layout is one function and one line in `LAYOUTS`. Lengths are fractions of
 to the right and y downwards, both from 0 to 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

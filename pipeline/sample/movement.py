@@ -1,7 +1,5 @@
 """How the camera moves in a shot, and captions that tell of it, in which the order of frames matters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

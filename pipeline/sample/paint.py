@@ -1,7 +1,5 @@
 """Draw a scene: the background, then each thing with its shadow, from the farthest to the nearest."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

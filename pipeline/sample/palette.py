@@ -1,7 +1,5 @@
 """The colours of things, skies and walls (sRGB, 0 to 1), and the light that falls on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.sample.canvas import Colour

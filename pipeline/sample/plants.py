@@ -1,7 +1,5 @@
 """Plants in the background."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, tinted

@@ -4,8 +4,6 @@ HGR's own graphs come from a trained labeller. The sample's grammar has few word
 phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where, where to, when and with what.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

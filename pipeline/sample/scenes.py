@@ -1,7 +1,5 @@
 """The content of a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ y = 1) and returns its parts from back to front. A new shape is one function her
 places in `layouts.FITS` and its names in `vocabulary.SHAPES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

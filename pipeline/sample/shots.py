@@ -1,7 +1,5 @@
 """Write the video sample: scenes as moving shots of two seconds in H.264, a CSV of their captions, and role graphs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

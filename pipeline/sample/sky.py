@@ -1,7 +1,5 @@
 """What is in the sky, from stars to birds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.sample.canvas import Canvas, Colour

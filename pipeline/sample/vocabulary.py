@@ -1,7 +1,5 @@
 """The words for everything in a scene, of which `wording.py` makes sentences."""
 
-from __future__ import annotations
-
 SHAPES = {  # shape: its names, singular and plural
     "ball": (("ball", "balls"), ("sphere", "spheres")),
     "cube": (("cube", "cubes"), ("box", "boxes"), ("block", "blocks")),

@@ -3,8 +3,6 @@
 Every caption is true of its scene, and names its theme (the first thing) at least by shape and colour.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The visual features, and what ensembles of them are called. A new feature is one entry in `FEATURES`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Sections that build on another one: `base: NAME` and what differs from it, or a change to one of the same name."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Read `params.yaml` over the settings and recipes that ship, with changes of single keys, into checked settings."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

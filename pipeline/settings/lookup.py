@@ -1,7 +1,5 @@
 """Build an object by its name in a lookup table. Unknown names and options are refused in one line."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

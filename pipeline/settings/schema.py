@@ -1,7 +1,5 @@
 """The schema of the settings: all sections, and what is looked up in several of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipeline.parts.errors import unknown

@@ -1,7 +1,5 @@
 """What all sections of the settings have in common: strict checks, what is recorded of them, parts by name."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, TypeVar

@@ -1,7 +1,5 @@
 """A recipe that is varied on the command line, and its new name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

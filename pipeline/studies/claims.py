@@ -1,7 +1,5 @@
 """The papers' claims about two systems, tested on one's own data: the difference of their RSUM with its interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One text query on this machine: retrieved alone, and with its best candidates reranked (Geigle et al., Table 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Values are random; no step's time depends on them. The results are the content of results/throughput.json.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version

@@ -4,8 +4,6 @@ HGR (Chen et al., CVPR 2020) reads the first four verbs and the first six other 
 its annotation file. `pipeline/manifest/role_graphs.py` checks that file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """First vectors of words, from a text file as GloVe's: a line a word, the word and its numbers with blanks between."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Make a head from published weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

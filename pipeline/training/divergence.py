@@ -1,7 +1,5 @@
 """Detect failed training early: a loss that is not finite, or a model that cannot tell pairs apart."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

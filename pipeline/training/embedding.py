@@ -1,7 +1,5 @@
 """Embed a split's images and captions with a head."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

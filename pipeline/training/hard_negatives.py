@@ -1,7 +1,5 @@
 """The nearest wrong captions and images of a training split, by embeddings (ANCE, Xiong et al. 2021)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Open a trained head for use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

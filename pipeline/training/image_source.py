@@ -1,7 +1,5 @@
 """What a head's images must offer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Protocol
 

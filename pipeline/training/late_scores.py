@@ -1,7 +1,5 @@
 """Scores by late interaction: captions as such a head reads them, compared with images in blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

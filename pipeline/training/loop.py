@@ -5,8 +5,6 @@ it, the seed and its number. This holds for one kind of CPU, one number of threa
 of products (`pipeline.compute`); with others, sums are added in another order. head.json records which they were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path

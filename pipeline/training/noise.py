@@ -4,8 +4,6 @@ As in NCR (Huang et al., NeurIPS 2021), DECL (Qin et al., ACM MM 2022) and CRCL 
 the training captions exchange their images at random. Val and test stay as they are.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores of pairs by heads that have no embeddings: a cross-encoder's, and of every pair of a split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 

@@ -1,7 +1,5 @@
 """Photographs as a head's images, for a head whose feature network is trained with it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """One process, or several that share a batch: on several GPUs, or on a CPU for trials."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol

@@ -4,8 +4,6 @@ A checkpoint `model_best.pth` holds under "model" two state dicts, of its image 
 them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Mapping

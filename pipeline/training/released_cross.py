@@ -6,8 +6,6 @@
                     class_head.pt and, if it embeds too, 2_Pooling/
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

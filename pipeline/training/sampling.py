@@ -1,7 +1,5 @@
 """Which captions are trained on, and in which order an epoch takes them."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measure a head on val, to select its best epoch."""
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import numpy as np

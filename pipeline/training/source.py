@@ -1,7 +1,5 @@
 """Open the images of a head: stored features, the photographs themselves, or new images that are in no store."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

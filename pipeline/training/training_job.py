@@ -1,7 +1,5 @@
 """A head to train, and its folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

@@ -1,7 +1,5 @@
 """Where tasks run: the interface, and this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar

@@ -5,8 +5,6 @@
       00000.npz, …        the arrays of each task
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

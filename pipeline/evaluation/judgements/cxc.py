@@ -6,8 +6,6 @@ that has a rating of 3 or more, of 5. For captions and images these are the very
 Source: Parekh et al., EACL 2021; the four tasks: Chen et al., CVPR 2021 (VSE∞), Table 5.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ ECCV Caption (Chun et al., ECCV 2022) adds pairs that people confirmed, of 1,261
 (Crisscrossed Captions, Parekh et al., EACL 2021) those that people judged similar. The package `eccv_caption` has both.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

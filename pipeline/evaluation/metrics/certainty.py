@@ -1,7 +1,5 @@
 """95 % intervals of metrics, over test sets of other images, each drawn with its captions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

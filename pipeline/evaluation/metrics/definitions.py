@@ -8,8 +8,6 @@ Returns:
     The metric's value for this query.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise, permutations
 

@@ -1,7 +1,5 @@
 """The numbers of metrics over one pool or several folds, each with its interval."""
 
-from __future__ import annotations
-
 import math
 import typing
 from collections.abc import Callable, Sequence

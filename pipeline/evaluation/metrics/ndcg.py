@@ -1,7 +1,5 @@
 """nDCG: gains by grade, discounted by the logarithm of the place, relative to the best order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.evaluation.metrics.base import Metric, Ranked, within

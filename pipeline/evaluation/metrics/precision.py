@@ -1,7 +1,5 @@
 """P@K, R-Precision and average precision: the share of the first candidates that are right."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.evaluation.metrics.base import Metric, Ranked, mean_of_queries, within

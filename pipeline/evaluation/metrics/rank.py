@@ -1,7 +1,5 @@
 """Median, mean and reciprocal rank of the best right candidate, from 1."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.evaluation.metrics.base import Metric, Ranked

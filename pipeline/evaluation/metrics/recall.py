@@ -1,7 +1,5 @@
 """R@K, Recall@K and their sums: whether a right candidate is among the first K, and what share of the right ones."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pipeline.evaluation.metrics.base import Metric, Ranked, mean_of_queries, within

@@ -1,7 +1,5 @@
 """Images and captions by their ids: which row and which column of a matrix each one is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

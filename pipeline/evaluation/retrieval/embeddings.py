@@ -1,7 +1,5 @@
 """Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for both directions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """What is known of each query after ranking, and the exact chances that follow when similarities are tied."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 

@@ -1,7 +1,5 @@
 """Similarity matrices in memory and in `.npy` files, by memory map."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics as text or as a Markdown table, from the plain values of `Metrics.as_dict`."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The similarity of each query's best right candidate, to which all other candidates are compared."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Cells, Ids

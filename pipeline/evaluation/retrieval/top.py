@@ -1,7 +1,5 @@
 """The most similar candidates of each query, with ties broken at random."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Similarity matrices in zarr: all stored pieces are checked before one is read, and errors name the damaged piece."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import product

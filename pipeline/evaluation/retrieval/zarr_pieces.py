@@ -1,7 +1,5 @@
 """The pieces in which a zarr array is stored, shards or chunks: whether all are complete, and the file of each."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import ceil, prod
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two systems side by side, each with one or several seeds: plain JSON values, text, Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Radovanović, Nanopoulos and Ivanović 2010, "Hubs in Space" (JMLR): N_k of a ca
 have it among their k nearest; the skewness of N_k over the candidates measures hubness, and is 0 without hubs.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Confidence intervals of each recall and of RSUM for other images; they also hold near 0 % and 100 %."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Captions in several languages: each language is a pool of its own, and the mean over languages has an interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Three or more systems: each pair compared by RSUM, as text or as a Markdown table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any

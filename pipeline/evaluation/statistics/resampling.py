@@ -1,7 +1,5 @@
 """Whether two single runs differ on the same queries: random swaps of their results, image by image."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

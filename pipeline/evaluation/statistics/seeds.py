@@ -3,8 +3,6 @@
 Seeds of two recipes are taken as independent: the same seed in both means the same order of batches, no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Whether two systems differ by more than chance on the same queries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the shipped presets cost on a CPU: time, memory and disk, from measurements rather than a probe."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

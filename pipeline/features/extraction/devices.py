@@ -1,7 +1,5 @@
 """The devices that an extraction runs on: one, or several of this machine with a worker each."""
 
-from __future__ import annotations
-
 from pipeline.parts.errors import InputError
 
 

@@ -1,7 +1,5 @@
 """Estimate an extraction: images, bytes and time, from the store as it is and a short probe."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from dataclasses import dataclass, replace

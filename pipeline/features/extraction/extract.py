@@ -1,7 +1,5 @@
 """Extract: prepare the store, hand out the tasks, write the failures."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What extraction needs and this machine lacks, told before anything is computed and without loading a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The request for an extraction, which can be compared with a finished store without loading the network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The images of a manifest that are to be extracted alone: a split, or those that a file lists."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.manifest import Manifest

@@ -1,7 +1,5 @@
 """Run tasks in a process: while the network computes one batch, the next are decoded and the last shard is written."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

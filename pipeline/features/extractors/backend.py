@@ -1,7 +1,5 @@
 """The library that runs a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version

@@ -1,7 +1,5 @@
 """The interface of an engine: prepare an image, extract a batch, describe the features; and items on their way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

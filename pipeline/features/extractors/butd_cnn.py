@@ -6,8 +6,6 @@ conversion, `original_updown_backbone.pth`: the layers before the last stage und
 "top".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

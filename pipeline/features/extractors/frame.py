@@ -1,7 +1,5 @@
 """Frame features: of each frame of a clip the global average of a network's last map (VSE∞ section 5.1.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any

@@ -4,8 +4,6 @@ The image is resized to a square, ignoring its aspect ratio and without cropping
 cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ github.com/facebookresearch/grid-feats-vqa (`configs/X-101-grid.yaml`, `configs/
 stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing, blue first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Patch features: the tokens of a vision transformer (Dosovitskiy et al. 2021; VSE+2AD section 4.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

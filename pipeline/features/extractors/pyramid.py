@@ -4,8 +4,6 @@ The windows are 1 + 4 + 9 + 16 squares of a pyramid and 3 + 3 horizontal and ver
 36 boxes. They replace a detector whose weights are not available; results from them are marked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

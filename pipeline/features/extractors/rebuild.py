@@ -1,7 +1,5 @@
 """Rebuild the engine of a feature store from the store's fingerprint."""
 
-from __future__ import annotations
-
 from pipeline.features import extractors
 from pipeline.features.extractors import Extractor, Runtime
 from pipeline.features.store import FeatureStore

@@ -8,8 +8,6 @@
           items of C values, row by row
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The interface of a format, an index of the images in the source and the features of one."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from abc import ABC, abstractmethod

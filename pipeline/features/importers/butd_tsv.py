@@ -1,7 +1,5 @@
 """TSV files of region features, as bottom-up-attention and LXMERT write them: one or several, rows in any order."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@
     {split}_made_from.json  the store, the manifest, and what was left out
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -6,8 +6,6 @@
 Beside them lies {split}_made_from.json: the store, the manifest, and what was left out.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping

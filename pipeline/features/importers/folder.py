@@ -1,7 +1,5 @@
 """A folder with one file of features for each image, named after it: `COCO_val2014_000000000042.npz`, `42.pth`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@
     {trn,val,tst}_ft.npy   [clips, D], in the order of public_split's lists (ordered_feature/MP/NAME)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath

@@ -5,8 +5,6 @@ file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the
 else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Import a source: prepare the store, read the manifest's images in its order, write the failures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

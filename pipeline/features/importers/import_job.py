@@ -1,7 +1,5 @@
 """What is imported, and the fingerprint and layout of the store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

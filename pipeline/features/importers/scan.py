@@ -8,8 +8,6 @@
 The array is memory-mapped for one image at a time, so that its pages do not fill the memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

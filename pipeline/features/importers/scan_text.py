@@ -1,7 +1,5 @@
 """Compare SCAN's ids and captions with the manifest's. Nothing else shows that both describe the same images."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It reads the head of a row and skips its features, so that it reads about a hund
 length does not lead to the end of a row, the row is read completely and marked for examination.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The files that a project starts with."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings for a user's own photographs: what to train, and for how long, by the number of images."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

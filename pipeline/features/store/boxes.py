@@ -3,8 +3,6 @@
 Stores of regions hold boxes and the images' sizes. Cells of a grid and patches of a square have boxes of their own.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The digest is made of one digest an image, so it stays the same where a store gr
 another compressor or shard size. Stores from before images had one are digested by their shards' files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -20,8 +20,6 @@ store. A store that was made at once has the manifest's images in their order. O
 in further shards; rows between the end of a short shard and the next one hold nothing.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

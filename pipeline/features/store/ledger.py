@@ -1,7 +1,5 @@
 """The ledger: one small file for each finished shard, written after the data, so that listed shards are complete."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """The rows of images in a store, found by id or by photograph. No other module decides which row is an image's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

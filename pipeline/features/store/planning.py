@@ -7,8 +7,6 @@ nothing is lost whenever a process is killed. Rows that are no image's any more 
 A store that begins takes the photographs that the same feature of another data set has, the donor, in the same way.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

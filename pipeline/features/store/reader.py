@@ -8,8 +8,6 @@ Shards are opened in the folder that was opened first, whatever lies at its path
 because the store was rewritten, reading goes on in the store that took its place.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref

@@ -4,8 +4,6 @@ The working copy holds what describes the store and a few numbers an image. Feat
 ledger's entry, and are deleted here. A run that was killed goes on from what is up there.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path

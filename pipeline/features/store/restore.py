@@ -5,8 +5,6 @@ store has grown, from the photographs. A shard's entry in the ledger is made fro
 with the manifest; nothing then tells whether a bit in them has changed, so this is said.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

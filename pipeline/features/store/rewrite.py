@@ -4,8 +4,6 @@ The result is the store that one extraction of the manifest with these settings 
 needed. The former store stays until its successor is whole, and a rewriting that was killed goes on.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A shard read whole: the checksums of its files, the values of its arrays, and a digest of each image's."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

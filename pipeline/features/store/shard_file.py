@@ -5,8 +5,6 @@ CRC-32C. Written and read here, not by zarr, whose codec takes ten times as long
 the file (https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check a store against its ledger and report what is wrong and where."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """AdOpt, the adaptive objective of VSE+2AD (3.3, equation 6)."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The base class of objectives, which checks shapes, sets the precision and holds the log; InfoNCE that they share."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import torch

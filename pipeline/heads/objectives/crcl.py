@@ -1,7 +1,5 @@
 """The active complementary loss of CRCL (Qin et al., NeurIPS 2023), for training on noisy correspondences."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

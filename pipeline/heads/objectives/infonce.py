@@ -1,7 +1,5 @@
 """InfoNCE over the whole batch (van den Oord et al. 2018), and over a number of hardest negatives."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

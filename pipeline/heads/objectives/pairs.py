@@ -1,7 +1,5 @@
 """Losses over the logits of right and wrong pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """The hinge-based triplet loss with hard negatives (VSE++; VSE+2AD equation 2, VSE∞ equation 1)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -1,7 +1,5 @@
 """AdPool, the adaptive pooling of VSE+2AD (equations 3 to 5), and its ablations (Tables 3 and C-2)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

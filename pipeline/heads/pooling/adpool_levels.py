@@ -1,7 +1,5 @@
 """AdPool's two levels (VSE+2AD equations 3 and 4), together or alone."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Poolings that relate items: attention by one linear layer (HGR; Chen et al., CVPR 2020), and others."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.utils.rnn import pack_padded_sequence

@@ -1,7 +1,5 @@
 """The base class of poolings: it checks shapes, clears padding and sets the precision."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

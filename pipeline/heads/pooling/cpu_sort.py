@@ -9,8 +9,6 @@ processed by one thread on which torch runs single-threaded: torch's own threads
 short operations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import groupby
 from typing import NamedTuple, TypeVar

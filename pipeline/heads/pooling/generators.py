@@ -3,8 +3,6 @@
 A generator reads encoded positions: fixed cosines and sines, or a learned vector for each.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

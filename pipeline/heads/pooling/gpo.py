@@ -1,7 +1,5 @@
 """GPO, the generalized pooling operator of VSE∞ (3.2 and 3.3), and its variants (Tables 8, 11, 12 and 13)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

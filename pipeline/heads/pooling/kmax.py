@@ -1,7 +1,5 @@
 """Poolings by order: K-max (Kalchbrenner et al. 2014; VSE+2AD 3.2.1, VSE∞ 3.2), max, and sorted items."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Weighted means of the items: mean pooling (MeanPool of VSE+2AD 3.2.1, AvgPool of VSE∞ 3.2) and others."""
 
-from __future__ import annotations
-
 import math
 
 import torch

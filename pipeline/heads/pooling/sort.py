@@ -1,7 +1,5 @@
 """Sort items per dimension, padding last, and add them up by weights of their ranks."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

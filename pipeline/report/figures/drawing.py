@@ -4,8 +4,6 @@ Figures are made for a printed column: 8-point type; lines that differ in dash a
 they differ in grey too; colours that differ for the colour-blind (Okabe and Ito, 2008).
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

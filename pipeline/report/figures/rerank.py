@@ -1,7 +1,5 @@
 """Figures of Geigle et al.: 3, RSUM by the number of images trained on; 4, cross-encoders with every second layer."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """VSE+2AD's figure 4: the captions that images retrieve (a) and the images that captions retrieve (b)."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """VSE+2AD's figures of training: A.2-1, RSUM with and without AdOpt; C-2, the number of AdOpt's negatives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

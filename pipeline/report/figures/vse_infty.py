@@ -1,7 +1,5 @@
 """VSE∞'s figures: 3, the time of a query; 5, the coefficients that GPO learned; 6, a grid over K of k-max pooling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Learning curves as coordinates; the template draws them as SVG in the page's colours."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The data of explorer.js: all queries with their ranks under several systems, and some with their candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations, zip_longest
 from typing import Any

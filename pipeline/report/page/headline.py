@@ -1,7 +1,5 @@
 """The table of results: each system's recalls and RSUM, with intervals or the deviation over seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

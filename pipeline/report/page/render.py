@@ -1,7 +1,5 @@
 """What the page holds, and the page as HTML: text escaped, nothing fetched, scripts and styles allowed by digest."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

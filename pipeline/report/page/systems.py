@@ -1,7 +1,5 @@
 """What is measured of systems for the page alone: what each member adds to an ensemble, and hubs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published rows are optional."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables 1, 5, 6 and 8 to 11 of Geigle et al.: reranking, larger pools, zero-shot retrieval, how pairs are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

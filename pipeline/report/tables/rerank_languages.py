@@ -1,7 +1,5 @@
 """Tables 2 and 7 of Geigle et al.: mean recall on Multi30K by language, trained on all languages or on English."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Tables 3 and 4 of Geigle et al.: the time of a query, and of an evaluation, with what is extrapolated marked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tables of VSE+2AD: 1 and 2 of whole systems; 3, 4, A.1-1 and C-2 of one part of the method varied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The tables of VSE∞ but Table 11: whole systems on photographs and clips, and parts of the method varied."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """VSE∞ Table 11 (appendix B.3): how well GPO's designs learn known pooling patterns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an audit found, in numbers and in files' names."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Digests of image files, and what images look like in 256 bits."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The page of an audit: numbers, and pairs of images side by side. One file; all text from data is escaped."""
 
-from __future__ import annotations
-
 from html import escape
 
 from pipeline.files import images

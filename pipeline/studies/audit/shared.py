@@ -1,7 +1,5 @@
 """Pairs of images that are one photograph, by their names or contents, or that look alike."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

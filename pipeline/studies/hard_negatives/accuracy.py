@@ -1,7 +1,5 @@
 """How often the right caption is more similar to the image than every wrong one, with intervals over images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -9,8 +9,6 @@ cut out of the image. The crops must be image files of their own, as 2323_10_20_
 of 200 × 150 pixels of 2323.jpg.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any

@@ -1,7 +1,5 @@
 """The vectors of a dual encoder as it comes, such as CLIP, for questions about the image files of a data set."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An image with right and wrong captions, and the CSV that holds such questions."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Readers of questions by name, and the cards of published benchmarks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from importlib import resources

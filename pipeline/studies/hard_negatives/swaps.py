@@ -11,8 +11,6 @@ caption, so the same captions give the same questions. A swapped caption that is
 The swapped caption can still be true of what no caption mentions; nobody has looked at the images.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence

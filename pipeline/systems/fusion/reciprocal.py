@@ -3,8 +3,6 @@
 Source: Cormack, Clarke and Büttcher, SIGIR 2009.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

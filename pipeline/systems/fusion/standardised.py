@@ -1,7 +1,5 @@
 """Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The interface of a scorer of pairs, and what one is opened for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """The candidates that a retriever hands on: the best k of each query, sought within the folds of a protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args

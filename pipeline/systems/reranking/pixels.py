@@ -3,8 +3,6 @@
 Each is named by its kind and a folder or a name on the Hugging Face hub, `blip:Salesforce/blip-itm-base-coco`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

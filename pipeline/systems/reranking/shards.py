@@ -5,8 +5,6 @@
       00000000.npy   float32, the scores of a shard's pairs; the name is the number of its first pair
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What is recorded of a reranked system."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

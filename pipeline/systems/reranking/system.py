@@ -1,7 +1,5 @@
 """A scorer of pairs: the stored similarities of another system, such as an ensemble over three features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """k and the weight of a combination, chosen on the validation split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal

@@ -4,8 +4,6 @@ The bank of the split train holds the captions and images that the heads were tr
 holds the queries that are ranked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """Similarities less a value of each candidate: for both directions in one matrix, or for one direction."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 

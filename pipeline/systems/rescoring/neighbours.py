@@ -1,7 +1,5 @@
 """Corrections by nearest neighbours: a candidate loses what it is similar to its nearest queries on average."""
 
-from __future__ import annotations
-
 from pipeline.evaluation.retrieval import Similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems.rescoring.bank import Bank, BankSplit

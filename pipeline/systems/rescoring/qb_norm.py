@@ -5,8 +5,6 @@ a candidate among the k best of any of its queries. Logarithms divided by β sta
 query is normalised as a whole or not at all, so they rank alike, and they do not overflow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A value of each row or column of similarities, such as the mean of the greatest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

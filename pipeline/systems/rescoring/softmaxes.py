@@ -3,8 +3,6 @@
 The new similarities are logarithms divided by β, which rank alike and do not overflow, but for the dual softmax.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 

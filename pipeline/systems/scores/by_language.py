@@ -1,7 +1,5 @@
 """The numbers of each language's captions, and their mean, where a manifest says the captions' languages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

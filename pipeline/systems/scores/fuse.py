@@ -1,7 +1,5 @@
 """Fuse systems: their scores as one, aligned by id and computed block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The numbers of one pool by one protocol, as results hold them. The same scores always give the same numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exact nearest neighbours of queries, in one pass over the vectors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

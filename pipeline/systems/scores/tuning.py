@@ -1,7 +1,5 @@
 """Weights of an ensemble, chosen on the validation split."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
