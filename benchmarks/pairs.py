@@ -19,7 +19,7 @@ from pipeline import heads, settings
 from pipeline.compute import products
 from pipeline.heads.cross import CrossEncoder
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pair_scores import LEAST, score_pairs
+from pipeline.training.scoring import LEAST, score_pairs
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 IMAGES, CAPTIONS, ITEMS, WIDTH, PAIRS = 100, 500, 36, 1286, 1024

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
     from pipeline.training import pieces
-    from pipeline.training.head_use import HeadUse, OpenHead
+    from pipeline.training.head import HeadUse, OpenHead
 
 
 @click.command

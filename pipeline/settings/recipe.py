@@ -70,7 +70,7 @@ class Noise(Section):
 
     Attributes:
         share: Of the training captions, which exchange their images at random.
-        index: The .npy file that says which image each has, see `pipeline.training.noise.indexed`; null for a random
+        index: The .npy file that says which image each has, see `pipeline.training.sampling.indexed`; null for a random
             exchange.
         seed: Of the random exchange. Recipes and training seeds that are compared share it.
     """

@@ -10,19 +10,15 @@ if TYPE_CHECKING:
     from pipeline.training.checkpoint import read_description
     from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
-    from pipeline.training.embedding import embed, embed_captions
-    from pipeline.training.head import Head, open_by_name
+    from pipeline.training.head import Head, HeadUse, OpenHead, open_by_name
     from pipeline.training.head import load as load_head
-    from pipeline.training.head_use import HeadUse, OpenHead
-    from pipeline.training.image_source import ImageSource
-    from pipeline.training.loop import train, usable
-    from pipeline.training.pair_scores import embeds, require_embeddings, score_all
-    from pipeline.training.photographs import Photographs
+    from pipeline.training.loop import train
     from pipeline.training.processes import launch
     from pipeline.training.released import read as read_released
     from pipeline.training.released_cross import read as read_released_cross
     from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
-    from pipeline.training.source import networks, require_alike, stored
+    from pipeline.training.scoring import embed, embed_captions, embeds, require_embeddings, score_all
+    from pipeline.training.source import ImageSource, Photographs, networks, require_alike, stored, usable
     from pipeline.training.source import of_head as source_of
     from pipeline.training.training_job import TrainingJob
 

@@ -22,8 +22,7 @@ from pipeline.text import Text, role_graphs
 from pipeline.text.base import assemble, augment
 from pipeline.text.role_graphs import GraphBatch
 from pipeline.training import sampling
-from pipeline.training.image_source import ImageSource
-from pipeline.training.photographs import Photographs
+from pipeline.training.source import ImageSource, Photographs
 
 AHEAD = 2  # batches read while one is trained on
 Read = TypeVar("Read")

@@ -15,9 +15,9 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe, Training, first_fault
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.photographs import Photographs
 from pipeline.training.released import Released
 from pipeline.training.released_cross import ReleasedCross
+from pipeline.training.source import Photographs
 from pipeline.training.training_job import TrainingJob
 
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}

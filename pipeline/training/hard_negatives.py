@@ -11,9 +11,9 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text
 from pipeline.training import source
-from pipeline.training.embedding import embed
 from pipeline.training.head import load as load_head
 from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.scoring import embed
 from pipeline.training.training_job import TrainingJob
 
 AT_ONCE = 1 << 25

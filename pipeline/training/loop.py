@@ -19,12 +19,11 @@ from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
-from pipeline.training import checkpoint, hard_negatives, noise, optimizer, sampling
+from pipeline.training import checkpoint, hard_negatives, optimizer, sampling
 from pipeline.training.divergence import Watch
 from pipeline.training.head import to_device
-from pipeline.training.image_source import ImageSource
-from pipeline.training.photographs import Photographs
 from pipeline.training.selection import measured
+from pipeline.training.source import Photographs, usable
 from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingJob
 
@@ -63,7 +62,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
     split = sampling.subset(split, job.training.images, job.training.subset_seed)
-    split = noise.mismatch(split, job.recipe.noise)
+    split = sampling.mismatch(split, job.recipe.noise)
     sampling.require_languages(split, job.recipe.sampling)
     if heads.reads_graphs(job.recipe):
         for part in (split, val):
@@ -114,26 +113,6 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
             on_epoch(state.history[-1])
         job.processes.wait()
     return state
-
-
-def usable(source: ImageSource, split: Split) -> Split:
-    """Leave out images that failed in extraction, so that they are never trained or ranked as zeros.
-
-    Args:
-        source: The images.
-        split: The split.
-
-    Returns:
-        The split without them.
-
-    Raises:
-        InputError: If every image failed.
-    """
-    source.require_extracted(split.store_rows)
-    left = split.only(source.done[split.store_rows])
-    if not len(left.image_ids):
-        raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")
-    return left
 
 
 def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:

@@ -16,10 +16,10 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
-from pipeline.training import pair_scores
-from pipeline.training.embedding import embed_captions, embed_images
-from pipeline.training.head_use import HeadUse, OpenHead, kept_open
-from pipeline.training.image_source import ImageSource, ItemReader
+from pipeline.training.head import HeadUse, OpenHead, kept_open
+from pipeline.training.scoring import AT_ONCE as SCORED
+from pipeline.training.scoring import embed_captions, embed_images, embeds, score_all
+from pipeline.training.source import ImageSource, ItemReader
 
 WITH_CAPTIONS = 2048
 """Images that are embedded together with their captions."""
@@ -79,7 +79,7 @@ def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
 def against_all(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     """Divide a split into pieces of images that are scored with all its captions."""
     late = isinstance(opened.head.model, Interaction)
-    size = _whole_batches(COMPARED, batch_size) if late else pair_scores.AT_ONCE
+    size = _whole_batches(COMPARED, batch_size) if late else SCORED
     captions = np.arange(len(split.caption_ids))
     return [Piece(split.name, images, captions) for images in _cut(np.arange(len(split.image_ids)), size)]
 
@@ -109,7 +109,7 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
     """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
     use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
-    function = _embed if pair_scores.embeds(opened.head) else _score
+    function = _embed if embeds(opened.head) else _score
     if executor is None:
         kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
@@ -142,8 +142,7 @@ def _embed(task: _Task, wanted: Wanted) -> Arrays:
 def _score(task: _Task, wanted: Wanted) -> Arrays:
     (opened, split), piece = _opened(task), task.piece
     part = replace(split, image_ids=split.image_ids[piece.images], store_rows=split.store_rows[piece.images])
-    reader: Any = _WhileWanted(opened.source, wanted)
-    return {"scores": pair_scores.score_all(opened.head, reader, part, task.batch_size)}
+    return {"scores": score_all(opened.head, _WhileWanted(opened.source, wanted), part, task.batch_size)}
 
 
 def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:

@@ -12,11 +12,9 @@ from pipeline.manifest import Split
 from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.text.base import encode
-from pipeline.training.embedding import embed
-from pipeline.training.image_source import ImageSource
-from pipeline.training.late_scores import all_pairs, of_split
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pair_scores import Scores, score_pairs
+from pipeline.training.scoring import Scores, all_pairs, embed, score_all_by_cross
+from pipeline.training.source import ImageSource
 
 Row = dict[str, float]
 
@@ -26,7 +24,7 @@ def measured(model: HeadNetwork, recipe: Recipe, source: ImageSource, val: Split
     """Measure what the recipe trains: embeddings on all of val, pairs on some images with one caption each."""
     rows: dict[str, Row] = {}
     if isinstance(model, Interaction):
-        rows["late"] = of_scores(all_pairs(model, source, val.store_rows, of_split(model, text, val), batch_size), val)
+        rows["late"] = of_scores(all_pairs(model, source, val, text, batch_size), val)
     elif "emb" in recipe.tasks:
         rows["emb"] = of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
     if "ce" in recipe.tasks:
@@ -54,10 +52,9 @@ def of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
 def of_pairs(model: CrossEncoder, source: ImageSource, val: Split, text: Text, batch_size: int,
              precision: TrainingPrecision) -> Row:
     """Measure scores of all pairs of a split."""
-    images, captions = len(val.image_ids), len(val.captions)
-    scores = score_pairs(model, source, np.repeat(val.store_rows, captions), encode(text, val.captions),
-                         np.tile(np.arange(captions), images), batch_size, precision.autocast)
-    return _row(retrieval.evaluate(scores.reshape(images, captions), val.caption_image))
+    scores = score_all_by_cross(model, source, val.store_rows, encode(text, val.captions), batch_size,
+                                precision.autocast)
+    return _row(retrieval.evaluate(scores, val.caption_image))
 
 
 def one_caption_each(val: Split, images: int) -> Split:

@@ -22,11 +22,9 @@ from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.image_source import ImageSource
-from pipeline.training.photographs import Photographs
 from pipeline.training.processes import Processes, SingleProcess
 from pipeline.training.request import check_parts, made_by, recorded
-from pipeline.training.source import described, has_class_token, networks
+from pipeline.training.source import ImageSource, Photographs, described, has_class_token, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""

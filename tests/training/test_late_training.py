@@ -20,7 +20,7 @@ from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.system import System
-from pipeline.training import late_scores
+from pipeline.training import scoring
 from stages.cli import cli
 
 SMALL = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=2", "decay_epoch=1", "minimum_count=1")
@@ -48,7 +48,7 @@ def run(paths: Paths, *arguments: str) -> None:
                                                       ("ce", "bert", 0.05)])
 def test_a_head_without_embeddings_is_scored_pair_by_pair(
         paths: Paths, scenes: Manifest, recipe: str, text: str, atol: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_scores, "PRODUCTS", 500)
+    monkeypatch.setattr(scoring, "PRODUCTS", 500)
     tiny_bert(paths.root / "bert", layers=1)
     run(paths, "train", "--recipe", recipe, "--text", text)
     run(paths, "score", "--recipe", recipe, "--text", text)

@@ -13,7 +13,7 @@ from pipeline import training
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Noise
-from pipeline.training import loop, noise
+from pipeline.training import loop, sampling
 from pipeline.training.request import recorded
 from pipeline.training.sampling import subset
 
@@ -22,12 +22,12 @@ OWN = np.arange(400).repeat(5)
 
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6])
 def test_a_share_of_the_captions_exchange_their_images(share: float) -> None:
-    pairs = noise.drawn(OWN, share, 0)
+    pairs = sampling.drawn(OWN, share, 0)
     assert np.array_equal(np.sort(pairs), OWN)  # as many captions an image as before
     assert share - 0.02 < (pairs != OWN).mean() <= share
-    assert np.array_equal(pairs, noise.drawn(OWN, share, 0))
-    assert not np.array_equal(pairs, noise.drawn(OWN, share, 1))
-    untouched = noise.drawn(OWN, share + 0.1, 0) == OWN
+    assert np.array_equal(pairs, sampling.drawn(OWN, share, 0))
+    assert not np.array_equal(pairs, sampling.drawn(OWN, share, 1))
+    untouched = sampling.drawn(OWN, share + 0.1, 0) == OWN
     assert (pairs[untouched] == OWN[untouched]).mean() > 0.98  # a smaller share lies within a larger one
 
 
@@ -37,7 +37,7 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(scenes: Manifest, 
     exchanged = np.roll(np.arange(images), 1)
     for index in (exchanged, exchanged[split.caption_image]):
         np.save(path, index)
-        found = noise.mismatch(split, Noise(share=0.99, index=str(path)))
+        found = sampling.mismatch(split, Noise(share=0.99, index=str(path)))
         assert np.array_equal(found.caption_image, exchanged[split.caption_image])
         assert found.captions == split.captions
     for wrong, said in ((exchanged[:-1], rf"\[{captions}\].*\[{images}\].*got int64 \[{images - 1}\]"),
@@ -47,7 +47,7 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(scenes: Manifest, 
                         (np.array([{}]), "not readable as an array")):
         np.save(path, wrong, allow_pickle=True)
         with pytest.raises(InputError, match=said):
-            noise.mismatch(split, Noise(share=0.99, index=str(path)))
+            sampling.mismatch(split, Noise(share=0.99, index=str(path)))
     with pytest.raises(ValueError, match="seed does nothing"):
         Noise(share=0.2, index="x", seed=1)
 
@@ -62,16 +62,16 @@ def test_noise_is_among_the_images_that_are_trained_on(job: training.TrainingJob
     own = subset(job.manifest.split("train"), 8, some.subset_seed)
     assert trained[0].image_ids.tolist() == own.image_ids.tolist()
     assert trained[0].captions == own.captions
-    assert np.array_equal(trained[0].caption_image, noise.drawn(own.caption_image, 0.5, 0))
+    assert np.array_equal(trained[0].caption_image, sampling.drawn(own.caption_image, 0.5, 0))
 
 
 def test_a_head_records_its_noise_and_without_noise_nothing_changes(job: training.TrainingJob, tmp_path: Path) -> None:
     job = replace(job, training=job.training.model_copy(update={"epochs": 1}))
     split = job.manifest.split("train")
-    assert noise.mismatch(split, None) is split
+    assert sampling.mismatch(split, None) is split
     training.train(job)
     index = tmp_path / "index.npy"
-    np.save(index, noise.drawn(split.caption_image, 0.4, 0))
+    np.save(index, sampling.drawn(split.caption_image, 0.4, 0))
     noisy = {name: replace(job, folder=tmp_path / name, recipe=job.recipe.model_copy(update={"noise": setting}))
              for name, setting in (("drawn", Noise(share=0.4)), ("read", Noise(share=0.4, index=str(index))))}
     for each in noisy.values():

@@ -55,7 +55,7 @@ class OfHead:
     def images(self) -> np.ndarray:
         """Embed the images that were found, see `System.images`."""
         self.source.check(self.rows)
-        return training.embedding.embed_images(self.head.model, self.source, self.rows, self.batch_size)
+        return training.scoring.embed_images(self.head.model, self.source, self.rows, self.batch_size)
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions, see `System.captions`."""

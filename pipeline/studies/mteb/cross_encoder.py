@@ -18,9 +18,8 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.studies.mteb.encoder import meta
 from pipeline.text.base import encode
-from pipeline.training.late_scores import read, some_pairs
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pair_scores import score_pairs
+from pipeline.training.scoring import read, score_pairs, some_pairs
 from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:

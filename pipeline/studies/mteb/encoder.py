@@ -15,7 +15,7 @@ from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.training.embedding import embed_captions
+from pipeline.training.scoring import embed_captions
 from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.parts.errors import InputError
 from pipeline.systems.reranking.base import PairSource, Progress, Scores
 from pipeline.training import Head
-from pipeline.training.late_scores import Captions, read, some_pairs
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pair_scores import score_pairs
+from pipeline.training.scoring import Captions, read, score_pairs, some_pairs
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.trained import CrossScorer
 from pipeline.text.base import encode
-from pipeline.training import pair_scores
+from pipeline.training import scoring
 from pipeline.training.source import stored
 
 SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml", (
@@ -80,7 +80,7 @@ def test_a_cosine_is_no_logit(project: PairSource, pairs: tuple[np.ndarray, np.n
 def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
         project: PairSource, scenes: Manifest, pairs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
         ) -> None:
-    monkeypatch.setattr(pair_scores, "BLOCK", 7)
+    monkeypatch.setattr(scoring, "BLOCK", 7)
     scorer = CrossScorer("pairs", project)
     told: list[int] = []
     found = scorer.score(*pairs, told.append)

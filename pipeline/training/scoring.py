@@ -1,0 +1,263 @@
+"""Embed images and captions with a head, or score pairs by one without embeddings: late interaction, cross-encoder."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.heads.base import HeadNetwork, Interaction, Parts
+from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.objectives.pairs import margins
+from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
+from pipeline.text import Text, role_graphs
+from pipeline.text.base import encode
+from pipeline.training.batches import pad
+from pipeline.training.head import Head
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.source import ImageSource, ItemReader
+
+PRODUCTS = 1 << 24
+"""Products of parts that late interaction has in memory at once: 64 MB."""
+BLOCK = 1024
+"""Images that a cross-encoder holds as they enter its first layer, 55 kB each with 36 items of a width of 384."""
+LEAST = 256
+"""Pairs in a cross-encoder's batch at least: fewer take longer each."""
+AT_ONCE = 64
+"""Images scored with all captions at once by a cross-encoder."""
+
+Scores = npt.NDArray[np.float32]
+Progress = Callable[[int], object]
+
+
+def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
+          batch_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Embed a split.
+
+    Args:
+        model: The head's network.
+        source: The images.
+        split: Images and captions.
+        text: Converts captions to numbers.
+        batch_size: Images or captions at once.
+
+    Returns:
+        Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
+    """
+    return (embed_images(model, source, split.store_rows, batch_size),
+            embed_captions(model, split.captions, text, batch_size))
+
+
+@torch.inference_mode()
+def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int) -> np.ndarray:
+    """Embed images, rows int64 [I] of the source: unit vectors, float32 [I, d]."""
+    model.eval()
+    images = [model.embed_images(*_items(model, source, rows[start:start + batch_size]))
+              for start in range(0, len(rows), batch_size)]
+    return torch.cat(images).cpu().numpy()
+
+
+def _items(model: HeadNetwork, source: ItemReader, rows: Ids) -> tuple[Tensor, Tensor]:
+    """Images as a network reads them, on its device: items or pixels [B, ...], and counts [B]."""
+    items, counts = source.read(rows)
+    if model.backbone is None:
+        items = items[:, :counts.max()]
+    device = next(model.parameters()).device
+    return torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device)
+
+
+@torch.inference_mode()
+def embed_captions(model: HeadNetwork, captions: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
+    """Embed captions.
+
+    Args:
+        model: The head's network.
+        captions: C captions, as in a manifest.
+        text: Converts them to numbers.
+        batch_size: Captions at once.
+
+    Returns:
+        Unit vectors, float32 [C, d].
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    numbers = encode(text, captions)
+    # Captions of like length go together: less padding. Their order is restored below.
+    order = sorted(range(len(numbers)), key=lambda caption: len(numbers[caption]))
+    vectors = []
+    for start in range(0, len(order), batch_size):
+        tokens, lengths = pad([numbers[caption] for caption in order[start:start + batch_size]])
+        vectors.append(model.embed_captions(tokens.to(device), lengths.to(device)))
+    whole = torch.cat(vectors)
+    whole[order] = whole.clone()
+    return whole.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Captions:
+    """C captions as a head that scores pairs reads them."""
+
+    numbers: Sequence[Sequence[int]]  # of each caption, see `text.base.encode`
+    graphs: Sequence[role_graphs.Graph] | None = None  # of each caption; None for a head that reads none
+
+    def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
+        """Put some captions together, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
+        tokens, lengths = pad([list(self.numbers[place]) for place in places])
+        graphs = None
+        if self.graphs is not None:
+            of_batch = role_graphs.batch([self.graphs[place] for place in places], tokens.shape[1])
+            graphs = role_graphs.GraphBatch(*(part.to(device) for part in of_batch))
+        return tokens.to(device), lengths.to(device), graphs
+
+
+def read(model: HeadNetwork, text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> Captions:
+    """Read captions for a head."""
+    reads_graphs = isinstance(model, Interaction) and model.reads_graphs
+    return Captions(encode(text, captions), role_graphs.place(text, captions, graphs) if reads_graphs else None)
+
+
+@torch.inference_mode()
+def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int,
+              progress: Progress = lambda images: None) -> Scores:
+    """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
+    model.eval()
+    captions = read(model, text, split.captions, split.role_graphs)
+    order = np.argsort([len(one) for one in captions.numbers], kind="stable")
+    parts = [(places, _caption_parts(model, captions, places))
+             for places in np.array_split(order, max(1, -(-len(order) // batch_size)))]
+    scores = np.empty((len(split.store_rows), len(order)), np.float32)
+    for start in range(0, len(scores), batch_size):
+        batch = split.store_rows[start:start + batch_size]
+        images = model.image_parts(*_items(model, source, batch))
+        for places, own in parts:
+            step = max(1, PRODUCTS // model.products(images, own))
+            compared = [model.similarity(tuple(part[at:at + step] for part in images), own)
+                        for at in range(0, len(batch), step)]
+            scores[start:start + len(batch), places] = torch.cat(compared).cpu().numpy()
+        progress(start + len(batch))
+    return scores
+
+
+@torch.inference_mode()
+def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, caption: Ids,
+               batch_size: int, progress: Progress = lambda pairs: None) -> Scores:
+    """Compare images with captions one by one by late interaction, float32 [P].
+
+    Pairs of an image go together, so that it is projected once or twice.
+    """
+    model.eval()
+    scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))
+    for start in range(0, len(order), batch_size):
+        batch = order[start:start + batch_size]
+        images, image = np.unique(rows[batch], return_inverse=True)
+        texts, text = np.unique(caption[batch], return_inverse=True)
+        of_images = model.image_parts(*_items(model, source, images))
+        of_captions = _caption_parts(model, captions, texts)
+        scores[batch] = model.pairs(tuple(part[image] for part in of_images),
+                                    tuple(part[text] for part in of_captions)).cpu().numpy()
+        progress(start + len(batch))
+    return scores
+
+
+def _caption_parts(model: Interaction, captions: Captions, places: Ids) -> Parts:
+    return model.caption_parts(*captions.batch(places, next(model.parameters()).device))
+
+
+@torch.inference_mode()
+def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
+                batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
+                progress: Progress = lambda pairs: None) -> Scores:
+    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a right and of a wrong pair.
+
+    Different images enter the first layer once each, and captions of one length go together.
+    """
+    model.eval()
+    captions, device = Captions(numbers), next(model.parameters()).device
+    images, image = np.unique(rows, return_inverse=True)
+    order = np.lexsort((caption, np.array([len(one) for one in numbers])[caption], image // BLOCK))
+    scores, done, size = np.empty(len(rows), np.float32), 0, max(batch_size, LEAST)
+    for block in np.split(order, np.flatnonzero(np.diff(image[order] // BLOCK)) + 1) if len(order) else ():
+        first = int(image[block[0]]) // BLOCK * BLOCK
+        with autocast():
+            items, counts = _items(model, source, images[first:first + BLOCK])
+            items = model.items(items)
+        for batch in (block[start:start + size] for start in range(0, len(block), size)):
+            different, place = np.unique(caption[batch], return_inverse=True)
+            tokens, lengths, _ = captions.batch(different, device)
+            each, own = (torch.from_numpy(row).to(device) for row in (place, image[batch] - first))
+            with autocast():
+                logits = model.logits(model.words(tokens)[each], lengths[each], items[own], counts[own])
+            scores[batch] = margins(logits).float().cpu().numpy()
+            progress(done := done + len(batch))
+    return scores
+
+
+def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]],
+                       batch_size: int, autocast: Callable[[], AbstractContextManager[object]]) -> Scores:
+    """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32 [I, C]."""
+    images, captions = len(rows), len(numbers)
+    scores = score_pairs(model, source, np.repeat(rows, captions), numbers, np.tile(np.arange(captions), images),
+                         batch_size, autocast)
+    return scores.reshape(images, captions)
+
+
+def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
+              progress: Progress = lambda images: None) -> Scores:
+    """Score every pair of a split, in float32.
+
+    Args:
+        head: A head without embeddings.
+        source: The images.
+        split: I images and C captions.
+        batch_size: Pairs, or images and captions, at once.
+        progress: Called with the number of images done so far.
+
+    Returns:
+        Float32 [I, C].
+    """
+    model = head.model
+    if isinstance(model, Interaction):
+        return all_pairs(model, source, split, head.text, batch_size, progress)
+    assert isinstance(model, CrossEncoder)
+    numbers = encode(head.text, split.captions)
+    precision = TrainingPrecision("fp32", next(model.parameters()).device.type)
+    scores = np.empty((len(split.image_ids), len(numbers)), np.float32)
+    for start in range(0, len(scores), AT_ONCE):
+        rows = split.store_rows[start:start + AT_ONCE]
+        scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, numbers, batch_size,
+                                                             precision.autocast)
+        progress(start + len(rows))
+    return scores
+
+
+def embeds(head: Head) -> bool:
+    """Look up whether a head gives an image and a caption a vector each.
+
+    Args:
+        head: The open head.
+
+    Returns:
+        False for late interaction, and for a cross-encoder that learned pairs alone.
+    """
+    tasks = head.description["recipe_settings"].get("tasks", ["emb"])
+    return not isinstance(head.model, Interaction) and "emb" in tasks
+
+
+def require_embeddings(head: Head, name: str) -> None:
+    """Check that a head gives an image and a caption a vector each.
+
+    Args:
+        head: The open head.
+        name: Its name.
+
+    Raises:
+        InputError: If it scores pairs alone.
+    """
+    if not embeds(head):
+        raise InputError(f"{name}: scores pairs and has no vectors of images and captions; take another head, or "
+                         "rerank with this one")
