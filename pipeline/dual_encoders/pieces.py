@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.compute import products
-from pipeline.compute.workers import Executor, InProcess, KeptPieces, Wanted
+from pipeline.compute.workers import Executor, KeptPieces, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part
@@ -83,7 +83,7 @@ def _run(kept: KeptPieces, encoder: DualEncoder, job: Job, executor: Executor | 
     parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
              for part in parts]
-    kept.run(_embed, tasks, executor or InProcess(),
+    kept.run(_embed, tasks, executor,
              lambda number, before: progress(len(parts[number].image_ids), before))
     return len(parts)
 

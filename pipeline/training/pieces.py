@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compute.workers import Executor, InProcess, KeptPieces, Wanted
+from pipeline.compute.workers import Executor, KeptPieces, Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
@@ -113,7 +113,7 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
     if executor is None:
         kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
-    found = kept_pieces.run(function, tasks, executor or InProcess(),
+    found = kept_pieces.run(function, tasks, executor,
                             lambda number, before: progress(len(pieces[number].images), before))
     return zip(pieces, found, strict=True)
 

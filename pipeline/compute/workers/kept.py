@@ -1,11 +1,10 @@
-"""Keep the results of tasks in files beside a store, so that a run that was cut goes on where it stopped.
+"""Keep the results of tasks in files beside a store, so that an interrupted run resumes where it stopped.
 
-    NAME.zarr.pieces/     gone once NAME.zarr is written
-      request.json        a digest of what is computed
+    NAME.zarr.pieces/     removed once NAME.zarr is written
+      record.json         what is computed, see `pipeline/files/record.py`
       00000.npz, …        the arrays of each task
 """
 
-import json
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.compute.workers.executor import Executor, Wanted
-from pipeline.files.atomic import replacing, write_text
-from pipeline.files.digest import digest
+from pipeline.compute.workers.executor import Executor, InProcess, Wanted
+from pipeline.files import record
+from pipeline.files.atomic import replacing
 from pipeline.parts.errors import InputError
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
@@ -33,27 +32,34 @@ class _Work(NamedTuple):
 def _keep(work: _Work, wanted: Wanted) -> int:
     """Run a task and write its arrays. They appear complete or not at all."""
     arrays = work.function(work.task, wanted)
-    with replacing(work.file) as partial, partial.open("wb") as file:
+    with replacing(work.file, durable=False) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return work.number
 
 
 class KeptPieces:
-    """The results of tasks that lie beside a store which is not finished. Those of another request are removed.
+    """The results of tasks that lie beside a store which is not finished.
 
     Args:
         store: The store.
         request: JSON values on which the results depend.
+        others: What is said where results of another request lie there; None where these are removed.
     """
 
-    def __init__(self, store: Path, request: Mapping[str, Any]) -> None:
+    def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:
         self.folder = store.with_name(store.name + ".pieces").absolute()
-        said, asked = self.folder / "request.json", json.dumps({"request": digest(dict(request))})
-        if not said.is_file() or said.read_text(encoding="utf-8") != asked:
-            self.remove()
-            write_text(said, asked)
+        if record.is_done(self.folder, request):
+            return
+        if others is not None and any(self.folder.glob("*.npz")):
+            raise InputError(f"{self.folder}: {others}")
+        self.remove()
+        record.finish(self.folder, request, wrote=())
 
-    def run(self, function: Callable[[Any, Wanted], Arrays], tasks: Sequence[Any], executor: Executor,
+    def missing(self, count: int) -> list[int]:
+        """Find which of so many tasks have no result, or a damaged one."""
+        return [number for number in range(count) if self.read(number) is None]
+
+    def run(self, function: Callable[[Any, Wanted], Arrays], tasks: Sequence[Any], executor: Executor | None,
             progress: Callable[[int, bool], object] = lambda number, before: None) -> Iterator[Arrays]:
         """Run the tasks whose results are missing, and read all.
 
@@ -61,33 +67,23 @@ class KeptPieces:
             function: A module's function of a task and of what tells whether its result is still wanted; it gives
                 arrays by name.
             tasks: The tasks.
-            executor: Where.
+            executor: Where; None for this process.
             progress: Called for each task with its number, and whether an earlier run did it.
 
         Returns:
             The results in the order of the tasks, each read when it is asked for.
         """
-        missing = []
-        for number in range(len(tasks)):
-            if self.read(number) is None:
-                missing.append(number)
-            else:
-                progress(number, True)
+        missing = self.missing(len(tasks))
+        for number in sorted({*range(len(tasks))} - {*missing}):
+            progress(number, True)
         work = (_Work(function, tasks[number], number, self._file(number)) for number in missing)
-        with closing(executor.each(_keep, work, self.folder)) as done:
+        with closing((executor or InProcess()).each(_keep, work, self.folder)) as done:
             for number in done:
                 progress(number, False)
         return self.all(len(tasks))
 
     def read(self, number: int) -> Arrays | None:
-        """Read the result of a task.
-
-        Args:
-            number: The task's number.
-
-        Returns:
-            Its arrays; None if they are not there or damaged.
-        """
+        """Read the arrays of a task; None if they are missing or damaged."""
         try:
             with np.load(self._file(number), allow_pickle=False) as arrays:
                 return dict(arrays)
@@ -99,17 +95,7 @@ class KeptPieces:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def all(self, count: int) -> Iterator[Arrays]:
-        """Read all results.
-
-        Args:
-            count: How many there are.
-
-        Yields:
-            The results in the order of the tasks.
-
-        Raises:
-            InputError: If one vanished meanwhile.
-        """
+        """Read all results in the order of the tasks, of which there are so many; InputError if one was removed."""
         for number in range(count):
             found = self.read(number)
             if found is None:

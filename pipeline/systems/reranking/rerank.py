@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pipeline.compute.workers import Executor, InProcess
+import numpy as np
+
+from pipeline.compute.workers import Executor, KeptPieces
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.files import record
 from pipeline.files.atomic import exclusive
@@ -19,6 +21,8 @@ from pipeline.systems.scores.reranked import KEY, Scored
 from pipeline.systems.scores.system import System
 
 On = Callable[[int], object]
+OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
+               "another --name, or discard them with --if-changed redo")
 
 
 def _nothing(count: int) -> None:
@@ -70,10 +74,10 @@ class Outcome(NamedTuple):
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
     """Write a reranked system. Pairs that an earlier run scored are not scored again."""
     with exclusive(job.path):
-        return _rerank(job, executor or InProcess(), report or Report())
+        return _rerank(job, executor, report or Report())
 
 
-def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
+def _rerank(job: Job, executor: Executor | None, report: Report) -> Outcome:
     if job.tune:
         tuning.require_val(job.retriever)
     scorers = _scorers(job)
@@ -82,15 +86,9 @@ def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
     before, found = _before(job, made, made_by)
     if found is not None and digest(before) == digest(made) and not job.tune:
         return Outcome(made, 0, written=False)
-    scored = 0
-
-    def start(pairs: int) -> None:
-        nonlocal scored
-        scored = pairs
-        report.start(pairs)
-
+    kept, scored = None, 0
     if found is None:
-        found = _score(job, scorers, executor, replace(report, start=start))
+        found, kept, scored = _score(job, scorers, executor, report)
     if job.tune:
         k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
         made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
@@ -99,7 +97,8 @@ def _rerank(job: Job, executor: Executor, report: Report) -> Outcome:
     with layout.writing(job.path, dict(ids) | reranked.arrays_of(found), made):
         pass
     record.write(job.path, made_by)
-    shards.remove(_folder(job))
+    if kept is not None:
+        kept.remove()
     return Outcome(made, scored, written=True)
 
 
@@ -151,20 +150,23 @@ def _before(job: Job, made: dict[str, Any], made_by: record.Versions
     return layout.without_digests(there), found if serves else None
 
 
-def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor, report: Report
-           ) -> dict[str, Scored]:
+def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor | None, report: Report
+           ) -> tuple[dict[str, Scored], KeptPieces, int]:
+    """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
     found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
     pairs = candidates.wanted(found, captions)
     made_from = {key: digest(each.made_from) for key, each in scorers.items()}
-    request = {"retriever": job.retriever.seal, "distractors": list(job.distractors),
-               "scorers": [[*key, each] for key, each in made_from.items()],
-               "pairs": shards.digest_of(pool, pairs)}
-    shards.begin(_folder(job), request, job.redo)
-    known = {key: (*job.scorer, _source(job, *key), each) for key, each in made_from.items()}
-    scores = shards.run(_folder(job), pool, pairs, known, executor, report.start, report.pairs)
-    return candidates.with_scores(found, pairs, scores, captions)
-
-
-def _folder(job: Job) -> Path:
-    return job.path.with_name(f"{job.path.name}.scoring")
+    parts = shards.divide(pool, pairs, {key: (*job.scorer, _source(job, *key), each)
+                                        for key, each in made_from.items()})
+    request = {"retriever": job.retriever.seal, "distractors": list(job.distractors), "shard": shards.SHARD,
+               "scorers": [[*key, each] for key, each in made_from.items()], "pairs": shards.digest_of(pool, pairs)}
+    kept = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
+    missing = sum(len(parts[number].rows) for number in kept.missing(len(parts)))
+    report.start(missing)
+    scores = np.empty(len(pairs), np.float32)
+    done = kept.run(shards.score, parts, executor,
+                    lambda number, before: None if before else report.pairs(len(parts[number].rows)))
+    for part, arrays in zip(parts, done, strict=True):
+        scores[part.rows] = arrays["scores"]
+    return candidates.with_scores(found, pairs, scores, captions), kept, missing
