@@ -24,7 +24,7 @@ import torch
 from benchmarks.extraction_parts import jpeg
 from benchmarks.measure import least_times, precisions, refuse_standard_input
 from pipeline import manifest, sample
-from pipeline.compute.workers import cluster
+from pipeline.compute import cluster
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.network import Network

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline import dual_encoders, training
-    from pipeline.compute.workers import Executor
+    from pipeline.compute.tasks import Executor
     from pipeline.dual_encoders import pieces as pieces_of_encoder
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage

@@ -20,7 +20,7 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
-    from pipeline.compute.workers import cluster
+    from pipeline.compute import cluster
     from pipeline.features import extraction
     from pipeline.features.extraction import costs, devices, needs, selection
     from pipeline.features.extractors import Runtime

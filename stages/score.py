@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pipeline import training
-    from pipeline.compute.workers import Executor
+    from pipeline.compute.tasks import Executor
     from pipeline.dual_encoders import stored
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval.stored import Matrix

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.compute.workers import Executor
+    from pipeline.compute.tasks import Executor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
@@ -66,7 +66,7 @@ def executor(workers: int, address: str | None) -> Iterator[Executor | None]:
     if address is None and workers == 1:
         yield None
         return
-    from pipeline.compute.workers import cluster
+    from pipeline.compute import cluster
 
     with cluster.local(workers) if address is None else cluster.running(address) as place:
         yield place

@@ -5,15 +5,15 @@ Near a threshold each measurement may choose otherwise; so that all processes ch
 
 import fcntl
 import json
-import math
 import os
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import torch
+from pydantic import Field, TypeAdapter
 
 from pipeline.compute import machine
 from pipeline.files.atomic import write_text
@@ -22,6 +22,7 @@ from pipeline.parts.errors import InputWarning
 
 FOLDER = "VSE_PIPELINE_CACHE"
 """The environment variable that names another folder."""
+MEASUREMENTS = TypeAdapter(dict[str, dict[str, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]])
 VERSION = 1
 """Of the measurements. A higher number has every CPU measured again."""
 
@@ -57,7 +58,7 @@ def cpu() -> str:
 
 
 def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> float:
-    if (found := _value(_read(file), cpu, what)) is not None:
+    if (found := _read(file).get(cpu, {}).get(what)) is not None:
         return found
     try:
         if not file.is_absolute():
@@ -66,9 +67,9 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
         with file.with_name(f".{file.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two that begin at once take the answer of the first
             kept = _read(file)
-            if (found := _value(kept, cpu, what)) is None:
+            if (found := kept.get(cpu, {}).get(what)) is None:
                 found = measure()
-                write_text(file, json.dumps(kept | {cpu: _of(kept, cpu) | {what: found}}, indent=1), durable=False)
+                write_text(file, json.dumps(kept | {cpu: kept.get(cpu, {}) | {what: found}}, indent=1), durable=False)
             return found
     except OSError as error:
         warnings.warn(InputWarning(
@@ -77,23 +78,12 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
         return measure() if found is None else found
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """What is kept; nothing where the file is missing or damaged."""
+def _read(file: Path) -> dict[str, dict[str, float]]:
+    """CPU -> what was measured of it -> the value; nothing where the file is missing or damaged."""
     try:
-        kept = from_json(file.read_text(encoding="utf-8"))
+        return MEASUREMENTS.validate_python(from_json(file.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
-    return kept if isinstance(kept, dict) else {}
-
-
-def _of(kept: dict[str, Any], cpu: str) -> dict[str, Any]:
-    own = kept.get(cpu)
-    return own if isinstance(own, dict) else {}
-
-
-def _value(kept: dict[str, Any], cpu: str, what: str) -> float | None:
-    value = _of(kept, cpu).get(what)
-    return value if isinstance(value, float) and 0 < value < math.inf else None
 
 
 # Compare the time of two short calculations.

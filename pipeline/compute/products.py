@@ -3,19 +3,29 @@
 torch sends float32 products to MKL, which runs at less than half speed on AMD CPUs. torch's switch for reduced
 precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the factors to bfloat16, which is not
 wanted; on others it computes in float32. Both speed and error are therefore measured before the switch is used.
+
+Attention keeps torch's own float32 products, in the forward and the backward pass. torch's attention kernel for the CPU
+multiplies many small blocks in sequence, and oneDNN prepares each such product anew: with 12 heads of 32 dimensions
+over 50 items the kernel becomes 6 times slower, its backward pass 8 times. The kernel is therefore wrapped in torch's
+dispatch table, and no network needs to know about it.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from threading import Lock
+from typing import Any, Literal
 
 import torch
 
-from pipeline.compute import attention, measured, onednn
+from pipeline.compute import measured
 from pipeline.compute.measured import least_seconds
 
 Setting = Literal["auto", "default"]
 Kind = Literal["onednn", "default"]
 
+KERNELS = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward")
 SHAPE = (256, 512, 256)
 """Of the product that is probed: rows, the length of the sums, columns."""
 CHECKED = 32
@@ -39,7 +49,7 @@ class Products:
 def apply(setting: Setting = "auto") -> Products:
     """Choose how this process multiplies float32 matrices on the CPU from now on.
 
-    Attention keeps torch's own products (`attention`).
+    Attention keeps torch's own products (`keep_own_products`).
 
     Args:
         setting: "auto" takes what `probe` finds better; "default" leaves products to torch.
@@ -58,7 +68,7 @@ def probe() -> Products:
     Returns:
         The better one, with the measurements.
     """
-    if not onednn.has_switch():
+    if not has_switch():
         return Products("default")
     return choose(measured.once("oneDNN faster", _faster), measured.once("oneDNN error", _error))
 
@@ -104,10 +114,10 @@ def use(kind: Kind) -> None:
         kind: "onednn" or "default".
     """
     if kind == "onednn":
-        attention.keep_own_products()
-        onednn.turn(True)
-    elif onednn.is_on():
-        onednn.turn(False)
+        keep_own_products()
+        turn(True)
+    elif is_on():
+        turn(False)
 
 
 def current() -> Kind:
@@ -116,4 +126,67 @@ def current() -> Kind:
     Returns:
         "onednn" or "default".
     """
-    return "onednn" if onednn.is_on() else "default"
+    return "onednn" if is_on() else "default"
+
+
+def has_switch() -> bool:
+    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for `attention`)."""
+    return (torch.backends.mkldnn.is_available() and hasattr(torch.backends.mkldnn, "matmul")
+            and hasattr(torch.library, "get_kernel"))
+
+
+def is_on() -> bool:
+    """Read the switch."""
+    return has_switch() and _of_products().fp32_precision == "bf16"
+
+
+def turn(on: bool) -> None:
+    """Set the switch, for all threads of the process."""
+    _of_products().fp32_precision = "bf16" if on else "ieee"
+
+
+def _of_products() -> Any:
+    # Not torch.set_float32_matmul_precision("medium"), which also allows TF32 on a GPU.
+    return torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+
+
+@cache
+def keep_own_products() -> torch.library.Library:
+    """Wrap torch's attention kernels for the CPU in `own_products`, once in a process."""
+    library = torch.library.Library("aten", "IMPL")
+    for name in KERNELS:
+        library.impl(name, _wrapped(torch.library.get_kernel(f"aten::{name}", "CPU")), "CPU", with_keyset=True)
+    return library
+
+
+def _wrapped(kernel: Any) -> Callable[..., Any]:
+    def run(keys: Any, *arguments: Any, **options: Any) -> Any:
+        with own_products():
+            return kernel.call_boxed(keys, *arguments, **options)
+    return run
+
+
+class _Inside:
+    """How many threads are inside `own_products`, and whether the switch was on before the first of them."""
+
+    lock = Lock()
+    count = 0
+    before = False
+
+
+@contextmanager
+def own_products() -> Iterator[None]:
+    """Leave float32 products to torch's own choice inside the block. Several threads may be inside at once."""
+    with _Inside.lock:
+        if not _Inside.count and is_on():
+            _Inside.before = True
+            turn(False)
+        _Inside.count += 1
+    try:
+        yield
+    finally:
+        with _Inside.lock:
+            _Inside.count -= 1
+            if not _Inside.count and _Inside.before:
+                turn(True)
+                _Inside.before = False

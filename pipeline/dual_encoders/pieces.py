@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.compute import products
-from pipeline.compute.workers import Executor, KeptPieces, Wanted
+from pipeline.compute.tasks import Executor, KeptPieces, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.dual_encoders.embedding import Piece, embed_part

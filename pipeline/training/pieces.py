@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compute.workers import Executor, KeptPieces, Wanted
+from pipeline.compute.tasks import Executor, KeptPieces, Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from pipeline.compute import attention, half, machine, made_with, measured, onednn, products
+from pipeline.compute import half, machine, made_with, measured, products
 from pipeline.parts.errors import InputError
 
 
@@ -42,7 +42,7 @@ def test_probe_goes_by_the_clock_and_leaves_the_switch_as_it_was(
 
 def rounding(left: Tensor, right: Tensor) -> Tensor:
     """A product as with AMX: where the switch is on its factors are rounded to bfloat16."""
-    if onednn.is_on() and left.dtype == torch.float32:
+    if products.is_on() and left.dtype == torch.float32:
         left, right = left.bfloat16().float(), right.bfloat16().float()
     return torch.matmul(left, right)
 
@@ -56,7 +56,7 @@ def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest
 
 
 def test_a_torch_without_the_switch_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onednn, "has_switch", lambda: False)
+    monkeypatch.setattr(products, "has_switch", lambda: False)
     assert products.apply("auto") == products.Products("default")
     assert products.current() == "default"
 
@@ -93,7 +93,7 @@ def test_attention_is_the_same_to_the_bit_whatever_multiplies(masked: bool) -> N
 def test_attention_runs_with_the_switch_off_in_both_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     products.use("onednn")
     turned: list[bool] = []
-    monkeypatch.setattr(onednn, "turn", turned.append)
+    monkeypatch.setattr(products, "turn", turned.append)
     inputs = [torch.randn(1, 1, 4, 8, requires_grad=True) for _ in range(3)]
     out = scaled_dot_product_attention(*inputs)
     assert turned == [False, True]
@@ -103,8 +103,8 @@ def test_attention_runs_with_the_switch_off_in_both_passes(monkeypatch: pytest.M
 
 def test_threads_inside_attention_leave_the_switch_as_the_first_found_it() -> None:
     products.use("onednn")
-    with attention.own_products():
-        with attention.own_products():
+    with products.own_products():
+        with products.own_products():
             assert products.current() == "default"
         assert products.current() == "default"
     assert products.current() == "onednn"

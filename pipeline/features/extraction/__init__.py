@@ -8,7 +8,7 @@
     needs.py           what it needs and this machine lacks
     devices.py, selection.py   where it runs, and on which images
 
-Tasks run where `pipeline.compute.workers` has them run, with the same bytes as result.
+Tasks run where `pipeline.compute.tasks` has them run, with the same bytes as result.
 """
 
 from typing import TYPE_CHECKING

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.compute.workers import Executor, InProcess
+from pipeline.compute.tasks import Executor, InProcess
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, Task
 from pipeline.features.extractors import base

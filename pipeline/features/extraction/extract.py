@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.compute import workers
-from pipeline.compute.workers import Executor
+from pipeline.compute import tasks
+from pipeline.compute.tasks import Executor
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.features.extraction.request import made_by
@@ -17,7 +17,7 @@ from pipeline.files.atomic import put_back
 from pipeline.parts.errors import InputError, InputWarning, counted
 
 
-class InProcess(workers.InProcess):
+class InProcess(tasks.InProcess):
     """Runs in this process, where one shard is written while the next is computed."""
 
     def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:

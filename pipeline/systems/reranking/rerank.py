@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pipeline.compute.workers import Executor, KeptPieces
+from pipeline.compute.tasks import Executor, KeptPieces
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.files import record
 from pipeline.files.atomic import exclusive

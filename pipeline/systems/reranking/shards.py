@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.compute import products
-from pipeline.compute.workers import Wanted
+from pipeline.compute.tasks import Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from folders import tree
 
-from pipeline.compute.workers import cluster
+from pipeline.compute import cluster
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from folders import tree
 
-from pipeline.compute.workers import cluster
+from pipeline.compute import cluster
 from pipeline.features import extraction
 from pipeline.features.extraction import devices, worker
 from pipeline.parts.errors import InputError

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.compute.workers import InProcess, KeptPieces, cluster
+from pipeline.compute import cluster
+from pipeline.compute.tasks import InProcess, KeptPieces
 from pipeline.parts.errors import InputError
 
 

@@ -1,4 +1,4 @@
-"""Keep the results of tasks in files beside a store, so that an interrupted run resumes where it stopped.
+"""Where tasks run, and their results kept in files beside a store, so that an interrupted run resumes where it stopped.
 
     NAME.zarr.pieces/     removed once NAME.zarr is written
       record.json         what is computed, see `pipeline/files/record.py`
@@ -7,19 +7,64 @@
 
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.compute.workers.executor import Executor, InProcess, Wanted
 from pipeline.files import record
 from pipeline.files.atomic import replacing
 from pipeline.parts.errors import InputError
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
+Result = TypeVar("Result")
+Wanted: TypeAlias = Callable[[], bool]
+"""Tells a task whether its result is still wanted."""
+
+
+class Executor(Protocol):
+    """Runs functions and tasks somewhere."""
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function there.
+
+        Args:
+            function: Any function that can be pickled.
+            *arguments: Its arguments.
+
+        Returns:
+            Its result.
+        """
+        ...
+
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
+        """Call a function with each task there.
+
+        Args:
+            function: A module's function of a task and of what tells whether its result is still wanted.
+            tasks: Tasks that can be pickled.
+            folder: The folder in which they write, which is there; every worker must see it.
+
+        Yields:
+            The results, in any order.
+        """
+        ...
+
+
+class InProcess:
+    """Runs functions and tasks in this process."""
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function, see `Executor.call`."""
+        return function(*arguments)
+
+    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
+             ) -> Generator[Result, None, None]:
+        """Call a function with each task, see `Executor.each`: results in the order of the tasks."""
+        yield from (function(task, lambda: True) for task in tasks)
 
 
 class _Work(NamedTuple):
@@ -61,17 +106,9 @@ class KeptPieces:
 
     def run(self, function: Callable[[Any, Wanted], Arrays], tasks: Sequence[Any], executor: Executor | None,
             progress: Callable[[int, bool], object] = lambda number, before: None) -> Iterator[Arrays]:
-        """Run the tasks whose results are missing, and read all.
+        """Run the tasks whose results are missing, by default in this process, and read all, in the order of the tasks.
 
-        Args:
-            function: A module's function of a task and of what tells whether its result is still wanted; it gives
-                arrays by name.
-            tasks: The tasks.
-            executor: Where; None for this process.
-            progress: Called for each task with its number, and whether an earlier run did it.
-
-        Returns:
-            The results in the order of the tasks, each read when it is asked for.
+        `function` is a module's; `progress` is called with each task's number and whether an earlier run did it.
         """
         missing = self.missing(len(tasks))
         for number in sorted({*range(len(tasks))} - {*missing}):

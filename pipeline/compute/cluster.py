@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.compute.workers.executor import Wanted
+from pipeline.compute.tasks import Wanted
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
