@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import SPLITS, Manifest
     from pipeline.settings import Settings
     from pipeline.studies import audit
-    from pipeline.studies.audit import page
-    from pipeline.studies.audit.collection import Collection
-    from pipeline.studies.audit.findings import Findings
-    from pipeline.studies.audit.fingerprints import Fingerprints
+    from pipeline.studies.audit import Collection, Findings, Fingerprints
 
 
 @click.command
@@ -52,10 +49,7 @@ def command(paths: Paths, settings: Settings, one: str, other: str | None, alike
         raise InputError(f"{one} and {other} hold the same images by definition; name two splits, or "
                          f"{one.partition(':')[0]} alone for its own splits")
     prints = {id(each): _fingerprints(each) for each in (first, second)}
-    shared = audit.find(first, second, (prints[id(first)], prints[id(second)]), alike)
-    unread = [prints[id(each)].content.count("") for each in (first, second)]
-    found = Findings(first, second, shared, audit.equal_captions(first, second),
-                     (unread[0], 0 if second is first else unread[1]))
+    found = audit.compare(first, second, (prints[id(first)], prints[id(second)]), alike)
     name = "-".join(each.replace(":", "-") for each in (one, other) if each)
     path = out or paths.root / "results" / f"audit-{name}.html"
     if path.suffix == ".json":
@@ -71,7 +65,7 @@ def _write(path: Path, found: Findings) -> None:
     """Write the page and the JSON. Raises InputError where they cannot be written: exit code 1 says something else."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(path, page.page(found))
+        atomic.write_text(path, found.page())
         atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; choose another --out") from None

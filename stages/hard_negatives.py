@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.studies import hard_negatives
     from pipeline.studies.hard_negatives.accuracy import Accuracy
-    from pipeline.studies.hard_negatives.of_encoder import OfEncoder
-    from pipeline.studies.hard_negatives.of_head import OfHead
-    from pipeline.studies.hard_negatives.question import Question
-    from pipeline.studies.hard_negatives.system import System
+    from pipeline.studies.hard_negatives.questions import Question
+    from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
     from stages.progress import say
 
 

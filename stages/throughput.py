@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pipeline.files.atomic import write_text
     from pipeline.settings import Settings
-    from pipeline.studies import query, throughput
+    from pipeline.studies import throughput
     from pipeline.systems.reranking.base import PairSource
 
 
@@ -50,7 +50,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
             dataset = settings.run.dataset
             source = PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
                                 settings.throughput.reranked, settings.compute.products, settings.score.split)
-            measured["query"] = query.measure(source, retriever, scorer, settings.throughput, on_step)
+            measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, on_step)
     write_text(paths.throughput, json.dumps(measured, indent=1))
     click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))

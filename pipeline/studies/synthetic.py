@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.heads.pooling.gpo import GPO
     from pipeline.settings import Synthetic
 
+Floats = npt.NDArray[np.float32]
 DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
     ("Index", "Interp."): {"generator": "interpolated"},
     ("Cos/Sin", "MLP"): {"generator": "mlp"},
@@ -28,46 +32,29 @@ DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
 """(input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8, not of Table 11."""
 
 
-def average(size: int) -> Tensor:
-    """A: all items have the same weight."""
-    import torch
-
-    return torch.full((size,), 1 / size)
-
-
-def largest(count: int) -> Callable[[int], Tensor]:
+def largest(count: int) -> Callable[[int], Floats]:
     """M-K: the mean of the K largest items, of all if there are fewer."""
-
-    def pattern(size: int) -> Tensor:
-        import torch
-
-        return torch.where(torch.arange(size) < count, 1 / min(count, size), 0.0)
-    return pattern
+    return lambda size: np.where(np.arange(size) < count, np.float32(1 / min(count, size)), np.float32(0))
 
 
-def upper_half(size: int) -> Tensor:
-    """T-50%: the mean of the largest half, rounded up."""
-    return largest(math.ceil(size / 2))(size)
-
-
-def linear(size: int) -> Tensor:
+def linear(size: int) -> Floats:
     """L: weights that fall linearly to zero at the smallest item."""
-    import torch
-
-    falling = torch.arange(size - 1, -1, -1, dtype=torch.float32)
+    falling = np.arange(size - 1, -1, -1, dtype=np.float32)
     return falling / falling.sum()
 
 
-PATTERNS: dict[str, Callable[[int], Tensor]] = {
-    "A": average, "M-1": largest(1), "M-10": largest(10), "T-50%": upper_half, "L": linear}
-"""Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: [N], of sum 1."""
+PATTERNS: dict[str, Callable[[int], Floats]] = {
+    "A": lambda size: largest(size)(size), "M-1": largest(1), "M-10": largest(10),
+    "T-50%": lambda size: largest(math.ceil(size / 2))(size), "L": linear}
+"""Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: float32 [N], of sum
+1. A: all weigh the same; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling weights."""
 
 
 def train(design: tuple[str, str], pattern: str, settings: Synthetic,
           on_step: Callable[[float], None] = lambda loss: None) -> GPO:
     """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`."""
     import torch
-    
+
     from pipeline.heads.pooling.gpo import GPO
     from pipeline.heads.pooling.sort import sort_descending
 
@@ -99,7 +86,7 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
 
     out = torch.zeros(len(sizes), int(sizes.max()))
     for row, size in zip(out, sizes.tolist(), strict=True):
-        row[:size] = PATTERNS[pattern](size)
+        row[:size] = torch.from_numpy(PATTERNS[pattern](size))
     return out
 
 
@@ -110,13 +97,13 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     (least, most), (first, last) = settings.tested, settings.seen
     ranges = {"rmse_seen": (first, last), "rmse_unseen_smaller": (least, first - 1),
               "rmse_unseen_larger": (last + 1, most)}
+    found = {}
     with torch.no_grad():
-        return {name: _rmse(gpo, pattern, torch.arange(start, end + 1)) for name, (start, end) in ranges.items()}
-
-
-def _rmse(gpo: GPO, pattern: str, sizes: Tensor) -> float:
-    apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
-    return float((apart.square().sum(1) / sizes).mean().sqrt())
+        for name, (start, end) in ranges.items():
+            sizes = torch.arange(start, end + 1)
+            apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
+            found[name] = float((apart.square().sum(1) / sizes).mean().sqrt())
+    return found
 
 
 def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> dict[str, Any]:

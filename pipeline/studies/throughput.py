@@ -8,14 +8,21 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import normalize
 
+from pipeline import training as training_room
 from pipeline.compute import machine, products
 from pipeline.heads import pooling
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Named, Recipe, Throughput, Training
+from pipeline.systems import reranking
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.scores.nearest import nearest
+from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRU
 
 Step = Callable[[], object]
@@ -173,3 +180,39 @@ def interleaved(steps: Mapping[str, Callable[[], object]], device: str, repeats:
 def _wait(device: str) -> None:
     if device.startswith("cuda"):
         torch.cuda.synchronize(device)
+
+
+@torch.inference_mode()
+def measure_query(source: PairSource, retriever: str, scorer: str, settings: Throughput,
+            progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
+    """Time a caption's way to its candidates, without and with the scorer (Geigle et al., Table 3).
+
+    Models are open, vectors are in memory. The caption is the one of median length. The scorer reads its candidates'
+    features from their store.
+
+    JSON values. retriever, scorer; images: how many are searched; k; seconds: `retrieve`, and `both` for retrieving
+    and reranking; ratio: both / retrieve.
+    """
+    head, _ = training_room.open_by_name(source.paths, source.dataset, retriever, source.device)
+    store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
+    if store.checkpoints != [head.checkpoint]:
+        raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
+    vectors, k = np.array(store.vectors("image")), settings.reranked
+    if k > len(vectors):
+        raise InputError(f"{store.path}: has {len(vectors)} images, and throughput.reranked is {k}; rerank fewer")
+    manifest = Manifest.load(source.paths.manifest(source.dataset))
+    table = manifest.table.set_index("caption_id").loc[store.caption_ids, "caption"]
+    caption = table.loc[table.str.len().sort_values(kind="stable").index[len(table) // 2]]
+    asked = np.full(k, table.index[table == caption][0], np.int64)
+    opened = reranking.build(*reranking.resolve(scorer, source), source)
+
+    def retrieve() -> np.ndarray:
+        query = training_room.embed_captions(head.model, [caption], head.text, 1)
+        return nearest(query, vectors, k)[0][0]
+
+    taken = interleaved({f"a query by {retriever}": retrieve,
+                         f"reranked by {scorer}": lambda: opened.score(store.image_ids[retrieve()], asked)},
+                        source.device, settings.repeats, settings.seconds, progress)
+    alone, both = taken.values()
+    return {"retriever": retriever, "scorer": scorer, "images": len(vectors), "k": k,
+            "retrieve": alone, "both": both, "ratio": both / alone}

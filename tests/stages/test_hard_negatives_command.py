@@ -14,8 +14,8 @@ from tiny_dual_encoders import FOLDERS, LIMIT
 
 from pipeline.manifest import Manifest
 from pipeline.parts import lazy
-from pipeline.studies.hard_negatives.of_head import OfHead
-from pipeline.studies.hard_negatives.question import Question
+from pipeline.studies.hard_negatives.questions import Question
+from pipeline.studies.hard_negatives.systems import OfHead
 from stages import hard_negatives
 
 HEAD = "vse2ad-region-bigru-s0"

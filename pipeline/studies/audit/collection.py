@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+import pandas as pd
 
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -67,10 +68,9 @@ class Collection:
                 raise InputError(f"{manifest.dataset}: no images in the split {split!r}; there are: "
                                  f"{', '.join(manifest.images['split'].unique())}")
         ids = images["image_id"].to_numpy()
-        row = {each: place for place, each in enumerate(ids.tolist())}
         return cls(f"{manifest.dataset}:{split}" if split else manifest.dataset, manifest.images_folder, ids,
                    images["file"].tolist(), images["split"].to_numpy(str), table["caption"].tolist(),
-                   np.array([row[each] for each in table["image_id"].tolist()], np.int64))
+                   pd.Index(ids).get_indexer(table["image_id"]))
 
 
 def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[str]:

@@ -1,14 +1,43 @@
-"""What an audit found, in numbers and in files' names."""
+"""What two collections of images have in common: one photograph twice, images that look alike, equal captions.
 
-from collections import Counter
+One photograph is known by the number in its files' names, or by its content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipeline.studies.audit.collection import Collection
-from pipeline.studies.audit.shared import NAME, EqualCaptions, Pair, Shared
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-TEXTS = 100
-"""Equal captions that are written out, those of most images first."""
+from pipeline.files.gallery_file import GalleryFile
+from pipeline.files.images import ImageError
+from pipeline.report import examples
+from pipeline.studies.audit import fingerprints
+from pipeline.studies.audit.collection import Collection, photograph
+from pipeline.studies.audit.fingerprints import Fingerprints
+
+NAME, CONTENT, LOOK = "photo number", "content", "look"
+UNLIKE = 64
+"""Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
+files. Copies differ in few bits, other photographs in about half."""
+TEXTS = 100  # equal captions that are written out, those of most images first
+SIDE = 240  # pixels of an image on the page
+SHOWN = 100  # pairs of each kind on the page, about 8 kB each
+WORDS = re.compile(r"\w+")
+
+
+class Pair(NamedTuple):
+    """Two images."""
+
+    one: int  # row in the first collection
+    other: int  # row in the second one
+    by: str  # how they were found: NAME, CONTENT or LOOK
+    bits: int = 0  # for LOOK, in how many of 256 bits they differ; likewise for doubtful pairs by NAME
 
 
 @dataclass(frozen=True)
@@ -18,15 +47,21 @@ class Findings:
     Attributes:
         one: The first collection.
         other: The second collection, or the same object for one beside itself.
-        shared: Their pairs of images.
-        texts: Their equal captions.
+        certain: Pairs of one photograph, by number or content.
+        doubtful: Further pairs that look alike, the most alike first; then those of one number that look different.
+        texts: Captions that images of both collections have; of one beside itself, that several of its images have.
+            Each text once, that of most images first: its words, and the rows of its images in both collections.
+            Capital letters, punctuation and blanks are not compared.
+        equal_captions: How many captions of the first collection are among them.
         unread: Files of the first and of the second collection that could not be read, and were compared by name alone.
     """
 
     one: Collection
     other: Collection
-    shared: Shared
-    texts: EqualCaptions
+    certain: list[Pair]
+    doubtful: list[Pair]
+    texts: list[tuple[str, list[int], list[int]]]
+    equal_captions: int
     unread: tuple[int, int]
 
     @property
@@ -38,50 +73,159 @@ class Findings:
     def leaks(self) -> list[Pair]:
         """The certain pairs that matter: all of two collections; of one, those in two splits."""
         splits = self.one.splits
-        return [pair for pair in self.shared.certain if not self.alone or splits[pair.one] != splits[pair.other]]
-
-    def by_split(self, pairs: list[Pair]) -> dict[tuple[str, str], int]:
-        """(split of the first, split of the second) -> how many images of the first are in pairs."""
-        rows = Counter(splits for splits, _ in {(self._splits(pair), pair.one) for pair in pairs})
-        return dict(sorted(rows.items()))
+        return [pair for pair in self.certain if not self.alone or splits[pair.one] != splits[pair.other]]
 
     def _splits(self, pair: Pair) -> tuple[str, str]:
         return str(self.one.splits[pair.one]), str(self.other.splits[pair.other])
 
     def lines(self) -> list[str]:
-        """Say it in a few lines, one for each finding."""
+        """Write a line for each finding.
+
+        Returns:
+            The lines.
+        """
         one, other = self.one, self.other
-        said = []
-        for (mine, theirs), count in self.by_split(self.shared.certain).items():
+        lines = []
+        images = Counter(splits for splits, _ in {(self._splits(pair), pair.one) for pair in self.certain})
+        for (mine, theirs), count in sorted(images.items()):
             of = int((one.splits == mine).sum())
-            said.append(f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})")
-        if not said:
-            said.append("no image occurs twice" if self.alone else "no image in common")
-        unlike = sum(pair.by == NAME for pair in self.shared.doubtful)
-        said.append(f"further pairs that look alike: {len(self.shared.doubtful) - unlike:,}")
+            lines.append(f"{count:,} of {of:,} images of {one.name} ({mine}) are images of {other.name} ({theirs})")
+        if not lines:
+            lines.append("no image occurs twice" if self.alone else "no image in common")
+        unlike = sum(pair.by == NAME for pair in self.doubtful)
+        lines.append(f"further pairs that look alike: {len(self.doubtful) - unlike:,}")
         if unlike:
-            said.append(f"pairs of one photo number that look different: {unlike:,}")
+            lines.append(f"pairs of one photo number that look different: {unlike:,}")
         where = "that several of its images have" if self.alone else f"that {other.name} has too"
-        said.append(f"captions of {one.name} {where}: {self.texts.captions:,} of {len(one.captions):,}, "
-                    f"different texts: {len(self.texts.texts):,}")
+        lines.append(f"captions of {one.name} {where}: {self.equal_captions:,} of {len(one.captions):,}, "
+                     f"different texts: {len(self.texts):,}")
         if any(self.unread):
-            said.append(f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}")
-        return said
+            lines.append(f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}")
+        return lines
 
     def as_json(self) -> dict[str, Any]:
-        """JSON values: pairs of files with their splits and how they were found, equal captions, and numbers."""
+        """Convert to JSON values.
+
+        Returns:
+            Pairs of files with their splits and how they were found, equal captions, and numbers.
+        """
         return {
             "collections": [self.one.name, self.other.name],
             "images": [len(self.one.files), len(self.other.files)],
             "unread": list(self.unread),
-            "certain": [self._pair(pair) for pair in self.shared.certain],
-            "doubtful": [self._pair(pair) | {"bits": pair.bits} for pair in self.shared.doubtful],
-            "captions": {"texts": len(self.texts.texts), "captions": self.texts.captions, "first": [
+            "certain": [self._pair(pair) for pair in self.certain],
+            "doubtful": [self._pair(pair) | {"bits": pair.bits} for pair in self.doubtful],
+            "captions": {"texts": len(self.texts), "captions": self.equal_captions, "first": [
                 {"text": text, "images": [[self.one.files[row] for row in mine],
                                           [self.other.files[row] for row in theirs]]}
-                for text, mine, theirs in self.texts.texts[:TEXTS]]},
+                for text, mine, theirs in self.texts[:TEXTS]]},
         }
 
     def _pair(self, pair: Pair) -> dict[str, Any]:
         return {"files": [self.one.files[pair.one], self.other.files[pair.other]], "splits": list(self._splits(pair)),
                 "by": pair.by}
+
+    def named(self, pair: Pair) -> str:
+        """Describe a pair.
+
+        Args:
+            pair: The pair.
+
+        Returns:
+            Both files with their splits, and how they were found.
+        """
+        bits = f"{pair.bits} of 256 bits differ"
+        how = bits if pair.by == LOOK else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
+        files = self.one.files[pair.one], self.other.files[pair.other]
+        return " and ".join(f"{file} ({split})" for file, split in zip(files, self._splits(pair), strict=True)
+                            ) + f": {how}"
+
+    def page(self) -> str:
+        """Write the report, with the doubtful pairs side by side.
+
+        Returns:
+            One HTML file; all text from data is escaped.
+        """
+        environment = Environment(loader=PackageLoader("pipeline.studies", "audit"), autoescape=True, trim_blocks=True,
+                                  undefined=StrictUndefined)
+        names = self.one.name if self.alone else f"{self.one.name} and {self.other.name}"
+        return environment.get_template("page.html").render(findings=self, names=names, shown=SHOWN, picture=_picture)
+
+
+def _picture(collection: Collection, row: int) -> tuple[str, str]:
+    """An image as a data URI, and why it cannot be shown; one of both is empty."""
+    name = collection.files[row]
+    try:
+        return examples.data_uri(GalleryFile.named(collection.folder / name).picture(), SIDE), ""
+    except ImageError as error:
+        return "", f"{name}: {error}"
+
+
+def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:
+    """Find the images and captions that two collections share. A collection beside itself: its own pairs, each once.
+
+    Args:
+        one: The first collection.
+        other: The second collection, or the same object.
+        prints: Fingerprints of both.
+        most_bits: Images look alike if they differ in at most so many of 256 bits.
+
+    Returns:
+        What they have in common.
+    """
+    alone = one is other
+    certain: dict[tuple[int, int], Pair] = {}
+    numbers, contents = ([photograph(file) for file in each.files] for each in (one, other)), (
+        [content or None for content in each.content] for each in prints)
+    for kind, pairs in ((NAME, _equal(*numbers)), (CONTENT, _equal(*contents))):
+        for row, column in pairs:
+            if not alone or row < column:
+                certain.setdefault((row, column), Pair(row, column, kind))
+    alike = (Pair(row, column, LOOK, bits) for row, column, bits in fingerprints.alike(*prints, most_bits, alone))
+    doubtful = [pair for pair in alike if pair[:2] not in certain]
+    doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
+    for pair in doubtful:
+        certain.pop(pair[:2], None)
+    unread = [each.content.count("") for each in prints]
+    return Findings(one, other, [certain[key] for key in sorted(certain)],
+                    sorted(doubtful, key=lambda pair: (pair.bits, pair)), *_equal_captions(one, other),
+                    (unread[0], 0 if alone else unread[1]))
+
+
+def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
+    """The pair with its bits where one number names two images that look different; None for other pairs."""
+    if pair.by != NAME or one.content[pair.one] == other.content[pair.other] \
+            or not (one.is_seen[pair.one] and other.is_seen[pair.other]):
+        return None
+    bits = int(np.bitwise_count(one.look[pair.one] ^ other.look[pair.other]).sum())
+    return pair._replace(bits=bits) if bits > UNLIKE else None
+
+
+def _equal(one: list[str | None], other: list[str | None]) -> Iterator[tuple[int, int]]:
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for row, value in enumerate(one):
+        rows[value].append(row)
+    for column, value in enumerate(other):
+        if value is not None:
+            yield from ((row, column) for row in rows.get(value, ()))
+
+
+def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str, list[int], list[int]]], int]:
+    """The equal captions with the rows of their images, and how many captions of the first collection they are."""
+    first, second = _images_of_texts(one), _images_of_texts(other)
+    shared = [text for text in first if (len(first[text]) > 1 if one is other else text in second)]
+    shared.sort(key=lambda text: (-len(first[text]) - len(second[text]), text))
+    count = sum(map(Counter(map(_plain, one.captions)).__getitem__, shared))
+    return [(text, sorted(first[text]), sorted(second[text])) for text in shared], count
+
+
+def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for caption, image in zip(collection.captions, collection.caption_image.tolist(), strict=True):
+        if text := _plain(caption):
+            found[text].add(image)
+    return found
+
+
+def _plain(caption: str) -> str:
+    return " ".join(WORDS.findall(caption.casefold()))

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval.ranks import Floats
 from pipeline.evaluation.statistics.intervals import wilson
-from pipeline.studies.hard_negatives.question import Question
+from pipeline.studies.hard_negatives.questions import Question
 
 CONFIDENCE = 0.95
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
-from pipeline.studies.hard_negatives.question import Question
+from pipeline.studies.hard_negatives.questions import Question
 
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "white", "black", "brown", "gray")
 SAME_COLOUR = {"grey": "gray", "violet": "purple", "turquoise": "blue", "teal": "blue", "tan": "brown"}

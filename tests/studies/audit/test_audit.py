@@ -12,10 +12,7 @@ from PIL import Image, ImageFilter
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import NO_FILE
 from pipeline.studies import audit
-from pipeline.studies.audit import fingerprints
-from pipeline.studies.audit.findings import Findings
-from pipeline.studies.audit.fingerprints import Fingerprints
-from pipeline.studies.audit.page import page
+from pipeline.studies.audit import Findings, Fingerprints, fingerprints
 from tests.clips import encode
 
 
@@ -57,8 +54,7 @@ def findings(one: Manifest, other: Manifest | None = None, bits: int = 16, **spl
     first = audit.Collection.of(one, split.get("split"))
     second = first if other is None else audit.Collection.of(other)
     prints = audit.take(first, 2), audit.take(second, 2)
-    return Findings(first, second, audit.find(first, second, prints, bits), audit.equal_captions(first, second), (
-        prints[0].content.count(""), 0 if other is None else prints[1].content.count("")))
+    return audit.compare(first, second, prints, bits)
 
 
 @pytest.fixture
@@ -75,12 +71,12 @@ def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
                                          "z.jpg": photos[5]}, ["train", "train", "val", "train"],
                      ["a dog runs", "a dog, runs!", "a bird", "a tree"])
     found = findings(one, other)
-    assert [(pair.one, pair.other, pair.by) for pair in found.shared.certain] == [(0, 0, "photo number"),
+    assert [(pair.one, pair.other, pair.by) for pair in found.certain] == [(0, 0, "photo number"),
                                                                                  (1, 1, "content")]
-    assert [(pair.one, pair.other) for pair in found.shared.doubtful] == [(2, 2)]
-    assert 0 <= found.shared.doubtful[0].bits <= 16
-    assert found.leaks == found.shared.certain
-    assert found.texts.texts == [("a dog runs", [0], [0, 1])]
+    assert [(pair.one, pair.other) for pair in found.doubtful] == [(2, 2)]
+    assert 0 <= found.doubtful[0].bits <= 16
+    assert found.leaks == found.certain
+    assert found.texts == [("a dog runs", [0], [0, 1])]
     assert found.lines() == ["2 of 4 images of one (test) are images of other (train)",
                              "further pairs that look alike: 1",
                              "captions of one that other has too: 1 of 4, different texts: 1"]
@@ -92,10 +88,10 @@ def test_a_number_alone_does_not_make_one_photograph_of_images_that_look_differe
     other = data_set(tmp_path, "other", {"10000.jpg": photos[2], "10001.jpg": None}, ["train"] * 2, ["c", "d"])
     found = findings(one, other)
     assert [pair[:3] for pair in found.leaks] == [(1, 1, "photo number")]  # not seen, so its number counts
-    assert [pair[:3] for pair in found.shared.doubtful] == [(0, 0, "photo number")]
+    assert [pair[:3] for pair in found.doubtful] == [(0, 0, "photo number")]
     assert "pairs of one photo number that look different: 1" in found.lines()
     assert "further pairs that look alike: 0" in found.lines()
-    assert f"the same photo number, but {found.shared.doubtful[0].bits} of 256 bits differ" in page(found)
+    assert f"the same photo number, but {found.doubtful[0].bits} of 256 bits differ" in found.page()
 
 
 def prints(*dark: int) -> Fingerprints:
@@ -109,7 +105,7 @@ def test_bounds_of_bits_are_within_what_they_bound(tmp_path: Path) -> None:
     one, other = (audit.Collection.of(data_set(tmp_path, name, {f"1000{row}.jpg": None for row in rows},
                                                ["train"] * len(rows), ["a"] * len(rows)))
                   for name, rows in (("one", (0, 1, 2)), ("other", (3, 4, 1, 2))))
-    found = audit.find(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
+    found = audit.compare(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
     assert [pair[:2] for pair in found.certain] == [(1, 2)]
     assert [pair[:2] for pair in found.doubtful] == [(0, 0), (2, 3)]
 
@@ -167,27 +163,28 @@ def test_equal_captions_of_most_images_in_both_data_sets_come_first(tmp_path: Pa
     one, other = (audit.Collection.of(data_set(tmp_path, name, {f"{row}.jpg": None for row in range(len(captions))},
                                                ["train"] * len(captions), captions))
                   for name, captions in (("one", ["z", "z", "a"]), ("other", ["z", "z", "b", "a", "a"])))
-    assert [text for text, *_ in audit.equal_captions(one, other).texts] == ["z", "a"]
+    found = audit.compare(one, other, (prints(*range(3)), prints(*range(5))), 0)
+    assert [text for text, *_ in found.texts] == ["z", "a"]
 
 
 def test_one_data_set_leaks_where_splits_share_a_photograph(tmp_path: Path, photos: list[Image.Image]) -> None:
     files = {"a.jpg": photos[0], "b.jpg": photos[0], "c.jpg": photos[1], "d.jpg": photos[1]}
     own = data_set(tmp_path, "own", files, ["train", "train", "train", "test"], ["one", "two", "two", "three"])
     found = findings(own)
-    assert [pair[:2] for pair in found.shared.certain] == [(0, 1), (2, 3)]
+    assert [pair[:2] for pair in found.certain] == [(0, 1), (2, 3)]
     assert [pair[:2] for pair in found.leaks] == [(2, 3)]
     assert found.lines()[:2] == [f"1 of 3 images of own (train) are images of own ({split})"
                                  for split in ("test", "train")]
-    assert found.shared.doubtful == []
-    assert found.texts.texts == [("two", [1, 2], [1, 2])]
-    assert found.texts.captions == 2
+    assert found.doubtful == []
+    assert found.texts == [("two", [1, 2], [1, 2])]
+    assert found.equal_captions == 2
     assert findings(own, split="train").leaks == []
 
 
 def test_other_photographs_do_not_look_alike(tmp_path: Path, photos: list[Image.Image]) -> None:
     own = data_set(tmp_path, "own", {f"p{row}.png": each for row, each in enumerate(photos)}, ["train"] * 12,
                    list("abcdefghijkl"))
-    assert findings(own).shared == ([], [])
+    assert findings(own).certain == findings(own).doubtful == []
     assert findings(own).lines()[0] == "no image occurs twice"
 
 
@@ -197,7 +194,7 @@ def test_images_of_one_colour_and_unreadable_files_are_no_pairs(tmp_path: Path, 
                                      "d.png": None}, ["train"] * 4, list("abcd"))
     (own.images_folder / "d.png").write_text("no image")
     found = findings(own)
-    assert found.shared == ([], [])
+    assert found.certain == found.doubtful == []
     assert found.unread == (1, 0)  # d.png can be read, though not decoded: its content is compared
 
 
@@ -205,7 +202,7 @@ def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image
     evil = "<script>alert(1)</script>"
     one = data_set(tmp_path, "one", {"a.jpg": photos[0], "<b>.jpg": photos[2]}, ["test"] * 2, [evil, "x y"])
     other = data_set(tmp_path, "other", {"c.jpg": photos[0], "<b>.jpg": None}, ["train"] * 2, [evil, "x y"])
-    html = page(findings(one, other))
+    html = findings(one, other).page()
     assert "<script" not in html
     assert "<b>" not in html
     assert html.count("data:image/webp;base64,") == 2
@@ -233,4 +230,4 @@ def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
             encode(made.images_folder / file, [shown[which]] * 5, codec=codec, b="2M")
         tables.append(made)
     found = findings(*tables)
-    assert {(pair.one, pair.other, pair.by) for pair in found.shared.doubtful} == {(1, 1, "look")}
+    assert {(pair.one, pair.other, pair.by) for pair in found.doubtful} == {(1, 1, "look")}

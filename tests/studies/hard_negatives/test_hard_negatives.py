@@ -11,7 +11,8 @@ import pytest
 
 from pipeline.parts.errors import InputError
 from pipeline.studies import hard_negatives
-from pipeline.studies.hard_negatives import Question, reading
+from pipeline.studies.hard_negatives import Question
+from pipeline.studies.hard_negatives import questions as published
 from pipeline.studies.hard_negatives.swaps import SWAPS, of_captions
 
 
@@ -67,8 +68,8 @@ def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
 
 def test_every_card_can_be_read_and_names_a_reader() -> None:
     for name in ("sugarcrepe", "aro", "winoground"):
-        assert reading._card(name).format in reading.READERS
-    assert sum(reading._card("sugarcrepe").counts.values()) == 7511
+        assert published._card(name).format in published.READERS
+    assert sum(published._card("sugarcrepe").counts.values()) == 7511
 
 
 @pytest.mark.parametrize(("kind", "caption", "others", "expected"), [
