@@ -17,7 +17,7 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
 
-    from pipeline.features.extractors.rebuild import network_of
+    from pipeline.features import extractors
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
     from pipeline.provenance.trace import Effort, image_of, query, trace
@@ -55,8 +55,8 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
         image = image_of(Manifest.load(paths.manifest(found.made_from["dataset"])), caption)
     steps = []
     with Progress("trace", "step") as bar:
-        effort = Effort(lambda store: network_of(store).weights, embed, settings.score.batch_size,
-                        settings.evaluate.block_megabytes)
+        effort = Effort(lambda store: extractors.rebuild(store, same_weights=False).weights, embed,
+                        settings.score.batch_size, settings.evaluate.block_megabytes)
         for step in trace(found, paths, effort, image):
             steps.append(step)
             bar.update()

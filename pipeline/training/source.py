@@ -15,7 +15,6 @@ from PIL import Image
 
 from pipeline.features import extractors
 from pipeline.features.extractors import base
-from pipeline.features.extractors.rebuild import extractor_of
 from pipeline.features.store import FeatureStore, provenance
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
@@ -299,7 +298,7 @@ class NewImages:
 
     def __init__(self, source: ImageSource, device: str = "cpu") -> None:
         self.source = source
-        self.engine = source.engine if isinstance(source, Photographs) else extractor_of(source, device)
+        self.engine = source.engine if isinstance(source, Photographs) else extractors.rebuild(source, device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
         """Prepare images: items [B, N, D], padding zero, or pixels [B, S, S, 3], and counts int64 [B]."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.features.extractors.rebuild import network_of
+from pipeline.features import extractors
 from pipeline.features.store import FeatureStore
 from pipeline.parts.errors import InputError
 
@@ -119,7 +119,7 @@ def test_a_rewritten_import_is_imported_already(pipeline: Cli, there: list[forei
 def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
     pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     with pytest.raises(InputError, match=r"s\.zarr: was imported \(butd-tsv-2-3x5\)"):
-        network_of(FeatureStore(Path("s.zarr")))
+        extractors.rebuild(FeatureStore(Path("s.zarr")))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -12,6 +12,7 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor, Items
     from pipeline.features.extractors.runtime import Runtime
+    from pipeline.features.store import FeatureStore
     from pipeline.settings import Section
 
 ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
@@ -82,6 +83,33 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     """
     checked = check_options(engine, options)
     return ENGINES[engine](checked, runtime.checked())
+
+
+def rebuild(store: FeatureStore, device: str = "cpu", same_weights: bool = True) -> Extractor:
+    """Load the engine of a feature store with the settings of its fingerprint and the weights that are here now.
+
+    It runs on torch, also where OpenVINO made the store: the features differ by less than the store's rounding, and one
+    image takes less time than compiling a graph.
+
+    Args:
+        store: The store.
+        device: A torch device.
+        same_weights: Whether other weights than the store's are refused; their features could not be compared.
+
+    Returns:
+        The engine.
+
+    Raises:
+        InputError: If the store was imported, or the weights are others.
+    """
+    made = store.fingerprint
+    if "settings" not in made:
+        raise InputError(f"{store.path}: was imported ({made['recipe']}); its network is not known here")
+    engine = build(made["engine"], made["settings"], import_module(f"{__name__}.runtime").Runtime(
+        device, made["precision"]))
+    if same_weights and engine.weights != made["weights"]:
+        raise InputError(f"{store.path}: was made with other weights than its engine loads now; extract again")
+    return engine
 
 
 lazy.offer(__name__)

@@ -1,15 +1,19 @@
-"""The interface of an engine: prepare an image, extract a batch, describe the features; and items on their way."""
+"""The interface of an engine, a batch's items on their way to the host, and how networks get their weights."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from PIL import Image
+from torch import nn
 
 from pipeline.features.store import Extra
+from pipeline.parts.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -121,3 +125,35 @@ def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
 def _copy(values: torch.Tensor) -> torch.Tensor:
     """Begin to copy. Memory that a CUDA device copies to without waiting is pinned, by torch."""
     return values.to("cpu", non_blocking=values.device.type == "cuda")
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """Draw the first weights of a network with seed 0, without touching the generator of the process."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, title: str, optional: str = "$^") -> None:
+    """Copy a state dict into a network. Entries that the network lacks are ignored.
+
+    `source` and `title` name the file and the network in an error. Arrays whose names match `optional`, a regular
+    expression, keep their values where the state dict has none of their shape.
+    """
+    own = network.state_dict()
+    needed = [name for name in own if not re.match(optional, name)]
+    fits = [name for name, value in own.items() if name in state and state[name].shape == value.shape]
+    if wrong := [name for name in needed if name not in set(fits)]:
+        got = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
+        raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
+                         f"{tuple(own[wrong[0]].shape)}, got {got}")
+    network.load_state_dict({name: state[name] for name in fits}, strict=False)
+
+
+def without_classifier(resnet: nn.Module) -> nn.Sequential:
+    """Take the layers of torchvision's ResNet that make its last map."""
+    layers = nn.Sequential()
+    for name in ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4"):
+        layers.add_module(name, getattr(resnet, name))
+    return layers

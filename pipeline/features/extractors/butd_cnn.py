@@ -7,37 +7,35 @@ conversion, `original_updown_backbone.pth`: the layers before the last stage und
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from PIL import Image
 from torch import nn
 from torchvision.models import resnet101
 
+from pipeline.features.extractors import base
 from pipeline.features.extractors.butd import pixels
 from pipeline.features.extractors.network import Network
-from pipeline.features.extractors.runtime import Runtime
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
-# Places in the file -> our names.
-BASE = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}
-TOP = {"0": "layer4"}
+# Places in the file, by its two parts -> our names.
+NAMES = {"base": {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}, "top": {"0": "layer4"}}
 
 
 class ButdCnn(Network):
     """The network in evaluation mode, channels last."""
 
-    def __init__(self, weights_name: str, runtime: Runtime) -> None:
-        self.trained = weights_name != weights.UNTRAINED
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            network = caffe_resnet101()
+    def build(self, name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
+        """Create the model with its weights."""
+        with base.seeded():
+            model = caffe_resnet101()
         if self.trained:
             path, _ = weights.locate(weights_name)
-            fill(network, weights.read_tree(path), str(path))
-        self.model = network.eval().requires_grad_(False)
-        self.digest = weights.digest(self.model)
-        self._place(runtime)
+            state = renamed(weights.read_tree(path), str(path))
+            base.fill(model, state, str(path), "a ResNet-101", optional=".*num_batches_tracked")
+        return model
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to a square, bilinear and without antialiasing, as OpenCV does: float32 [size, size, 3]."""
@@ -58,28 +56,17 @@ def caffe_resnet101() -> nn.Sequential:
     whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
     for stage in (whole.layer2, whole.layer3, whole.layer4):
         stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
-    layers = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4")
-    network = nn.Sequential()
-    for name in layers:
-        network.add_module(name, getattr(whole, name))
-    return network
+    return base.without_classifier(whole)
 
 
-def fill(network: nn.Module, tree: object, source: str) -> None:
-    """Copy the weights of `original_updown_backbone.pth` into the network."""
-    if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in ("base", "top")):
+def renamed(tree: object, source: str) -> dict[str, torch.Tensor]:
+    """Name the arrays of `original_updown_backbone.pth` as the network does."""
+    if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in NAMES):
         raise InputError(f"{source}: expected the parts 'base' and 'top' of original_updown_backbone.pth")
     state = {}
-    for part, places in (("base", BASE), ("top", TOP)):
+    for part, names in NAMES.items():
         for name, value in tree[part].items():
             place, _, rest = str(name).partition(".")
-            if place in places:
-                state[f"{places[place]}.{rest}"] = value
-    own = network.state_dict()
-    needed = [name for name in own if not name.endswith("num_batches_tracked")]
-    shapes = {name: tuple(value.shape) for name, value in state.items() if isinstance(value, torch.Tensor)}
-    wrong = [name for name in needed if shapes.get(name) != tuple(own[name].shape)]
-    if wrong:
-        raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit a ResNet-101; {wrong[0]}: "
-                         f"expected {tuple(own[wrong[0]].shape)}, got {shapes.get(wrong[0], 'nothing')}")
-    network.load_state_dict({name: state[name] for name in needed}, strict=False)
+            if place in names and not rest.endswith("num_batches_tracked") and isinstance(value, torch.Tensor):
+                state[f"{names[place]}.{rest}"] = value
+    return state

@@ -4,50 +4,31 @@ The image is resized to a square, ignoring its aspect ratio and without cropping
 cells.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
-from PIL import Image
 from torch.nn.functional import adaptive_avg_pool2d
 
-from pipeline.features.extractors import network
 from pipeline.features.extractors.base import Computed, computed
-from pipeline.features.extractors.network import Network
+from pipeline.features.extractors.network import Network, NetworkEngine, NetworkOptions
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.features.store import Extra
 from pipeline.parts.errors import InputError
-from pipeline.settings import Count, Section
+from pipeline.settings import Count
 
 
-class Options(Section):
-    """Settings of grid features."""
+class Options(NetworkOptions):
+    """Settings of grid features, of any timm CNN or butd_resnet101."""
 
-    network: str = "resnet152.tv_in1k"  # any timm CNN, or butd_resnet101
-    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
-    image_size: Count = 512  # pixels a side
     grid: Count = 16  # items a side; a larger map is averaged down to it
-    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size", "grid"})
+    ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"grid"}
 
 
-class Grid:
+class Grid(NetworkEngine):
     """A CNN's map as items, row by row."""
 
-    extras: Mapping[str, Extra] = {}
-
     def __init__(self, options: Options, runtime: Runtime) -> None:
-        self.options = options
-        self.network = network.load(options.network, options.weights, runtime)
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.trained, self.weights = self.network.trained, self.network.digest
+        super().__init__(options, runtime)
+        self.side, self.items = options.grid, options.grid**2
         self.reported_as = f"grid{options.grid}-{options.network}"
-        self.items = options.grid**2
-        self.backend = runtime.backend
-        self.dimension = as_map(self.network.probe(options.image_size), self.network, options.grid).shape[1]
-
-    def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
-        return self.network.prepare(image, self.options.image_size)
+        self.dimension = self._cells(self.network.probe(self.size)).shape[2]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute grid × grid items for each image."""
@@ -58,13 +39,8 @@ class Grid:
         return self._cells(self.network.forward(pixels))
 
     def _cells(self, maps: torch.Tensor) -> torch.Tensor:
-        checked = as_map(maps, self.network, self.options.grid)
-        return adaptive_avg_pool2d(checked, self.options.grid).flatten(2).transpose(1, 2)
-
-
-def feature_map(cnn: Network, batch: list[torch.Tensor], side: int) -> torch.Tensor:
-    """Compute the network's last map: float32 [B, D, H, W]."""
-    return as_map(cnn.features(batch), cnn, side)
+        checked = as_map(maps, self.network, self.side)
+        return adaptive_avg_pool2d(checked, self.side).flatten(2).transpose(1, 2)
 
 
 def as_map(maps: torch.Tensor, cnn: Network, side: int) -> torch.Tensor:

@@ -19,11 +19,10 @@ from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
 
 from pipeline.features.extractors import backend
-from pipeline.features.extractors.base import Computed, alike, computed
+from pipeline.features.extractors.base import Computed, alike, computed, fill, seeded, without_classifier
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
-from pipeline.parts.errors import InputError
 from pipeline.settings import Count, Section
 
 STRIDE = 32
@@ -72,7 +71,7 @@ class GridFeats:
         self.reported_as = f"grid-feats-{backbone.title}"
         self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
         self.backend = runtime.backend
-        self.at_once = AT_ONCE_ON_CPU if torch.device(runtime.device).type == "cpu" else AT_ONCE
+        self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
                                  for each in (MEANS, backbone.deviations))
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
@@ -88,10 +87,9 @@ class GridFeats:
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute an item for each cell of each image's map. Images of equal size go through the network together."""
         found: dict[int, Computed] = {}
-        lower = self.runtime.precision != "fp32"
         for places in alike(batch, self.at_once):
             pixels = self.runtime.send(torch.stack([batch[place] for place in places]))
-            with torch.autocast(pixels.device.type, self.runtime.dtype, enabled=lower):
+            with self.runtime.autocast():
                 maps = self._maps(pixels).float()
             for place, each in zip(places, maps, strict=True):
                 found[place] = computed(each.flatten(1).T.contiguous(), {
@@ -121,32 +119,20 @@ def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
 
 def load(network: str, name: str) -> nn.Sequential:
     """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with seeded():
         whole = ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1, zero_init_residual=True, groups=32,
                        width_per_group=8)
-    layers = nn.Sequential()
-    for part in ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4"):
-        layers.add_module(part, getattr(whole, part))
+    layers = without_classifier(whole)
     if name != weights.UNTRAINED:
         path, _ = weights.locate(name)
-        fill(layers, weights.read(path), str(path))
+        fill_backbone(layers, weights.read(path), str(path))
     return layers.eval().requires_grad_(False)
 
 
-def fill(layers: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy the backbone's part of a detector's weights.
-
-    Its other entries (proposals, classes, attributes) are ignored.
-    """
-    there = {_renamed(name): value for name, value in state.items()}
-    own = {name: value for name, value in layers.state_dict().items() if not name.endswith("num_batches_tracked")}
-    wrong = [name for name, value in own.items() if name not in there or there[name].shape != value.shape]
-    if wrong:
-        got = tuple(there[wrong[0]].shape) if wrong[0] in there else "nothing"
-        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit this ResNeXt; {wrong[0]}: expected "
-                         f"{tuple(own[wrong[0]].shape)}, got {got}")
-    layers.load_state_dict({name: there[name] for name in own}, strict=False)
+def fill_backbone(layers: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
+    """Copy the backbone's part of a detector's weights."""
+    named = {_renamed(name): value for name, value in state.items() if not name.endswith("num_batches_tracked")}
+    fill(layers, named, source, "this ResNeXt", optional=".*num_batches_tracked")
 
 
 def _renamed(name: str) -> str:

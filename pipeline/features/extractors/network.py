@@ -1,7 +1,8 @@
-"""A timm network with its weights and its own preprocessing."""
+"""A timm network with its weights and its own preprocessing, and what the engines that run one share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,40 +12,66 @@ import torch
 from PIL import Image
 from timm.data import resolve_model_data_config
 
-from pipeline.features.extractors import backend
+from pipeline.features.extractors import backend, base
 from pipeline.features.extractors.runtime import Runtime
+from pipeline.features.store import Extra
 from pipeline.files import images, weights
 from pipeline.parts.errors import InputError
+from pipeline.settings import Count, Section
 
 # Networks that timm does not have: name -> (module, class), with the surface of `Network`.
 OTHERS = {"butd_resnet101": ("pipeline.features.extractors.butd_cnn", "ButdCnn")}
 
 
+class NetworkOptions(Section):
+    """Settings of every engine that runs one network over a square."""
+
+    network: str = "resnet152.tv_in1k"  # any timm network
+    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = 512  # pixels a side of the square to which the image is resized
+    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
+
+
+class NetworkEngine:
+    """What engines share that run one network over a square. A subclass sets `items`, `dimension` and `reported_as`."""
+
+    extras: Mapping[str, Extra] = {}
+
+    def __init__(self, options: NetworkOptions, runtime: Runtime, **of_network: Any) -> None:
+        self.network = load(options.network, options.weights, runtime, **of_network)
+        self.settings: Mapping[str, Any] = options.recorded()
+        self.size = options.image_size
+        self.trained, self.weights = self.network.trained, self.network.digest
+        self.backend = runtime.backend
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
+        return self.network.prepare(image, self.size)
+
+
 def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Network:
     """Load a network."""
-    if name in OTHERS:
-        module, kind = OTHERS[name]
-        other: Network = getattr(import_module(module), kind)(weights_name, runtime)
-        return other
-    return Network(name, weights_name, runtime, **options)
+    module, kind = OTHERS.get(name, (__name__, "Network"))
+    loaded: Network = getattr(import_module(module), kind)(name, weights_name, runtime, **options)
+    return loaded
 
 
 class Network:
     """A timm model in evaluation mode, channels last."""
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
-        self.trained = weights_name != weights.UNTRAINED
-        self.model = _create(name, weights_name, options).eval().requires_grad_(False)
+        self.trained, self.runtime = weights_name != weights.UNTRAINED, runtime
+        self.model = self.build(name, weights_name, options).eval().requires_grad_(False)
         self.digest = weights.digest(self.model)
-        config = resolve_model_data_config(self.model)
-        self._mean = torch.tensor(config["mean"]).mul(255).view(1, 3, 1, 1)
-        self._std = torch.tensor(config["std"]).mul(255).view(1, 3, 1, 1)
-        self._place(runtime)
-
-    def _place(self, runtime: Runtime) -> None:
-        self.runtime = runtime
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
         self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
+
+    def build(self, name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
+        """Create the model with its weights, and read how its pixels are scaled."""
+        model = _create(name, weights_name, options)
+        config = resolve_model_data_config(model)
+        self._mean, self._std = (torch.tensor(config[key]).mul(255).view(1, 3, 1, 1) for key in ("mean", "std"))
+        return model
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to a square, ignoring the aspect ratio and without cropping: uint8 [size, size, 3]."""
@@ -62,10 +89,8 @@ class Network:
         return self._run(self.prepare(Image.new("RGB", (1, 1)), size)[None])
 
     def _run(self, pixels: torch.Tensor) -> torch.Tensor:
-        there = self.runtime.send(pixels)
-        lower = self.runtime.precision != "fp32"
-        with torch.autocast(there.device.type, self.runtime.dtype, enabled=lower):
-            return self.forward(there).float()
+        with self.runtime.autocast():
+            return self.forward(self.runtime.send(pixels)).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute the last map or tokens [B, ...] in the surrounding autocast's precision.
@@ -87,8 +112,7 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.M
     try:
         if known is not None and known.timm:
             return timm.create_model(known.timm, pretrained=True, num_classes=0, **options)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with base.seeded():
             model = timm.create_model(name, pretrained=False, **options)
     except (RuntimeError, TypeError, AssertionError) as error:
         raise InputError(f"network {name!r}: {error}; `timm.list_models()` names them") from None
@@ -97,18 +121,8 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.M
         raise weights.missing(weights_name, known) from None
     if weights_name != weights.UNTRAINED:
         path, checkpoint = weights.locate(weights_name)
-        _load(model, weights.read(path), str(path), checkpoint is not None and checkpoint.layout == "ordered")
+        state = weights.read(path)
+        if checkpoint is not None and checkpoint.layout == "ordered":
+            state = dict(zip(model.state_dict(), state.values(), strict=False))
+        base.fill(model, state, str(path), "the network", optional=r"classifier|fc\.|head\.")
     return model
-
-
-def _load(model: torch.nn.Module, state: dict[str, torch.Tensor], source: str, ordered: bool) -> None:
-    own = model.state_dict()
-    if ordered:
-        state = dict(zip(own, state.values(), strict=False))
-    wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
-    needed = [name for name in wrong if not name.startswith(("classifier", "fc.", "head."))]
-    if needed:
-        there = tuple(state[needed[0]].shape) if needed[0] in state else "nothing"
-        raise InputError(f"{source}: does not fit the network: {needed[0]} expected {tuple(own[needed[0]].shape)}, "
-                         f"got {there}")
-    model.load_state_dict({name: state[name] for name in own if name not in wrong}, strict=False)

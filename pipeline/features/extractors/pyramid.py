@@ -5,31 +5,23 @@ The windows are 1 + 4 + 9 + 16 squares of a pyramid and 3 + 3 horizontal and ver
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torchvision.ops import roi_align
 
-from pipeline.features.extractors import network
 from pipeline.features.extractors.base import Computed, computed
-from pipeline.features.extractors.grid import as_map, feature_map
+from pipeline.features.extractors.grid import as_map
+from pipeline.features.extractors.network import NetworkEngine, NetworkOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
-from pipeline.settings import Count, Section
 
 SCALES = (1, 2, 3, 4)
 STRIPS = 3
 
 
-class Options(Section):
-    """Settings of pyramid features."""
-
-    network: str = "resnet152.tv_in1k"  # any timm CNN, or butd_resnet101
-    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
-    image_size: Count = 512  # pixels a side of the square to which the image is resized
-    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
+class Options(NetworkOptions):
+    """Settings of pyramid features, of any timm CNN or butd_resnet101."""
 
 
 def windows() -> np.ndarray:
@@ -40,29 +32,21 @@ def windows() -> np.ndarray:
     return np.array(squares + rows + columns, dtype=np.float32)
 
 
-class Pyramid:
+class Pyramid(NetworkEngine):
     """36 windows an image, each the mean of the map inside it."""
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
-        self.options = options
-        self.network = network.load(options.network, options.weights, runtime)
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.trained, self.weights = self.network.trained, self.network.digest
+        super().__init__(options, runtime)
         self.boxes = windows()
         self.items = len(self.boxes)
         self.reported_as = f"pyramid{self.items}-{options.network}"
-        self.backend = runtime.backend
-        self.dimension = as_map(self.network.probe(options.image_size), self.network, max(SCALES)).shape[1]
-
-    def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
-        return self.network.prepare(image, self.options.image_size)
+        self.dimension = as_map(self.network.probe(self.size), self.network, max(SCALES)).shape[1]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute 36 items for each image."""
-        maps = feature_map(self.network, batch, max(SCALES))
+        maps = as_map(self.network.features(batch), self.network, max(SCALES))
         scale = torch.tensor([maps.shape[3], maps.shape[2]] * 2, device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale
         pooled = roi_align(maps, [boxes] * len(batch), output_size=1, aligned=True)

@@ -56,6 +56,23 @@ class Runtime:
             raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
         return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the network runs on a CPU."""
+        import torch
+
+        return torch.device(self.device).type == "cpu"
+
+    def autocast(self) -> torch.autocast:
+        """Compute in the runtime's precision inside the block that this opens.
+
+        Returns:
+            A context manager.
+        """
+        import torch
+
+        return torch.autocast(torch.device(self.device).type, self.dtype, enabled=self.precision != "fp32")
+
     def send(self, values: torch.Tensor) -> torch.Tensor:
         """Copy values to the device. A CUDA device copies them itself, from pinned memory, while it computes others.
 

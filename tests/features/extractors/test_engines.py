@@ -193,7 +193,7 @@ def test_weights_from_a_file(tmp_path: Path) -> None:
     ours = engine.network.model.state_dict()  # type: ignore[attr-defined]
     assert torch.equal(ours["conv_stem.weight"], network.state_dict()["conv_stem.weight"])
     torch.save(timm.create_model("test_resnet").state_dict(), tmp_path / "other.pth")
-    with pytest.raises(InputError, match="does not fit the network"):
+    with pytest.raises(InputError, match="arrays do not fit the network"):
         extractors.build("grid", {**CNN, "weights": str(tmp_path / "other.pth")}, Runtime())
 
 

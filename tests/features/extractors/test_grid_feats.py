@@ -144,7 +144,7 @@ def test_weights_of_another_network_are_refused(there: dict[str, torch.Tensor], 
     layers.add_module("conv1", torch.nn.Conv2d(3, 64, 7, bias=False))
     with pytest.raises(InputError, match=r"X-101\.pth: 1 of 1 arrays do not fit this ResNeXt; conv1\.weight: expected "
                                          rf"\(64, 3, 7, 7\), got {told}"):
-        grid_feats.fill(layers, there, "X-101.pth")
+        grid_feats.fill_backbone(layers, there, "X-101.pth")
 
 
 def test_pickled_code_in_weights_is_never_run(tmp_path: Path) -> None:

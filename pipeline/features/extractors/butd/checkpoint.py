@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pipeline.features.extractors import DETECTRON2
+from pipeline.features.extractors import DETECTRON2, base
 from pipeline.features.extractors.butd.geometry import RATIOS, SCALES
 from pipeline.files import restricted_pickle, weights
 from pipeline.parts.errors import InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RPN, HEAD = "proposal_generator.rpn_head", "roi_heads.box_predictor"
 NAMES = {"cls_embed": "cls_embedding", "attr_linear1": "fc_attr", "attr_linear2": "attr_score"}
+TITLE = "BUTD with attributes"
 NONE_FIRST = ("cls_score", "cls_embedding", "attr_score")
 
 
@@ -65,15 +66,14 @@ def load(name: str) -> FasterRCNN:
     except ImportError as error:
         raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
                          f"run: {DETECTRON2[1]}") from None
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with base.seeded():
         network = FasterRCNN()
     if name != weights.UNTRAINED:
         path, _ = weights.locate(name)
         state = read_state(path)
         if is_caffe(state):
             state = to_detectron2(state, DELTA_WEIGHTS)
-        fill(network, state, str(path))
+        base.fill(network, state, str(path), TITLE)
     return network.eval().requires_grad_(False)
 
 
@@ -87,14 +87,3 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
                                                  for name, value in state.items()):
         raise InputError(f"{path}: expected a dict of arrays, by itself or under 'model'")
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
-
-
-def fill(network: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy a state dict into the network. Its other entries (pixel means, anchors) are ignored."""
-    own = network.state_dict()
-    wrong = [name for name, value in own.items() if name not in state or state[name].shape != value.shape]
-    if wrong:
-        there = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
-        raise InputError(f"{source}: {len(wrong)} of {len(own)} arrays do not fit BUTD with attributes; "
-                         f"{wrong[0]}: expected {tuple(own[wrong[0]].shape)}, got {there}")
-    network.load_state_dict({name: state[name] for name in own})

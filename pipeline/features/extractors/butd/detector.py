@@ -1,4 +1,4 @@
-"""The network with its weights on a device, and what its engines share.
+"""What the BUTD engines share: their settings, the network on a device, and the way from a batch to items.
 
 Images of equal size go through the first layers together on a GPU; on a CPU that gains nothing, and takes torch a fifth
 longer. Others are not padded to that size, which would change the features near the border. The slowest part, res5, has
@@ -7,8 +7,9 @@ the boxes of one image at once, which fill a batch.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from PIL import Image
@@ -44,30 +45,53 @@ class Options(Section):
     ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
 
 
-class Detector:
-    """The network on a device."""
+class Detector(ABC):
+    """The network on a device. A subclass is an engine: it sets `items` and `reported_as`, and chooses the boxes."""
 
     dimension = 2048
+    extras = EXTRAS
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.options, self.runtime = options, runtime
+        self.settings: Mapping[str, Any] = options.recorded()
         self.network = checkpoint.load(options.weights)
-        self.trained = options.weights != weights.UNTRAINED
-        self.digest = weights.digest(self.network)
+        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(self.network)
+        self.backend = runtime.backend
         self.network.to(runtime.device).to(memory_format=torch.channels_last)
         res5 = self.network.roi_heads.res5
-        self.at_once = AT_ONCE_ON_CPU if torch.device(runtime.device).type == "cpu" else AT_ONCE
+        self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         self._feature_maps: backend.Forward = self.network.feature_maps
         self._res5: backend.Forward = res5
         if runtime.backend != backend.TORCH:  # what takes the time; proposals, pooling and classifiers stay in torch
             self._feature_maps = backend.Graph(self.network, self.network.feature_maps, free=(0, 2, 3))
             self._res5 = backend.Graph(res5, res5.forward)
 
+    @abstractmethod
+    def of_image(self, feature_map: torch.Tensor, prepared: Any, scale: float) -> Computed:
+        """Compute the items of one image.
+
+        Args:
+            feature_map: Float32 [1024, h, w].
+            prepared: The result of `prepare`.
+            scale: The factor by which the image was resized.
+
+        Returns:
+            Its items.
+        """
+
+    @torch.inference_mode()
+    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute the items of each image."""
+        maps = self.feature_maps(batch)
+        computed = {place: self.of_image(feature_map, batch[place], self.scale(sizes[place]))
+                    for place, feature_map in maps}
+        return [computed[place] for place in range(len(batch))]
+
     def scale(self, size: tuple[int, int]) -> float:
         """Compute the factor by which an image is resized."""
         return pixels.scale_of(*size, self.options.short_side, self.options.long_side)
 
-    def prepare(self, image: Image.Image) -> torch.Tensor:
+    def prepare(self, image: Image.Image) -> Any:
         """Resize the image and subtract the means: float32 [3, H, W]."""
         prepared = pixels.network_input(image, self.scale(image.size))
         if min(prepared.shape[1:]) < geometry.STRIDE:
@@ -80,24 +104,20 @@ class Detector:
         Those of equal size are computed together.
         """
         for places in alike(batch, self.at_once):
-            with self._precision():
+            with self.runtime.autocast():
                 maps = self._feature_maps(self.runtime.send(torch.stack([batch[place] for place in places]))).float()
             yield from zip(places, maps, strict=True)
 
     def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w], float32."""
-        with self._precision():
+        with self.runtime.autocast():
             objectness, deltas = self.network.proposal_maps(feature_map)
         return objectness.float(), deltas.float()
 
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
         """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
-        with self._precision():
+        with self.runtime.autocast():
             return self.network.regions(feature_map, boxes, self._res5)
-
-    def _precision(self) -> torch.autocast:
-        lower = self.runtime.precision != "fp32"
-        return torch.autocast(torch.device(self.runtime.device).type, self.runtime.dtype, enabled=lower)
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:

@@ -5,7 +5,7 @@ The boxes are pooled as they are: none is proposed, moved or left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,7 +17,6 @@ from PIL import Image
 from pipeline.features.extractors.base import Computed
 from pipeline.features.extractors.butd import detector
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.features.store import Extra
 from pipeline.files.digest import sha256
 from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
@@ -42,20 +41,16 @@ class Prepared:
     boxes: np.ndarray  # float32 [n, 4] in pixels of the image
 
 
-class Given:
+class Given(detector.Detector):
     """One item for each given box, in their order."""
 
-    extras: Mapping[str, Extra] = detector.EXTRAS
+    reported_as = "butd-given"
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.boxes = read_boxes(Path(options.boxes))
-        self.detector = detector.Detector(options, runtime)
-        self.settings: Mapping[str, Any] = {**options.recorded(), "boxes": sha256(Path(options.boxes))}
-        self.reported_as = "butd-given"
+        super().__init__(options, runtime)
+        self.settings = {**options.recorded(), "boxes": sha256(Path(options.boxes))}
         self.items = max(map(len, self.boxes.values()))
-        self.dimension = self.detector.dimension
-        self.trained, self.weights = self.detector.trained, self.detector.digest
-        self.backend = runtime.backend
 
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
@@ -66,19 +61,16 @@ class Given:
             raise ImageError(f"no boxes are given for {parts[-1]}")
         if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
             raise ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
-        return Prepared(self.detector.prepare(image), boxes)
+        return Prepared(super().prepare(image), boxes)
 
-    @torch.inference_mode()
-    def extract(self, batch: list[Prepared], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute an item for each box of each image."""
-        maps = self.detector.feature_maps([prepared.pixels for prepared in batch])
-        found = {place: self._one(feature_map, batch[place], self.detector.scale(sizes[place]))
-                 for place, feature_map in maps}
-        return [found[place] for place in range(len(batch))]
+    def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
+        """Compute the map of res4 of each image, see `Detector.feature_maps`."""
+        return super().feature_maps([prepared.pixels for prepared in batch])
 
-    def _one(self, feature_map: torch.Tensor, prepared: Prepared, scale: float) -> Computed:
+    def of_image(self, feature_map: torch.Tensor, prepared: Prepared, scale: float) -> Computed:
+        """Pool the given boxes."""
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
-        regions = self.detector.regions(feature_map, boxes * scale)
+        regions = self.regions(feature_map, boxes * scale)
         return detector.items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
 
 

@@ -99,8 +99,8 @@ def test_items_are_the_networks_regions_of_their_boxes() -> None:
     assert {name: found.extras[name].dtype for name in EXTRAS} == {
         name: np.dtype(extra.dtype) for name, extra in engine.extras.items()}
     with torch.inference_mode():
-        feature_map = map_of(engine.detector, prepared)
-        regions = engine.detector.regions(feature_map, torch.from_numpy(found.extras["boxes"]) * 1.6)
+        feature_map = map_of(engine, prepared)
+        regions = engine.regions(feature_map, torch.from_numpy(found.extras["boxes"]) * 1.6)
     np.testing.assert_allclose(found.features, regions.features, atol=1e-5)
     np.testing.assert_array_equal(found.extras["object"], regions.objects.argmax(dim=1))
     np.testing.assert_allclose(found.extras["attribute_score"], regions.attributes.amax(dim=1), atol=1e-6)
@@ -123,12 +123,12 @@ def test_images_of_equal_size_together_give_the_features_of_each_alone(name: str
     for picture in pictures:
         picture.info["file"] = "picture"
     prepared = [engine.prepare(picture) for picture in pictures]
-    assert engine.detector.at_once == detector.AT_ONCE_ON_CPU == 1
+    assert engine.at_once == detector.AT_ONCE_ON_CPU == 1
     alone = engine.extract(prepared, [picture.size for picture in pictures])
     sent: list[int] = []
-    maps = engine.detector._feature_maps
-    engine.detector._feature_maps = lambda pixels: sent.append(len(pixels)) or maps(pixels)
-    engine.detector.at_once = 2
+    maps = engine._feature_maps
+    engine._feature_maps = lambda pixels: sent.append(len(pixels)) or maps(pixels)
+    engine.at_once = 2
     together = engine.extract(prepared, [picture.size for picture in pictures])
     assert sent == [2, 1, 1]  # three of the first size, one of the second
     for expected, got in zip(alone, together, strict=True):
@@ -196,7 +196,7 @@ def test_lower_precision_is_close() -> None:
     full, lower = (detected.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
     prepared = full.prepare(picture)
     with torch.inference_mode():
-        exact, close = map_of(full.detector, prepared), map_of(lower.detector, prepared)
+        exact, close = map_of(full, prepared), map_of(lower, prepared)
     assert close.dtype == torch.float32
     assert 0 < (exact - close).abs().max() < 0.05 * exact.abs().max()
     assert lower.extract([prepared], [picture.size])[0].features.dtype == np.float32
@@ -219,8 +219,8 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     found = engine.extract([prepared], [picture.size])[0]
     np.testing.assert_array_equal(found.extras["boxes"], np.array(boxes, np.float32))
     with torch.inference_mode():
-        feature_map = map_of(engine.detector, prepared.pixels)
-        expected = engine.detector.regions(feature_map, torch.tensor(boxes) * 1.6)  # 96 / 60
+        feature_map = map_of(engine, prepared)
+        expected = engine.regions(feature_map, torch.tensor(boxes) * 1.6)  # 96 / 60
     np.testing.assert_allclose(found.features, expected.features, atol=1e-6)
     np.testing.assert_array_equal(found.extras["object"], expected.objects.argmax(dim=1))
 

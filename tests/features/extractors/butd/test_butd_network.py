@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+from pipeline.features.extractors import base
 from pipeline.features.extractors.butd import checkpoint
 from pipeline.features.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
 from pipeline.parts.errors import InputError
@@ -60,20 +61,20 @@ def test_weights_under_the_published_names_fill_the_whole_network(network: Faste
                  for place, (name, shape) in enumerate(published_names())}
     also_there = {"pixel_mean": torch.zeros(3, 1, 1), "pixel_std": torch.ones(3, 1, 1),
                   "proposal_generator.anchor_generator.cell_anchors.0": torch.zeros(12, 4)}
-    checkpoint.fill(network, published | also_there, "weights.pkl")
+    base.fill(network, published | also_there, "weights.pkl", checkpoint.TITLE)
     for place, value in enumerate(published):
         assert (network.state_dict()[value] == place).all()
-    checkpoint.fill(network, before, "the weights before")
+    base.fill(network, before, "the weights before", checkpoint.TITLE)
 
 
 def test_weights_without_attributes_or_of_another_shape_are_refused(network: FasterRCNN) -> None:
     state = dict(network.state_dict())
     without = {name: value for name, value in state.items() if "attr" not in name}
     with pytest.raises(InputError, match=r"4 of \d+ arrays .*fc_attr\.weight: expected \(512, 2304\), got nothing"):
-        checkpoint.fill(network, without, "faster_rcnn_from_caffe.pkl")
+        base.fill(network, without, "faster_rcnn_from_caffe.pkl", checkpoint.TITLE)
     name = "proposal_generator.rpn_head.objectness_logits.bias"
     with pytest.raises(InputError, match=r"objectness_logits\.bias: expected \(12,\), got \(24,\)"):
-        checkpoint.fill(network, {**state, name: torch.zeros(24)}, "caffe.pth")
+        base.fill(network, {**state, name: torch.zeros(24)}, "caffe.pth", checkpoint.TITLE)
 
 
 def test_weights_in_caffes_order_are_reordered() -> None:
