@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from pipeline.files.weights import RELEASED
     from pipeline.training import pieces
     from pipeline.training.checkpoint import read_description
-    from pipeline.training.convert import convert, convert_cross, recipe_of
     from pipeline.training.divergence import Diverged
     from pipeline.training.head import Head, HeadUse, OpenHead, open_by_name
     from pipeline.training.head import load as load_head
     from pipeline.training.loop import train
     from pipeline.training.processes import launch
+    from pipeline.training.released import convert
     from pipeline.training.released import read as read_released
+    from pipeline.training.released_cross import convert_cross, recipe_of
     from pipeline.training.released_cross import read as read_released_cross
     from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
     from pipeline.training.scoring import embed, embed_captions, embeds, require_embeddings, score_all

@@ -78,6 +78,14 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
         return {name: file.get_tensor(name) for name in file.keys()}, _metadata(file)  # noqa: SIM118 (not a dict)
 
 
+def fill(model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], unfit: str) -> None:
+    """Load tensors into a network; if they do not fit, that is an error with this message."""
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise InputError(unfit) from None
+
+
 def state(folder: Path) -> State:
     """Read how far the training of a head has come, without its tensors."""
     if not (folder / "last.safetensors").exists():

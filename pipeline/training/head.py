@@ -66,14 +66,23 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
         raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
     if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
         raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
+    model = build(recipe, description["feature"], source, text, training, device)
+    checkpoint.fill(model, checkpoint.load_tensors(folder / "best.safetensors")[0],
+                    f"{folder}/best.safetensors: does not fit the head's settings; train it again")
+    return Head(model.eval(), text, description, sha256(folder / "best.safetensors"))
+
+
+def build(recipe: Recipe, feature: str, source: ImageSource, text: Text, training: Training, device: str
+          ) -> HeadNetwork:
+    """Build a head's network for its images, on a device."""
     backbone = source.backbone() if isinstance(source, Photographs) else None
-    model = heads.build(recipe, description["feature"], source.width, text, training, backbone)
-    tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
+    model = heads.build(recipe, feature, source.width, text, training, backbone)
     try:
-        model.load_state_dict(tensors)
-    except RuntimeError:
-        raise InputError(f"{folder}/best.safetensors: does not fit the head's settings; train it again") from None
-    return Head(to_device(model, device).eval(), text, description, sha256(folder / "best.safetensors"))
+        if torch.device(device).type == "meta":
+            raise ValueError
+        return model.to(device)
+    except (RuntimeError, AssertionError, ValueError):
+        raise InputError(f"device {device!r} is not available; use cpu") from None
 
 
 def is_finished(folder: Path) -> bool:
@@ -103,16 +112,6 @@ def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> 
     described = checkpoint.read_description(folder)
     source = of_head(described, manifest, paths.features(dataset, described["feature"]))
     return load(folder, manifest, source, device), source
-
-
-def to_device(model: HeadNetwork, device: str) -> HeadNetwork:
-    """Move a model to a device."""
-    try:
-        if torch.device(device).type == "meta":
-            raise ValueError
-        return model.to(device)
-    except (RuntimeError, AssertionError, ValueError):
-        raise InputError(f"device {device!r} is not available; use cpu") from None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Train one head: epochs over a store, selection on val, a checkpoint after every epoch.
+"""Train one head: epochs over its images, selection of the best one on val, a checkpoint after every epoch.
 
 The same seed gives the same head, bit for bit, also after an interruption: an epoch depends on the checkpoint before
 it, the seed and its number. This holds for one kind of CPU, one number of threads, one version of torch and one choice
@@ -7,29 +7,34 @@ of products (`pipeline.compute`); with others, sums are added in another order. 
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from pathlib import Path
+from statistics import fmean
 
+import numpy as np
 import torch
 
 from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import half, machine
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.statistics.languages import divide
 from pipeline.files.atomic import exclusive
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.base import HeadNetwork, Interaction
+from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
-from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
-from pipeline.training import checkpoint, hard_negatives, optimizer, sampling
+from pipeline.text.base import encode
+from pipeline.training import checkpoint, head, optimizer, sampling
 from pipeline.training.divergence import Watch
-from pipeline.training.head import to_device
-from pipeline.training.selection import measured
-from pipeline.training.source import Photographs, usable
+from pipeline.training.optimizer import TrainingPrecision
+from pipeline.training.scoring import Scores, all_pairs, embed, score_all_by_cross
+from pipeline.training.source import usable
 from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingJob
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
+Row = dict[str, float]
 UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient",
            "ance_gradient")
 """Of a step's log, what mostly tells whether it diverges: in steps.csv alone."""
@@ -100,13 +105,13 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     watch = Watch(step.objective, rounds.right.batch_size, len(rounds), job.training.epochs, state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
-        rounds.nearest = hard_negatives.find(job, step.model, step.update.precision, split, text, rounds.nearest)
+        rounds.find_nearest(step.model, step.update.precision)
         logs = _epoch(job, step, rounds, watch, epoch, on_step)
         state.stuck, state.scaler = watch.stuck, step.update.precision.state()
-        state.history.append({"epoch": epoch, **_means(logs)})
+        shown = [name for name in logs[0] if name not in UNSHOWN]
+        state.history.append({"epoch": epoch, **{name: sum(log[name] for log in logs) / len(logs) for name in shown}})
         if first:
-            state.history[-1] |= measured(step.model, job.recipe, job.source, val, text,
-                                          max(1, job.training.batch_size // job.training.pieces), step.update.precision)
+            state.history[-1] |= _measured(job, step.model, val, text, step.update.precision)
             checkpoint.write_steps(job.folder, epoch, logs)
             checkpoint.save(job.folder, step.model, step.update.optimizer, state)
             job.put_back()  # a head that was replaced is needed no more
@@ -117,26 +122,16 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
 
 def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
     torch.manual_seed(job.seed)
-    backbone = job.source.backbone() if isinstance(job.source, Photographs) else None
-    model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, backbone)
     device = job.processes.device(job.training.device)
-    to_device(model, device)
+    model = head.build(job.recipe, job.feature, job.source, text, job.training, device)
     if job.start is not None and not (job.folder / "last.safetensors").exists():
-        _start(model, job.start)
+        checkpoint.fill(model, checkpoint.load_tensors(job.start / "best.safetensors")[0],
+                        f"{job.start}: has another architecture than the head that shall start from it; give both "
+                        "recipes the same architecture")
     step = Tasks.of(job, model, device)
     state = checkpoint.restore(job.folder, model, step.update.optimizer)
     step.update.precision.restore(state.scaler)
     return step, state
-
-
-def _start(model: HeadNetwork, folder: Path) -> None:
-    """Fill a network from a trained head's best epoch."""
-    tensors, _ = checkpoint.load_tensors(folder / "best.safetensors")
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError:
-        raise InputError(f"{folder}: has another architecture than the head that shall start from it; give both "
-                         "recipes the same architecture") from None
 
 
 def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: int,
@@ -159,5 +154,47 @@ def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: i
     return logs
 
 
-def _means(logs: list[dict[str, float]]) -> dict[str, float]:
-    return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0] if name not in UNSHOWN}
+def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, precision: TrainingPrecision) -> Row:
+    """What the recipe trains, to select the best epoch: embeddings on all of val, pairs on some of its images."""
+    source, batch_size = job.source, max(1, job.training.batch_size // job.training.pieces)
+    rows: dict[str, Row] = {}
+    if isinstance(model, Interaction):
+        rows["late"] = _of_scores(all_pairs(model, source, val, text, batch_size), val)
+    elif "emb" in job.recipe.tasks:
+        rows["emb"] = _of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
+    if "ce" in job.recipe.tasks:
+        assert isinstance(model, CrossEncoder)
+        part = _one_caption_each(val, job.recipe.pairs.val_images)
+        scores = score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
+                                    precision.autocast)
+        rows["ce"] = _row(retrieval.evaluate(scores, part.caption_image))
+    if len(rows) == 1:
+        return next(iter(rows.values()))
+    both = {name: fmean(row[name] for row in rows.values()) for name in rows["emb"]}
+    return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
+
+
+def _of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
+    """Metrics of similarities; of captions in several languages the means over languages."""
+    if val.languages is None:
+        return _row(retrieval.evaluate(similarity, val.caption_image))
+    source = retrieval.as_similarity(similarity)
+    parts = divide(val.caption_image, source.shape, val.languages).values()
+    rows = [_row(retrieval.evaluate(retrieval.select(source, images, captions),
+                                    np.searchsorted(images, val.caption_image[captions])))
+            for images, captions in parts]
+    return {name: fmean(row[name] for row in rows) for name in rows[0]}
+
+
+def _one_caption_each(val: Split, images: int) -> Split:
+    """The first images of a split with their first caption each (Geigle et al.'s released code)."""
+    _, first = np.unique(val.caption_image, return_index=True)
+    part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
+                 [val.captions[caption] for caption in first])
+    return part.only(np.arange(len(val.image_ids)) < images)
+
+
+def _row(metrics: retrieval.Metrics) -> Row:
+    numbers = metrics.as_dict()
+    recalls = {f"{way}_{k}": numbers[way][k] for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")}
+    return {**recalls, "rsum": numbers["rsum"]}

@@ -1,4 +1,4 @@
-"""Heads of VSE∞'s released code, github.com/woodfrog/vse_infty: from its names to ours.
+"""Make a head from published weights: from the names of VSE∞'s released code, github.com/woodfrog/vse_infty, to ours.
 
 A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption encoder, and beside
 them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
@@ -6,17 +6,29 @@ them the options it was trained with, an argparse.Namespace. Its branch `bigru` 
 
 import argparse
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
+from pipeline import text as texts
+from pipeline.files.atomic import exclusive
+from pipeline.files.digest import sha256
+from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError
+from pipeline.settings import Training, first_fault
+from pipeline.text import Text
 from pipeline.text.vocabulary import Vocabulary, scan_words
+from pipeline.training import checkpoint, head
+from pipeline.training.training_job import TrainingJob
 
+OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
+"""The released code's options -> our settings."""
 GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
 IMAGES = {
     "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
@@ -131,32 +143,97 @@ def read(path: Path) -> Released:
     Raises:
         InputError: If it is not such a file.
     """
-    try:
+    with reading(path, "a checkpoint of vse_infty's released code, with two state dicts under \"model\""):
         with torch.serialization.safe_globals([argparse.Namespace]):  # of plain values, as all that weights_only admits
             tree = torch.load(path, map_location="cpu", weights_only=True)
-        images, captions = ({name.removeprefix("module."): _weights(path, name, value) for name, value in side.items()}
-                            for side in tree["model"])
+        images, captions = (state_dict(path, side) for side in tree["model"])
         rsum = float(tree.get("best_rsum", "nan"))
         released = Released(path, images, captions, int(tree.get("epoch", 0)), rsum if math.isfinite(rsum) else None,
                             vars(tree.get("opt", argparse.Namespace())))
         _ = released.width, released.word_dimension
         return released
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Refuse in plain words, within, a file of a user that is not what it should be."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except InputError:
         raise
     except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not a checkpoint of vse_infty's released code, with two state dicts under \"model\" "
-                         f"({type(error).__name__})") from None
+        raise InputError(f"{path}: not {what} ({type(error).__name__})") from None
 
 
-def _weights(path: Path, name: str, value: Any) -> Tensor:
-    """Of finite numbers, variances not negative; whole numbers where something is counted or numbered."""
-    if not isinstance(value, Tensor):
+def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
+    """Check tensors by name: of finite numbers, variances not negative; whole ones where something is counted."""
+    state = {str(name).removeprefix("module."): value for name, value in tree.items()}
+    if not all(isinstance(value, Tensor) for value in state.values()):
         raise TypeError
-    numbers = name.endswith(("num_batches_tracked", "position_ids"))
-    if value.layout != torch.strided or not (numbers or value.is_floating_point()) or not bool(value.isfinite().all()):
-        raise InputError(f"{path}: {name} is not a dense tensor of finite real numbers")
-    if name.endswith("running_var") and bool((value < 0).any()):
-        raise InputError(f"{path}: {name} has negative variances")
-    return value
+    for name, value in state.items():
+        counts = name.endswith(("num_batches_tracked", "position_ids"))
+        if value.layout != torch.strided or not (counts or value.is_floating_point()) \
+                or not bool(value.isfinite().all()):
+            raise InputError(f"{path}: {name} is not a dense tensor of finite real numbers")
+        if name.endswith("running_var") and bool((value < 0).any()):
+            raise InputError(f"{path}: {name} has negative variances")
+    return state
+
+
+def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> None:
+    """Write a head's folder as training does, with the origin of its weights. Nothing is trained.
+
+    Args:
+        job: The head; its settings are used where the checkpoint has none.
+        released: The published weights.
+        vocabulary: SCAN's JSON, for a BiGRU; None for BERT.
+
+    Raises:
+        InputError: If the store's features have another width, the words another number, or weights do not fit, if an
+            option of the checkpoint is invalid, or if the folder holds another head that is not to be replaced.
+    """
+    if released.width != job.source.width:
+        raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
+                         f"{job.source.width}; extract or import those that it was trained on")
+    state = released.state(vocabulary)
+    origin = {"file": released.path.name, "sha256": sha256(released.path), "epochs": released.epoch,
+              "val_rsum": released.rsum}
+    job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
+    text = texts.kind(job.text).learn([], job.training)
+    write(job, text, fill(job, text, released.path, state)[0], released.epoch)
+
+
+def _training(settings: Training, released: Released, vocabulary: Path | None) -> Training:
+    known = {ours: released.options[theirs] for theirs, ours in OPTIONS.items() if theirs in released.options}
+    sizes = {"dimension": released.dimension, "word_dimension": released.word_dimension or settings.word_dimension}
+    words = {"vocabulary": str(vocabulary) if vocabulary else None}
+    try:
+        return Training.model_validate({**settings.model_dump(), **known, **sizes, **words})
+    except ValidationError as error:
+        raise InputError(f"{released.path}: its options: {first_fault(error)}") from None
+
+
+def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], strict: bool = True
+         ) -> tuple[HeadNetwork, list[str], list[str]]:
+    """Build a head with published weights. If not strict, also name weights that the file lacks, and its other ones."""
+    torch.manual_seed(job.seed)  # of weights that the file lacks
+    model = head.build(job.recipe, job.feature, job.source, text, job.training, "cpu")
+    try:
+        missing, strange = model.load_state_dict(state, strict=strict)
+    except RuntimeError as error:
+        raise InputError(f"{path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
+    return model, missing, strange
+
+
+def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None:
+    """Write a converted head's folder."""
+    job.check(text)
+    with exclusive(job.folder):
+        try:
+            job.claim(text)
+            checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": epochs - 1})
+            job.drop_replaced()
+        finally:
+            job.put_back()

@@ -1,4 +1,4 @@
-"""Cross-encoders of OSCAR's and MMT-Retrieval's released code (microsoft/Oscar, UKPLab/MMT-Retrieval).
+"""Make a head from a cross-encoder of the released code of OSCAR (microsoft/Oscar) or of UKPLab/MMT-Retrieval.
 
     OSCAR           a folder with pytorch_model.bin, names with `bert.`: pre-trained with `cls.`, which is not read, or
                     fine-tuned for retrieval with `classifier.`, of two labels or one
@@ -11,15 +11,18 @@ import re
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from pipeline import text as texts
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError
+from pipeline.settings import Named, Recipe
+from pipeline.training.released import fill, reading, state_dict, write
+from pipeline.training.training_job import TrainingJob
 
 NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
 UNUSED = ("cls.", "bert.embeddings.position_ids")
@@ -116,19 +119,9 @@ def _files(path: Path) -> dict[str, Path | bytes]:
 
 
 def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
-    try:
-        tree: Any = torch.load(io.BytesIO(file) if isinstance(file, bytes) else file, map_location="cpu",
-                               weights_only=True)
-        if not isinstance(tree, dict) or not all(isinstance(value, Tensor) for value in tree.values()):
-            raise TypeError
-        strange = [name for name, value in tree.items() if value.layout != torch.strided
-                   or (not value.is_floating_point() and not str(name).endswith("position_ids"))
-                   or not bool(value.isfinite().all())]
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not a state dict of tensors ({type(error).__name__})") from None
-    if strange:
-        raise InputError(f"{path}: {strange[0]} is not a dense tensor of finite real numbers")
-    return {str(name).removeprefix("module."): value for name, value in tree.items()}
+    with reading(path, "a state dict of tensors"):
+        return state_dict(path, torch.load(io.BytesIO(file) if isinstance(file, bytes) else file, map_location="cpu",
+                                           weights_only=True))
 
 
 def _two_labels(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -137,3 +130,52 @@ def _two_labels(state: dict[str, Tensor]) -> dict[str, Tensor]:
         return state
     return state | {name: torch.cat([torch.zeros_like(state[name]), state[name]])
                     for name in ("classifier.weight", "classifier.bias")}
+
+
+def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
+    """Describe a published cross-encoder as a recipe.
+
+    Args:
+        released: The published weights.
+        base: The recipe of our own heads, whose other settings it takes over.
+        boxes: Whether its items come with boxes.
+
+    Returns:
+        The recipe with the checkpoint's layers and tasks.
+    """
+    norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
+    architecture = Named(name="cross", layers=list(range(released.layers)),
+                         **norm, **({} if boxes else {"boxes": False}))  # type: ignore[call-arg]
+    return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
+
+
+def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
+    """Write a cross-encoder's folder as training does, with the origin of its weights. Nothing is trained.
+
+    Args:
+        job: The head; its words are those of the BERT that `training.NAME.bert` names.
+        released: The published weights.
+
+    Raises:
+        InputError: If the BERT has another size, weights are missing, the features have another width, or the folder
+            holds another head that is not to be replaced.
+    """
+    text = texts.kind("bert").learn([], job.training)
+    config = text.config  # type: ignore[attr-defined]
+    if (config.vocab_size, config.hidden_size) != released.words or config.num_hidden_layers < released.layers:
+        pieces, hidden = released.words
+        raise InputError(f"{released.path}: has {pieces} word pieces, a width of {hidden} and {released.layers} "
+                         f"layers, training.NAME.bert {config.vocab_size}, {config.hidden_size} and "
+                         f"{config.num_hidden_layers}; set it to the BERT that the checkpoint began with, such as "
+                         "bert-base-uncased")
+    if released.width != job.source.width:
+        raise InputError(f"{released.path}: is for items of {released.width} values with their boxes, "
+                         f"{job.source.path} gives {job.source.width}; extract or import those that it was trained on")
+    job = replace(job, origin={"file": released.path.name, "sha256": released.sha256})
+    model, missing, strange = fill(job, text, released.path, released.state, strict=False)
+    new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")
+    if lacking := [name for name in missing if not name.startswith(new)]:
+        raise InputError(f"{released.path}: lacks {lacking[0]}")
+    if strange:
+        raise InputError(f"{released.path}: {strange[0]} has no place in such a head")
+    write(job, text, model, 0)

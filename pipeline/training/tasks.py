@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -16,26 +16,24 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
-from pipeline.training.ance_step import AnceBatch, AnceStep
 from pipeline.training.batches import TrainingBatches, ahead
-from pipeline.training.hard_negatives import Nearest
-from pipeline.training.optimizer import Step, Update
-from pipeline.training.pair_step import PairBatch, PairStep
+from pipeline.training.head import load
+from pipeline.training.optimizer import Step, TrainingPrecision, Update
+from pipeline.training.pair_steps import AnceBatch, AnceStep, Nearest, PairBatch, PairStep, nearest
+from pipeline.training.scoring import embed
+from pipeline.training.source import stored
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
 
-Log: TypeAlias = dict[str, float]
 STEPS: dict[str, Callable[[HeadNetwork, Update, Recipe], Step[Any]]] = {
     "emb": TrainingStep.of, "ce": PairStep.of, "ance": AnceStep.of,
 }
 """Task -> what builds its step."""
 
 
-def in_turn(recipe: Recipe) -> Sequence[str]:
+def in_turn(tasks: Sequence[str]) -> Sequence[str]:
     """List the tasks of a round in their order."""
-    if "ance" in recipe.tasks or recipe.tasks.count("ce") > 1:
-        return recipe.tasks
-    return [task for task in ("emb", "ce") if task in recipe.tasks]
+    return tasks if "ance" in tasks or tasks.count("ce") > 1 else [task for task in ("emb", "ce") if task in tasks]
 
 
 @dataclass
@@ -52,11 +50,11 @@ class Tasks:
         """Build the steps of a recipe's tasks."""
         update = Update.of(model, job.recipe, job.training, job.processes, device)
         steps: dict[str, Step[Any]] = {task: STEPS[task](model, update, job.recipe) for task in job.recipe.tasks}
-        return cls(model, update, steps, in_turn(job.recipe))
+        return cls(model, update, steps, in_turn(job.recipe.tasks))
 
-    def __call__(self, batches: Sequence[Any]) -> Log:
-        """Move the weights, once for each task, from its batch."""
-        log: Log = {}
+    def __call__(self, batches: Sequence[Any]) -> dict[str, float]:
+        """Update the weights, once for each task, from its batch."""
+        log: dict[str, float] = {}
         for task, batch in zip(self.order, batches, strict=True):
             before = "" if task == "emb" or "emb" not in self.steps else f"{task}_"
             log |= {before + name: value for name, value in self.steps[task](batch).items()}
@@ -64,16 +62,16 @@ class Tasks:
 
     @property
     def objective(self) -> Objective | None:
-        """What embeddings are trained by; None where none are."""
+        """The objective that embeddings are trained by; None where none are."""
         step = self.steps.get("emb")
         return step.objective if isinstance(step, TrainingStep) else None
 
 
 class Rounds:
-    """Right pairs in random order, and for each task of a round what its step reads beside them."""
+    """Right pairs in random order, and for each task of a round what its step reads with them."""
 
     nearest: Nearest | None = None
-    """Set before an epoch, for hard negatives."""
+    """The nearest wrong images and captions, for hard negatives; see `find_nearest`."""
 
     def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
         training, recipe, processes = job.training, job.recipe, job.processes
@@ -81,9 +79,10 @@ class Rounds:
             job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
             (processes.rank, processes.count), keep_first, recipe.sampling,
             training.steps and training.steps // training.epochs, heads.reads_graphs(recipe))
-        self.recipe, self.order, whole = recipe, in_turn(recipe), min(recipe.ance.batch, self.right.batch_size)
+        self.job, self.order = job, in_turn(recipe.tasks)
         if self.order != ["emb"] and len(np.unique(split.caption_image)) < 2:
             raise InputError("training on pairs needs two images or more, for wrong pairs")
+        whole = min(recipe.ance.batch, self.right.batch_size)
         self.near, left = divmod(whole, processes.count)
         if left and "ance" in self.order:
             raise InputError(f"recipe's ance.batch: {whole} right pairs cannot be shared by {processes.count} "
@@ -92,24 +91,40 @@ class Rounds:
     def __len__(self) -> int:
         return len(self.right)
 
+    def find_nearest(self, model: HeadNetwork, precision: TrainingPrecision) -> None:
+        """Find an epoch's hard negatives, if the recipe has them: by the head itself anew, by a retriever once."""
+        job, split, size = self.job, self.right.split, self.job.training.batch_size
+        if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
+            return
+        if job.retriever is None:
+            with precision.autocast():
+                vectors = embed(model, job.source, split, self.right.text, size)
+        elif self.nearest is None:
+            store = stored(job.source.path, job.manifest, job.retriever_recipe)
+            retriever = load(job.retriever, job.manifest, store, job.training.device)
+            vectors = embed(retriever.model, store, split, retriever.text, size)
+        else:
+            return
+        self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest)
+
     def epoch(self, number: int) -> Iterator[Sequence[Any]]:
         """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""
         return ahead(self._round((self.right.seed, number, step), captions)
                      for step, captions in enumerate(self.right.drawn(number)))
 
     def _round(self, key: tuple[int, int, int], captions: Ids) -> Sequence[Any]:
-        right = self.right.batch(*key[1:], captions)
+        right, recipe = self.right.batch(*key[1:], captions), self.job.recipe
         read: list[Any] = []
         drawn = 2 if self.order.count("ce") == 1 and "ance" not in self.order else 4
         for task in self.order:
             if task == "emb":
                 read.append(right)
             elif task == "ce":
-                read.append(PairBatch.of(self.right, right, captions, self.recipe.pairs, self.nearest,
+                read.append(PairBatch.of(self.right, right, captions, recipe.pairs, self.nearest,
                                          np.random.default_rng((*key, drawn))))
                 drawn += 1
             else:
                 assert self.nearest is not None
-                read.append(AnceBatch.of(self.right, captions[self.right.own][:self.near], self.recipe.ance,
-                                         self.nearest, np.random.default_rng((*key, 3, self.right.own.start))))
+                read.append(AnceBatch.of(self.right, captions[self.right.own][:self.near], recipe.ance, self.nearest,
+                                         np.random.default_rng((*key, 3, self.right.own.start))))
         return read

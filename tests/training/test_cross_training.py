@@ -22,9 +22,7 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
-from pipeline.training import hard_negatives
-from pipeline.training.ance_step import AnceBatch, AnceStep, near_triplet
-from pipeline.training.pair_step import PairStep
+from pipeline.training.pair_steps import AnceBatch, AnceStep, PairStep, near_triplet, nearest
 from pipeline.training.source import stored
 from pipeline.training.step import LateStep, TrainingStep
 from pipeline.training.tasks import Rounds, Tasks
@@ -170,7 +168,7 @@ def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifes
     rounds = Rounds(job, split, text, False)
     rng = np.random.default_rng(0)
     images, captions = (rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions)))
-    rounds.nearest = hard_negatives.nearest(images, captions, split.caption_image, 3)
+    rounds.nearest = nearest(images, captions, split.caption_image, 3)
     first = next(iter(rounds.epoch(0)))[1]
     assert (first.images.shape, first.captions.shape) == ((4, 2), (4, 2))
     assert (first.images >= 4).all()
