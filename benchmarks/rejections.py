@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from pipeline.evaluation.statistics.seeds import Runs, difference
+from pipeline.evaluation.statistics.significance import Runs, difference_over_seeds
 
 SPREADS = (0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5)
 """Standard deviation over seeds, in standard errors of the image sampling of the difference."""
@@ -31,7 +31,7 @@ def rejections(seeds: tuple[int, int], spreads: tuple[float, float], own: float,
     generator, found = np.random.default_rng(0), []
     for _ in range(sets // AT_ONCE):
         a, b = (side(count, spread, own, generator) for count, spread in zip(seeds, spreads, strict=True))
-        p = difference(a, b, np.ones(AT_ONCE), 0.95)[2]
+        p = difference_over_seeds(a, b, np.ones(AT_ONCE), 0.95)[2]
         gap, images = b.values.mean(0) - a.values.mean(0), b.contributions.mean(0) - a.contributions.mean(0)
         found.append([p < 0.05, np.abs(gap) > 1.96 * images.std(0, ddof=1) / np.sqrt(IMAGES)])
     both = 100 * np.mean(found, axis=(0, 2))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
-    from pipeline.evaluation.statistics import contrast, pairs
+    from pipeline.evaluation.statistics import contrast
     from pipeline.provenance import record
     from pipeline.settings import Settings
     from pipeline.systems.scores import by_language, judged
@@ -76,7 +76,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
                ) -> list[list[dict[str, Any]]]:
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
-    pairs_of_systems = pairs.of(len(groups))
+    pairs_of_systems = contrast.pairs(len(groups))
     samples = contrast.enough_samples(settings.evaluate.resamples, len(views) * len(pairs_of_systems))
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
@@ -102,13 +102,10 @@ def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str
     """The contrasts for reading, or as JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
         told = [{"a": systems[a], "b": systems[b], "contrasts": {_key(each[at]): each[at] for each in found}}
-                for at, (a, b) in enumerate(pairs.of(len(systems)))]
+                for at, (a, b) in enumerate(contrast.pairs(len(systems)))]
         return json.dumps({"pairs": told} if len(systems) > 2 else told[0], indent=1)
     names = [", ".join(group) for group in systems]
-    if len(systems) > 2:
-        return (pairs.to_markdown if output == "markdown" else pairs.to_text)(names, found)
-    write = contrast.to_markdown if output == "markdown" else contrast.to_text
-    return write(names[0], names[1], [each[0] for each in found])
+    return (contrast.to_markdown if output == "markdown" else contrast.to_text)(names, found)
 
 
 def _key(found: dict[str, Any]) -> str:

@@ -15,8 +15,8 @@ import pytest
 from invented_heads import head
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.top import hubness, occurrences
 from pipeline.evaluation.statistics import holm
-from pipeline.evaluation.statistics.hubness import hubness, occurrences
 from pipeline.systems.scores.system import System
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}

@@ -1,6 +1,6 @@
 """Metrics by name, as ir_measures writes them: R@1, nDCG@10, AP.
 
-A new one is a class in a file here and a line in `METRICS`.
+A new one is a class in `kinds.py` and a line in `METRICS`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
 
 METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
-    "R": "pipeline.evaluation.metrics.recall:Hit",
-    "Recall": "pipeline.evaluation.metrics.recall:Recall",
-    "P": "pipeline.evaluation.metrics.precision:Precision",
-    "MRR": "pipeline.evaluation.metrics.rank:ReciprocalRank",
-    "nDCG": "pipeline.evaluation.metrics.ndcg:NDCG",
-    "AP": "pipeline.evaluation.metrics.precision:AveragePrecision",
-    "mAP@R": "pipeline.evaluation.metrics.precision:AveragePrecisionAtR",
-    "Rprec": "pipeline.evaluation.metrics.precision:RPrecision",
-    "median_rank": "pipeline.evaluation.metrics.rank:MedianRank",
-    "mean_rank": "pipeline.evaluation.metrics.rank:MeanRank",
-    "mean_recall": "pipeline.evaluation.metrics.recall:MeanRecall",
-    "RSUM": "pipeline.evaluation.metrics.recall:RSum",
-    "mR": "pipeline.evaluation.metrics.recall:MeanOfSix",
+    "R": "pipeline.evaluation.metrics.kinds:Hit",
+    "Recall": "pipeline.evaluation.metrics.kinds:Recall",
+    "P": "pipeline.evaluation.metrics.kinds:Precision",
+    "MRR": "pipeline.evaluation.metrics.kinds:ReciprocalRank",
+    "nDCG": "pipeline.evaluation.metrics.kinds:NDCG",
+    "AP": "pipeline.evaluation.metrics.kinds:AveragePrecision",
+    "mAP@R": "pipeline.evaluation.metrics.kinds:AveragePrecisionAtR",
+    "Rprec": "pipeline.evaluation.metrics.kinds:RPrecision",
+    "median_rank": "pipeline.evaluation.metrics.kinds:MedianRank",
+    "mean_rank": "pipeline.evaluation.metrics.kinds:MeanRank",
+    "mean_recall": "pipeline.evaluation.metrics.kinds:MeanRecall",
+    "RSUM": "pipeline.evaluation.metrics.kinds:RSum",
+    "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",
 }, "metrics")
 
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}

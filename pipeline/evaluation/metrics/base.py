@@ -131,14 +131,3 @@ class Metric(ABC):
             InputError: If the queries do not say enough, as a run that does not list a right candidate does not say its
                 rank.
         """
-
-
-def mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
-    """Sum pairs' values by query, and divide."""
-    total = np.bincount(owner, values, minlength=len(count))
-    return np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
-
-
-def within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndarray:
-    """Count the places of tied candidates that are among the first K."""
-    return np.clip(k - above, 0, tied)

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.statistics.intervals import Interval, interval, intervals
-    from pipeline.evaluation.statistics.per_image import STATISTICS
-    from pipeline.evaluation.statistics.seeds import Spread, over_seeds
-    from pipeline.evaluation.statistics.significance import Comparison, compare, holm
+    from pipeline.evaluation.statistics.intervals import STATISTICS, Interval, interval, intervals
+    from pipeline.evaluation.statistics.significance import Comparison, Spread, compare, holm, over_seeds
 
 lazy.offer(__name__)

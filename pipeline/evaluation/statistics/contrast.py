@@ -1,13 +1,19 @@
-"""Two systems side by side, each with one or several seeds: plain JSON values, text, Markdown."""
+"""Systems side by side, each with one or several seeds: plain JSON values, text, Markdown.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+Two systems are compared by each recall and RSUM, of three or more every pair by RSUM.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, TypeAlias
 
 from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
 from pipeline.evaluation.retrieval.summary import aligned, wrapped
-from pipeline.evaluation.statistics.per_image import STATISTICS
-from pipeline.evaluation.statistics.seeds import over_seeds
-from pipeline.evaluation.statistics.significance import compare, holm
+from pipeline.evaluation.statistics.intervals import STATISTICS
+from pipeline.evaluation.statistics.significance import compare, holm, over_seeds
+
+Contrast: TypeAlias = Mapping[str, Any]
+"""What `of` gives, with `holm` and what the caller adds: split, language."""
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
@@ -21,6 +27,7 @@ OVER_IMAGES = ("In brackets: 95 % intervals; p: two-sided. Both are by one paire
                "Trained again, the same two recipes may differ by more, or the other way.")
 HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
         "±: standard deviation over seeds.")
+RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
 def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> dict[str, Any]:
@@ -62,23 +69,39 @@ def _means(runs: Sequence[Metrics]) -> dict[str, float]:
     return {name: sum(values) / len(runs) for name, values in zip(STATISTICS, zip(*by_run, strict=True), strict=True)}
 
 
-def to_text(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """Write one small text table for each comparison."""
-    parts = [f"A  {a}", f"B  {b}", ""]
+def pairs(systems: int) -> list[tuple[int, int]]:
+    """List all pairs of systems."""
+    return list(combinations(range(systems), 2))
+
+
+def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
+    """Write a small text table for each protocol, of the contrasts of all pairs."""
+    parts = [*(f"{key}  {name}" for key, name in _keys(names)), ""]
     for each in contrasts:
-        parts += [title(each), *aligned([["", "A", "B", "B - A", "p", "Holm"], *_cells(each, SHORT)]), ""]
-    return "\n".join([*parts, *map(wrapped, notes(contrasts))])
+        parts += [title(each[0]), *aligned([_columns(names), *_rows(len(names), each, SHORT)]), ""]
+    return "\n".join([*parts, *map(wrapped, _notes(contrasts))])
 
 
-def to_markdown(a: str, b: str, contrasts: Sequence[Mapping[str, Any]]) -> str:
-    """Write all comparisons as one Markdown table."""
-    lines = ["| | A | B | B - A | p | Holm |", "|:--|--:|--:|--:|--:|--:|"]
+def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
+    """Write all protocols as one Markdown table."""
+    last = "--:|" if len(names) == 2 else ":--|"
+    lines = ["| " + " | ".join(_columns(names)) + " |", f"|:--|--:|--:|--:|--:|{last}"]
     for each in contrasts:
-        lines += [f"| *{title(each)}* | | | | | |", *("| " + " | ".join(row) + " |" for row in _cells(each))]
-    return "\n\n".join([f"A: `{a}`, B: `{b}`", "\n".join(lines), *notes(contrasts)])
+        lines += [f"| *{title(each[0])}* | | | | | |",
+                  *("| " + " | ".join(row) + " |" for row in _rows(len(names), each, TITLES))]
+    return "\n\n".join([", ".join(f"{key}: `{name}`" for key, name in _keys(names)), "\n".join(lines),
+                        *_notes(contrasts)])
 
 
-def title(contrast: Mapping[str, Any]) -> str:
+def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip("AB" if len(names) == 2 else map(str, range(1, len(names) + 1)), names, strict=True))
+
+
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    return ("", "A", "B", "B - A", "p", "Holm") if len(names) == 2 else ("", "RSUM", "difference", "p", "Holm", "over")
+
+
+def title(contrast: Contrast) -> str:
     """Describe the pool and protocol of a comparison."""
     split = f"{contrast['split']} split, " if "split" in contrast else ""
     language = f" in {contrast['language']}" if "language" in contrast else ""
@@ -86,25 +109,34 @@ def title(contrast: Mapping[str, Any]) -> str:
             f"{contrast['protocol']}")
 
 
-def tested(row: Mapping[str, Any]) -> list[str]:
-    """Write the cells of one statistic's difference."""
+def _rows(systems: int, contrasts: Sequence[Contrast], titles: Mapping[str, str]) -> list[list[str]]:
+    """Of two systems a row for each statistic; of more one for each system, then one for each pair."""
+    if systems == 2:
+        (only,) = contrasts
+        return [[titles[name], *(_mean(only[name], side) for side in "ab"), *_tested(only[name])]
+                for name in STATISTICS]
+    of_pair = dict(zip(pairs(systems), contrasts, strict=True))
+    sides = [(of_pair[0, 1], "a"), *((of_pair[0, number], "b") for number in range(1, systems))]
+    return [*([str(number), _mean(each["rsum"], side), "", "", "", ""] for number, (each, side) in enumerate(sides, 1)),
+            *([f"{b + 1} - {a + 1}", "", *_tested(each["rsum"]), ", ".join(each["over"])]
+              for (a, b), each in of_pair.items())]
+
+
+def _mean(row: Mapping[str, Any], side: str) -> str:
+    """A mean over seeds with its standard deviation."""
+    deviation = row["spread"][side]
+    return f"{row[side]:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
+
+
+def _tested(row: Mapping[str, Any]) -> list[str]:
+    """The cells of one statistic's difference."""
     return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]), f"{row['p']:.3g}",
             f"{row['holm']:.3g}"]
 
 
-def notes(contrasts: Iterable[Mapping[str, Any]]) -> list[str]:
+def _notes(contrasts: Sequence[Sequence[Contrast]]) -> list[str]:
     """Explain how to read comparisons that are printed together."""
-    seeds_are_in = {"seeds" in each["over"] for each in contrasts}
-    if len(seeds_are_in) == 1:
-        return [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES, HOLM]
-    return [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}", HOLM]
-
-
-def mean(value: float, deviation: float | None) -> str:
-    """Write a mean over seeds with its standard deviation."""
-    return f"{value:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
-
-
-def _cells(contrast: Mapping[str, Any], titles: Mapping[str, str] = TITLES) -> list[list[str]]:
-    return [[titles[name], *(mean(contrast[name][system], contrast[name]["spread"][system]) for system in "ab"),
-             *tested(contrast[name])] for name in STATISTICS]
+    seeds_are_in = {"seeds" in each["over"] for group in contrasts for each in group}
+    over = [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES] if len(seeds_are_in) == 1 else [
+        f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"]
+    return [*over, HOLM, *([RECALLS_OF_PAIRS] if len(contrasts[0]) > 1 else [])]

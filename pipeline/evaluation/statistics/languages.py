@@ -8,8 +8,7 @@ import numpy.typing as npt
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.metrics import Metrics
 from pipeline.evaluation.retrieval.relevance import Relevance, as_relevance
-from pipeline.evaluation.statistics.intervals import wilson
-from pipeline.evaluation.statistics.per_image import contributions, drawn, gather
+from pipeline.evaluation.statistics.intervals import contributions, drawn, gather, wilson
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pipeline.evaluation.retrieval import Metrics, Protocol, evaluate
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
 from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.retrieval.top import Hubness, hubness, occurrences
 from pipeline.evaluation.statistics import contrast, holm
-from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.report import names
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse

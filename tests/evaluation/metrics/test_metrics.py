@@ -10,9 +10,8 @@ import pytest
 from benchmarks import agreement
 from pipeline.evaluation.metrics import METRICS, parse, parse_all
 from pipeline.evaluation.metrics.base import Fold, Metric
-from pipeline.evaluation.metrics.certainty import of_median
 from pipeline.evaluation.metrics.definitions import DEFINITIONS, orders
-from pipeline.evaluation.metrics.measure import as_dict, fold_of, measure
+from pipeline.evaluation.metrics.measure import as_dict, fold_of, measure, of_median
 from pipeline.evaluation.retrieval import (
     Embeddings,
     Protocol,

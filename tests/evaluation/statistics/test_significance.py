@@ -14,10 +14,9 @@ from pipeline.evaluation.retrieval import (
     consecutive_captions,
     evaluate,
 )
-from pipeline.evaluation.statistics import compare, contrast, over_seeds, resampling
-from pipeline.evaluation.statistics.intervals import MOST
-from pipeline.evaluation.statistics.per_image import FoldHits
-from pipeline.evaluation.statistics.seeds import Runs, difference
+from pipeline.evaluation.statistics import compare, contrast, over_seeds
+from pipeline.evaluation.statistics.intervals import MOST, FoldHits
+from pipeline.evaluation.statistics.significance import Runs, difference_of_runs, difference_over_seeds
 from pipeline.parts.errors import InputError
 
 
@@ -87,7 +86,7 @@ def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(rng: 
     """Of 500 test sets whose images' differences of one hit have the mean 0.2."""
     def held() -> bool:
         hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (60, 1), p=[0.2, 0.4, 0.4]), 6, axis=1)
-        low, high, _ = resampling.difference([FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0)
+        low, high, _ = difference_of_runs([FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0)
         return bool(low[0] <= 20 <= high[0])
 
     assert np.mean([held() for _ in range(500)]) == pytest.approx(0.95, abs=0.03)
@@ -127,7 +126,7 @@ def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(rng: np
     """Paired by image nothing varies but the seeds: it is Welch's test of their sums."""
     hard = rng.normal(size=(3, 40, 1))[:1].repeat(3, 0)
     values = np.array([[50.0], [53.0], [51.0]]), np.array([[55.0], [54.0], [57.0]])
-    low, high, p = difference(*(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95)
+    low, high, p = difference_over_seeds(*(Runs(each, 30 * (hard - hard.mean())) for each in values), np.ones(1), 0.95)
     welch = stats.ttest_ind(values[1], values[0], equal_var=False)
     assert p == pytest.approx(welch.pvalue, abs=1e-3)
     assert (low[0], high[0]) == pytest.approx([end[0] for end in welch.confidence_interval()], abs=0.01)
@@ -179,7 +178,7 @@ def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: flo
     for every in sides:
         values = every.mean(1) + spread * rng.standard_normal((count, sets))
         runs.append(Runs(values, every - every.mean(1, keepdims=True)))
-    assert np.mean(difference(*runs, most, 0.95)[2] < 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(difference_over_seeds(*runs, most, 0.95)[2] < 0.05) == pytest.approx(0.05, abs=0.02)
 
 
 def test_spread_over_seeds() -> None:

@@ -1,0 +1,278 @@
+"""The metrics: ranks of a query's best right candidate, and shares and gains of all right ones.
+
+`definitions.py` says what each is on one page. Here each has a closed form over all orders of tied candidates.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.evaluation.metrics.base import Metric, Ranked
+from pipeline.evaluation.retrieval.placements import NEVER, Placements
+from pipeline.evaluation.retrieval.ranks import Floats, Ties
+from pipeline.parts.errors import InputError
+
+BOOK = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, "
+RECALLS = (1, 5, 10)
+
+
+class MeanRank(Metric):
+    """The mean over queries.
+
+    Ties: the mean rank over all orders.
+    """
+
+    name, is_share, less_is_better = "mean_rank", False, True
+    title = "mean rank of the best right candidate"
+    paper = "Karpathy and Fei-Fei, CVPR 2015"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        if missing := int((ranked.best.greater >= NEVER).sum()):
+            raise InputError(f"{self}: of {missing} of {len(ranked.best)} queries the run lists no right candidate, so "
+                             "their rank is not known; leave this metric out, or write a longer run")
+        return ranked.best.ranks(ties)
+
+
+class MedianRank(MeanRank):
+    """The median over queries of their mean ranks over all orders of tied candidates."""
+
+    name, is_median = "median_rank", True
+    title = "median rank of the best right candidate"
+    bounded = "the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic"
+
+
+class ReciprocalRank(Metric):
+    """`RR` of ir_measures; with a cutoff, 0 where the rank is beyond it.
+
+    Ties: of t tied candidates with r right ones below a others, the first right one is at place a + i with the chance
+    C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
+    """
+
+    name, cutoff = "MRR", "optional"
+    title = "mean reciprocal rank of the best right candidate"
+    paper = "Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        best = ranked.best
+        if ties != "expected":
+            rank = best.ranks(ties)
+            return np.where((rank <= (self.k or NEVER)) & (rank <= NEVER), 1 / rank, 0)
+        cases, place = np.unique(np.stack([best.greater, best.equal + best.right, best.right]), axis=1,
+                                 return_inverse=True)
+        return np.array([self._expected(*case) for case in cases.T.tolist()])[place.reshape(-1)]
+
+    def _expected(self, above: int, tied: int, right: int) -> float:
+        """The mean of 1 / rank over all orders of the tied candidates."""
+        if above >= NEVER:
+            return 0.0
+        places = np.arange(1, tied - right + 2)
+        # Chance that none of the first i - 1 tied ones is right, and that none of the first i is.
+        none = np.ones(len(places) + 1)
+        for step in range(right):
+            none[1:] *= np.maximum(tied - places - step, 0) / (tied - step)
+        chance = none[:-1] - none[1:] if right > 1 else np.full(tied, 1 / tied)
+        inside = above + places <= self.k if self.k is not None else slice(None)
+        return float((chance / (above + places))[inside].sum())
+
+
+class Hit(Metric):
+    """A query hits where its best right candidate is among the first K; `Success@K` of ir_measures.
+
+    Ties: the hypergeometric chance of `QueryRanks.hits`.
+    """
+
+    name, cutoff = "R", "needed"
+    title = "share of queries with a right candidate among the first K"
+    paper = "Hodosh, Young and Hockenmaier, JAIR 2013"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        assert self.k is not None
+        return ranked.best.hits(self.k, ties)
+
+
+class RSum(Metric):
+    """The sum of the six recalls, at most 600."""
+
+    name, most = "RSUM", 6.0
+    summed: ClassVar[float | None] = 1.0
+    title = "sum of R@1, R@5 and R@10 of both directions"
+    paper = "Faghri et al., BMVC 2018; Chen et al., CVPR 2021"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        total: Floats = sum((ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties))
+        return total
+
+
+class MeanOfSix(RSum):
+    """The mean of the six recalls: RSUM / 6."""
+
+    name, most = "mR", 1.0
+    summed = 1 / 6
+    title = "mean of R@1, R@5 and R@10 of both directions"
+    paper = "Geigle et al., TACL 2022"
+
+
+class MeanRecall(RSum):
+    """The mean of one direction's three recalls, as COCO's recalls are summed up."""
+
+    name, most = "mean_recall", 1.0
+    summed = None
+    title = "mean of R@1, R@5 and R@10"
+    paper = "Chun et al., ECCV 2022"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        return super().of_queries(ranked, ties) / len(RECALLS)
+
+
+class Recall(Metric):
+    """With five captions an image it is at most 0.2 at K = 1; `R@K` of ir_measures.
+
+    Ties: each of t tied candidates is at each of their places with the same chance.
+    """
+
+    name, cutoff, needs_every = "Recall", "needed", True
+    title = "share of the right candidates that are among the first K"
+    paper = BOOK + "section 8.3"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        every = ranked.placements
+        return _share_found(every, np.full(len(every), self.k), every.count)
+
+
+class Precision(Metric):
+    """`P@K` of ir_measures.
+
+    Ties: as Recall.
+    """
+
+    name, cutoff, needs_every = "P", "needed", True
+    title = "share of the first K candidates that are right"
+    paper = BOOK + "section 8.4"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        every = ranked.placements
+        k = np.full(len(every), self.k)
+        return _share_found(every, k, k)
+
+
+class RPrecision(Metric):
+    """`Rprec` of ir_measures; with the plausible matches of `--truth` it is PMRP.
+
+    Ties: as Recall.
+    """
+
+    name, needs_every = "Rprec", True
+    title = "share of the first R candidates that are right, with R right ones"
+    paper = BOOK + "section 8.4"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        every = ranked.placements
+        return _share_found(every, every.count, every.count)
+
+
+def _share_found(every: Placements, k: np.ndarray, of: np.ndarray) -> Floats:
+    """How many right candidates of each query are among its first k, int64 [Q], divided by `of`, int64 [Q]."""
+    return _mean_of_queries(_within(every.above, every.tied, k[every.owner]) / every.tied, every.owner, of)
+
+
+def _mean_of_queries(values: Floats, owner: np.ndarray, count: np.ndarray) -> Floats:
+    """Sum pairs' values by query, and divide."""
+    total = np.bincount(owner, values, minlength=len(count))
+    return np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
+
+
+def _within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndarray:
+    """Count the places of tied candidates that are among the first K."""
+    return np.clip(k - above, 0, tied)
+
+
+class AveragePrecision(Metric):
+    """`AP` and `AP@K` of ir_measures: precisions at places up to K, divided by the number of all right candidates.
+
+    Ties: exact, by the formula of McSherry and Najork.
+    """
+
+    name, cutoff, needs_every = "AP", "optional", True
+    title = "average precision"
+    paper = "Buckley and Voorhees, SIGIR 2000; ties: McSherry and Najork, ECIR 2008, section 2.3"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        every = ranked.placements
+        return _average_precision(every, np.full(len(every), every.candidates if self.k is None else self.k))
+
+
+class AveragePrecisionAtR(Metric):
+    """mAP@R: AP with the cutoff R, the number of the query's right candidates; of ECCV Caption.
+
+    Ties: as AP.
+    """
+
+    name, needs_every = "mAP@R", True
+    title = "average precision among the first R candidates, with R right ones"
+    paper = "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV 2022"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        return _average_precision(ranked.placements, ranked.placements.count)
+
+
+def _average_precision(every: Placements, k: np.ndarray) -> Floats:
+    """The expectation of AP over all orders of tied candidates.
+
+    Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i stands a right one
+    with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. Hence the precision
+    there, and its sum over i, which harmonic numbers give.
+    """
+    query, above, tied, right, before = every.groups()
+    inside = _within(above, tied, k[query])
+    places = int(np.max(above[inside > 0] + inside[inside > 0], initial=0))
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, places + 1))])
+    start = np.minimum(above, places)
+    end = np.minimum(start + inside, places)
+    one = 1 / (start + 1.0)
+    reciprocal = np.where(tied == 1, one * inside, harmonic[end] - harmonic[start])
+    share = (right - 1) / np.maximum(tied - 1, 1)
+    precision = (before + 1) * reciprocal + share * np.where(tied == 1, 0, inside - (start + 1) * reciprocal)
+    return _mean_of_queries(right / tied * precision, query, every.count)
+
+
+class NDCG(Metric):
+    """`nDCG` and `nDCG@K` of ir_measures: the gain is the grade, the discount 1 / log2(place + 1).
+
+    Ties: the gain of a tied candidate times the mean discount of the tied places.
+    """
+
+    name, cutoff, needs_every = "nDCG", "optional", True
+    title = "normalised discounted cumulative gain"
+    paper = "Järvelin and Kekäläinen, TOIS 2002; ties: McSherry and Najork, ECIR 2008, section 2.5"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        every = ranked.placements
+        k = every.candidates if self.k is None else min(self.k, every.candidates)
+        gained = np.bincount(every.owner, _gains(every, k), minlength=len(every))
+        ideal = _ideal(every, k)
+        return np.divide(gained, ideal, out=np.zeros(len(every)), where=ideal > 0)
+
+
+def _discounts(places: int) -> Floats:
+    """The discounts of places 1 to `places`."""
+    return np.asarray(1 / np.log2(np.arange(2, places + 2)))
+
+
+def _gains(every: Placements, k: int) -> Floats:
+    """The expected discounted gain of each right candidate: float64 [P]."""
+    inside = _within(every.above, every.tied, k)
+    discounts = _discounts(k)
+    total = np.concatenate([[0.0], np.cumsum(discounts)])
+    start = np.minimum(every.above, k)
+    alone = np.concatenate([discounts, [0.0]])[start]  # a difference of sums would lose digits
+    return every.grade / every.tied * np.where(every.tied == 1, alone, total[start + inside] - total[start])
+
+
+def _ideal(every: Placements, k: int) -> Floats:
+    """The discounted gain of the best order: float64 [Q]."""
+    owner = every.owner
+    sort = np.lexsort((-every.grade, owner))
+    place = np.arange(len(owner)) - every.start[owner]
+    deepest = int(every.count.max(initial=0))
+    discounts = np.where(np.arange(deepest) < k, _discounts(deepest), 0)
+    return np.bincount(owner, every.grade[sort] * discounts[place], minlength=len(every)).astype(np.float64)
