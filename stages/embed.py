@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pipeline import dual_encoders, training
     from pipeline.compute.tasks import Executor
-    from pipeline.dual_encoders import pieces as pieces_of_encoder
+    from pipeline.dual_encoders import embedding
     from pipeline.dual_encoders import record as records
     from pipeline.dual_encoders.base import DualEncoder, Usage
     from pipeline.features.store import FeatureStore
@@ -150,16 +150,14 @@ def _told(path: Path, parts: list[Split], name: str) -> str:
 def _embed(path: Path, opened: OpenHead, parts: list[Split], batch_size: int, made_from: Mapping[str, Any],
            device: str, place: Executor | None) -> None:
     firsts = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
-    owner = np.concatenate([part.caption_image + first for part, (first, _) in zip(parts, firsts, strict=False)])
-    ids = [np.concatenate([getattr(part, name) for part in parts]) for name in ("image_ids", "caption_ids")]
     first = {part.name: dict(zip(("images", "captions"), row, strict=True))
              for part, row in zip(parts, firsts, strict=False)}
     layout.refuse_no_vectors(path)
     every = [piece for part in parts for piece in pieces.with_captions(part)]
-    with exclusive(path), Progress(path.stem, "image", len(ids[0])) as bar:
+    with exclusive(path), Progress(path.stem, "image", int(firsts[-1][0])) as bar:
         kept = pieces.kept(path, opened, device, batch_size, made_from)
         found = pieces.run(opened, every, kept, batch_size, device, place, bar.piece)
-        with layout.writing_vectors(path, ids[0], ids[1], owner, opened.head.model.dimension, made_from) as vectors:
+        with layout.writing_vectors(path, parts, opened.head.model.dimension, made_from) as vectors:
             whole = dict(zip(("images", "captions"), vectors, strict=True))
             for piece, arrays in found:
                 for side, values in arrays.items():
@@ -184,10 +182,10 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
     if is_done(path, request):
         click.echo(f"{path}: nothing to do")
         return
-    job = pieces_of_encoder.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
+    job = embedding.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
                                 settings.compute.products)
     with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-        pieces_of_encoder.embed(path, opened, job, lambda found: records.made_from(
+        embedding.embed(path, opened, job, lambda found: records.made_from(
             encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
     finish(path, request)
     click.echo(_told(path, parts, name))

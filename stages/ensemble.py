@@ -14,7 +14,7 @@ import click
 from pipeline.parts.errors import InputError
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system
-from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.fusion.methods import FUSIONS
 from stages import measuring, options
 from stages.progress import Progress
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pipeline.files import record
     from pipeline.settings import Settings
-    from pipeline.systems.fusion import shares as shares_of
+    from pipeline.systems.fusion.methods import shares as shares_of
     from pipeline.systems.scores import tuning
     from pipeline.systems.scores.columns import Columns, with_record
     from pipeline.systems.scores.fuse import fuse

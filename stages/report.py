@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.report.page import charts, explorer, headline, systems
     from pipeline.report.page.render import failures, made_from
     from pipeline.settings import Settings
-    from pipeline.systems.fusion.folded import Folded
+    from pipeline.systems.fusion.reranked import Folded
     from pipeline.systems.scores import by_language
     from pipeline.systems.scores.judged import Truth, judge
     from pipeline.systems.scores.system import System

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline import training
     from pipeline.compute.tasks import Executor
-    from pipeline.dual_encoders import stored
+    from pipeline.dual_encoders import record as records
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval.stored import Matrix
     from pipeline.files.atomic import exclusive
@@ -143,7 +143,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
         click.echo(f"{target}: nothing to do")
         return
     options.choose_products(settings)
-    found = stored.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
+    found = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
     with Progress(path.stem, "image", len(found.images)) as bar:
         layout.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)],
                               found.split.image_ids, found.split.caption_ids,

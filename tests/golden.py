@@ -44,7 +44,7 @@ from pipeline.manifest import Manifest
 from pipeline.settings import Named, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
-from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.reranking import build as build_scorer
 from pipeline.systems.reranking.base import PairSource

@@ -4,10 +4,8 @@
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
     open_clip.py      that of OpenCLIP
     network.py        what all libraries' networks need: damaged files, devices, unit vectors
-    embedding.py      some images and their captions into vectors
-    pieces.py         a manifest's images and captions into an embedding store, piece by piece
-    record.py         what is recorded of an encoder and of its embeddings
-    stored.py         one split of stored embeddings
+    embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
+    record.py         what is recorded of an encoder and of its embeddings; one split of these
 
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """

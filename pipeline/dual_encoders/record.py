@@ -1,16 +1,20 @@
-"""What is recorded of a dual encoder and of its embeddings, and how the encoder is found again."""
+"""What is recorded of a dual encoder and of its embeddings, and how both are read again."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import DualEncoder, Usage
+from pipeline.evaluation.retrieval.collection import Side, rows_of
 from pipeline.files import record
 from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores import ENCODER, layout
+from pipeline.systems.scores.system import System
 
 ZERO_SHOT = "zero-shot"
 
@@ -50,7 +54,7 @@ def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | Non
                      "splits": {split: dict(found) for split, found in splits.items()}}]}
 
 
-def of_split(made: Mapping[str, Any], split: str) -> dict[str, Any]:
+def _of_split(made: Mapping[str, Any], split: str) -> dict[str, Any]:
     """Restrict a record to one split."""
     members = [member | {"splits": {split: member["splits"][split]}} for member in made["members"]]
     return {**made, "split": split, "members": members}
@@ -75,3 +79,37 @@ def open_again(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
         raise InputError(f"{said['model']}: its files are not those that {member['head']} was embedded with; run "
                          "`pipeline embed` again")
     return encoder
+
+
+class SplitVectors(NamedTuple):
+    """One split's vectors, in the manifest's order."""
+
+    split: Split  # the images and captions
+    images: np.ndarray  # unit vectors, float32 [I, d]
+    captions: np.ndarray  # unit vectors, float32 [C, d]
+    made_from: dict[str, Any]  # the record of these
+
+
+def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
+    """Take one split's vectors from a store of several."""
+    made = embedded.made_from
+    if not is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
+        raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
+                         "--system`")
+    if made["manifest"] != manifest.digest:
+        raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
+                         "run `pipeline embed` again")
+    if name not in made["members"][0].get("splits", [made["split"]]):
+        raise InputError(f"{embedded.path}: holds {made['split']}, and not the split {name}; run `pipeline embed` "
+                         f"with --split {name}")
+    split = manifest.split(name)
+    return SplitVectors(split, _vectors(embedded, "image", split.image_ids),
+                        _vectors(embedded, "caption", split.caption_ids),
+                        _of_split(made, name) if is_encoder(made) else
+                        {key: value for key, value in made.items() if key != layout.CONTENTS})
+
+
+def _vectors(embedded: System, side: Side, wanted: np.ndarray) -> np.ndarray:
+    rows = rows_of(embedded.ids(side), wanted,
+                   lambda each: f"{embedded.path}: lacks {side} {each}; run `pipeline embed` again")
+    return embedded.vectors(side)[rows]

@@ -17,7 +17,7 @@ from PIL import Image
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 
 from pipeline import dual_encoders
-from pipeline.dual_encoders import embedding, pieces, record
+from pipeline.dual_encoders import embedding, record
 from pipeline.dual_encoders.base import Usage
 from pipeline.manifest import Manifest, build
 from pipeline.parts.errors import InputError
@@ -52,8 +52,8 @@ def test_images_in_tars_and_parquet_give_the_vectors_of_files(
     folder, encoder, usage = pack(scenes, tmp_path / "packed"), load(folders, "clip"), Usage()
     found = []
     for each, place in ((scenes, scenes.images_folder), (build("packed", folder, folder), folder)):
-        job = pieces.Job("clip", usage, each, place, [each.split("test")], 4)
-        (part,) = each.split("test").pieces(pieces.AT_ONCE)
+        job = embedding.Job("clip", usage, each, place, [each.split("test")], 4)
+        (part,) = each.split("test").pieces(embedding.AT_ONCE)
         found.append(embedding.embed_part(encoder, job.files(part), part.captions, 4))
     for here, there in zip(*found, strict=True):
         np.testing.assert_array_equal(there, here)

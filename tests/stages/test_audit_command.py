@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.manifest import Manifest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
@@ -68,8 +69,8 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     made = own.made_from | {"dataset": "zero", "trained_on": "flickr", "split": "test"}
     path = Path("embeddings/zero/x.zarr")
     path.parent.mkdir(parents=True)
-    with layout.writing_vectors(path, ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns],
-                                 vectors.images.shape[1], made) as (images, captions):
+    part = Collection(ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns])
+    with layout.writing_vectors(path, [part], vectors.images.shape[1], made) as (images, captions):
         images[:], captions[:] = vectors.images, vectors.captions[:len(columns)]
     code, _, err = pipeline("evaluate", "--similarity", path)
     assert code == 0, err

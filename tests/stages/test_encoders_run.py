@@ -13,7 +13,7 @@ import pytest
 from folders import tree
 from tiny_dual_encoders import FOLDERS
 
-from pipeline.dual_encoders import embedding, pieces
+from pipeline.dual_encoders import embedding
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
@@ -78,20 +78,21 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
 @pytest.mark.usefixtures("project")
 def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipeline(*EMBED, "--out", "whole.zarr")[0] == 0
-    monkeypatch.setattr(pieces, "AT_ONCE", 5)
+    monkeypatch.setattr(embedding, "AT_ONCE", 5)
     done: list[int] = []
+    original = embedding.embed_part
 
     def counted(*given: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(len(given[1]))
-        return embedding.embed_part(*given)
+        return original(*given)
 
-    monkeypatch.setattr(pieces, "embed_part", counted)
+    monkeypatch.setattr(embedding, "embed_part", counted)
     assert pipeline(*EMBED)[0] != 0
     assert not STORE.exists()
     (STORE.with_name("tiny.zarr.pieces") / "00001.npz").write_bytes(b"cut short")
-    monkeypatch.setattr(pieces, "embed_part", lambda *given: done.append(-1) or embedding.embed_part(*given))
+    monkeypatch.setattr(embedding, "embed_part", lambda *given: done.append(-1) or original(*given))
     assert pipeline(*EMBED)[0] == 0
     assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
     for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
@@ -106,7 +107,7 @@ def test_two_at_once_are_refused(refused: Callable[..., str]) -> None:
 
 @pytest.mark.usefixtures("project", "forkserver")
 def test_workers_write_the_same_bytes(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "AT_ONCE", 5)
+    monkeypatch.setattr(embedding, "AT_ONCE", 5)
     command = (*EMBED, "-S", "compute.products=default", "--out")
     assert pipeline(*command, "one.zarr")[0] == 0
     code, _, err = pipeline(*command, "two.zarr", "--workers", "2")
@@ -120,7 +121,7 @@ def test_pieces_of_another_request_are_not_taken(pipeline: Any, monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(pieces, "_compose", fails)
+        patched.setattr(embedding, "_described", fails)
         assert pipeline(*EMBED)[0] != 0
     assert pipeline(*EMBED, "--prompt", "a photo of {}")[0] == 0
     assert pipeline(*EMBED, "--prompt", "a photo of {}", "--out", "fresh.zarr")[0] == 0

@@ -13,8 +13,8 @@ from sorting import measure
 
 from pipeline.evaluation import retrieval
 from pipeline.manifest import Manifest
-from pipeline.systems.fusion import FUSIONS
 from pipeline.systems.fusion.combining import of_direction
+from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.kinds import Fused
 from pipeline.systems.scores.layout import DIRECTIONS

@@ -1,53 +1,142 @@
-"""Sums of several similarity sources: one matrix for both directions, or one for each direction."""
+"""Scores computed from other scores: cell by cell, query by query, or for each direction by itself; and their sum."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
-from pipeline.evaluation.retrieval.similarity import Direction, Directions, EqualRows, PerDirection, Similarity, select
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, cut
+from pipeline.evaluation.retrieval.similarity import (
+    Direction,
+    Directions,
+    EqualRows,
+    PerDirection,
+    Similarity,
+    WholeQueries,
+    select,
+)
 
 BLOCK_BYTES = 32_000_000
 """Memory for a block of scores, where nobody says how much."""
+BYTES_A_CELL = 24
+"""What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it."""
 
 
-class WeightedSum:
-    """The weighted sum of sources of one shape."""
+class CellByCell(ABC):
+    """Scores [I, C] of which each cell is computed from the same cell of one or more sources.
 
-    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
-        """Hold the sources."""
-        self.sources, self.weights = sources, weights
-        self.shape = sources[0].shape
+    A subclass implements `cells`, with operations that give a cell the same bits in every block and as a pair.
+    """
+
+    copies = 3
+    """How many times the memory of a block its computation takes."""
+
+    def __init__(self, sources: Sequence[Similarity]) -> None:
+        self.sources, self.shape = sources, sources[0].shape
 
     @property
     def equal(self) -> EqualRows | None:
         """Which rows and columns must agree, see `joint`."""
         return joint(self.sources)
 
+    @abstractmethod
+    def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
+        """Compute cells.
+
+        Args:
+            parts: Each source's cells, read when they are asked for.
+            images: Int64, the row of each cell, in a shape that fits.
+            captions: Int64, the column of each cell, likewise.
+
+        Returns:
+            Float32 or float64, in the shape of each part.
+        """
+
     def block(self, images: Index, captions: Index) -> Cells:
-        """Sum a block, see `Similarity.block`."""
-        return self._sum(source.block(images, captions) for source in self.sources)
+        """Compute a block, see `Similarity.block`."""
+        rows, columns = np.arange(self.shape[0])[images][:, None], np.arange(self.shape[1])[captions][None]
+        return self.cells((source.block(images, captions) for source in self.sources), rows, columns)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Sum single cells, see `Similarity.pairs`."""
-        return self._sum(source.pairs(images, captions) for source in self.sources)
+        """Compute single cells, see `Similarity.pairs`."""
+        return self.cells((source.pairs(images, captions) for source in self.sources), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        # The sum, one member and its product with the weight are in memory at once.
-        """Cut a shape into blocks as the first source is best read."""
-        return self.sources[0].grid(shape, block_bytes // 3)
+        """Cut a shape into blocks as the first source is best read, see `Similarity.grid`."""
+        return self.sources[0].grid(shape, block_bytes // self.copies)
 
-    def _sum(self, terms: Iterator[Cells]) -> Cells:
+
+class WeightedSum(CellByCell):
+    """The weighted sum of sources of one shape. The sum, one source and its product with the weight are in memory."""
+
+    def __init__(self, sources: Sequence[Similarity], weights: Sequence[float]) -> None:
+        super().__init__(sources)
+        self.weights = weights
+
+    def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
         # Product and sum apart, since a fused multiply-add rounds otherwise in one part of a block than in
         # another.
-        total = next(terms) * self.weights[0]
-        for weight, term in zip(self.weights[1:], terms, strict=True):
-            total += term * weight
+        total = next(parts) * self.weights[0]
+        for weight, part in zip(self.weights[1:], parts, strict=True):
+            total += part * weight
         return total
+
+
+class QueryByQuery(WholeQueries, ABC):
+    """Scores [I, C] of one direction that depend on all candidates of a query, so that each block has whole queries.
+
+    `block_bytes` bounds a block's memory, unless a single query needs more. A subclass implements `queries`.
+    """
+
+    equal: EqualRows | None = None
+
+    def __init__(self, shape: tuple[int, int], by_image: bool, block_bytes: int) -> None:
+        self.shape, self.by_image = shape, by_image
+        self.asking, self.candidates = shape if by_image else shape[::-1]
+        self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * self.candidates))
+
+    @abstractmethod
+    def queries(self, which: Index) -> Cells:
+        """Compute all scores of some queries.
+
+        Args:
+            which: The queries: rows where images ask, or columns.
+
+        Returns:
+            Float64 [queries, candidates].
+        """
+
+    def block(self, images: Index, captions: Index) -> Cells:
+        """Compute a block, see `Similarity.block`."""
+        return self.queries(images)[:, captions] if self.by_image else self.queries(captions).T[images]
+
+    def pairs(self, images: Ids, captions: Ids) -> Cells:
+        """Compute single cells, see `Similarity.pairs`."""
+        query, candidate = (images, captions) if self.by_image else (captions, images)
+        cells = np.empty(len(query), np.float64)
+        asked, number = np.unique(query, return_inverse=True)
+        order = np.argsort(number, kind="stable")
+        ends = np.searchsorted(number[order], np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once))
+        for part, (start, end) in enumerate(pairwise(ends.tolist())):
+            here, first = order[start:end], part * self.queries_at_once
+            cells[here] = self.queries(asked[first:first + self.queries_at_once])[number[here] - first, candidate[here]]
+        return cells
+
+    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
+        """Cut a shape into blocks of whole queries."""
+        asking = min(self.asking, shape[0 if self.by_image else 1])
+        if self.by_image:
+            return cut((asking, shape[1]), self.queries_at_once, shape[1])
+        return cut((shape[0], asking), shape[0], self.queries_at_once)
+
+    def of_source(self, source: Similarity, which: Index) -> Cells:
+        """Read all scores of some queries from a source."""
+        every = slice(0, self.candidates)
+        return source.block(which, every) if self.by_image else source.block(every, which).T
 
 
 def mean(sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> Similarity | PerDirection:

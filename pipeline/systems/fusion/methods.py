@@ -42,13 +42,11 @@ class CombMNZ(PerQuery):
 class _Listed(ReciprocalRanks):
     """CombMNZ of one direction, block by block of whole queries."""
 
-    def _queries(self, which: Index) -> Cells:
-        every = slice(0, self.shape[1] if self.by_image else self.shape[0])
+    def queries(self, which: Index) -> Cells:
         total: Cells = np.zeros(1)
         systems: Cells = np.zeros(1)
         for source, weight in zip(self.sources, self.weights, strict=True):
-            block = source.block(which, every) if self.by_image else source.block(every, which).T
-            scaled, listed = _scaled(block.astype(np.float64))
+            scaled, listed = _scaled(self.of_source(source, which).astype(np.float64))
             total, systems = total + weight * scaled, systems + listed
         return total * systems
 

@@ -3,73 +3,36 @@
 Source: Cormack, Clarke and Büttcher, SIGIR 2009.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, cut
-from pipeline.evaluation.retrieval.similarity import Direction, Similarity, WholeQueries
-from pipeline.systems.fusion.combining import PerQuery, joint, of_direction
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
+from pipeline.evaluation.retrieval.similarity import Direction, Similarity
+from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, of_direction
 
 Floats = npt.NDArray[np.float64]
 
 OFFSET = 60  # Cormack, Clarke and Büttcher (SIGIR 2009)
 
-# What one cell takes: a member's score and its copy by query, what its rank is worth, and the sum of that.
-BYTES_A_CELL = 24
-
 # Scores that are sorted at a time: packed, half a megabyte.
 CACHED_CELLS = 1 << 16
 
 
-class ReciprocalRanks(WholeQueries):
-    """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share their mean rank.
-
-    A rank depends on all candidates, so each block holds whole queries. `block_bytes` bounds a block's memory, unless a
-    single query needs more.
-    """
+class ReciprocalRanks(QueryByQuery):
+    """The weighted sum over sources of 1 / (60 + rank) among each query's candidates; ties share their mean rank."""
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], by_image: bool, block_bytes: int
                  ) -> None:
-        """Hold the sources."""
-        self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
-        self.equal = joint(sources)
-        candidates = self.shape[1] if by_image else self.shape[0]
-        self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * candidates))
-        self.weights = weights
+        super().__init__(sources[0].shape, by_image, block_bytes)
+        self.sources, self.weights, self.equal = sources, weights, joint(sources)
 
-    def block(self, images: Index, captions: Index) -> Cells:
-        """Fuse a block, see `Similarity.block`."""
-        if self.by_image:
-            return self._queries(images)[:, captions]
-        return self._queries(captions).T[images]
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Fuse single cells, see `Similarity.pairs`."""
-        query, candidate = (images, captions) if self.by_image else (captions, images)
-        cells = np.empty(len(query), np.float64)
-        order = np.argsort(query, kind="stable")
-        for start in range(0, len(order), self.queries_at_once):
-            here = order[start:start + self.queries_at_once]
-            asked, row = np.unique(query[here], return_inverse=True)
-            cells[here] = self._queries(asked)[row, candidate[here]]
-        return cells
-
-    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks of whole queries."""
-        return cut(shape, *((self.queries_at_once, shape[1]) if self.by_image else (shape[0], self.queries_at_once)))
-
-    def _queries(self, which: Index) -> Cells:
-        """Fuse the scores of some queries: float64 [queries, candidates]."""
-        every = slice(0, self.shape[1] if self.by_image else self.shape[0])
-        total: Floats | None = None
+    def queries(self, which: Index) -> Cells:
+        total: Cells = np.zeros(1)
         for source, weight in zip(self.sources, self.weights, strict=True):
-            block = source.block(which, every) if self.by_image else source.block(every, which).T
-            worth = reciprocal_ranks(np.ascontiguousarray(block), weight)
-            total = worth if total is None else np.add(total, worth, out=total)
-        assert total is not None
+            total = total + reciprocal_ranks(np.ascontiguousarray(self.of_source(source, which)), weight)
         return total
 
 

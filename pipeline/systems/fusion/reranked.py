@@ -5,29 +5,18 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022; combinations: i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, cut
-from pipeline.evaluation.retrieval.similarity import (
-    Direction,
-    Directions,
-    PerDirection,
-    Similarity,
-    WholeQueries,
-    select,
-)
+from pipeline.evaluation.retrieval.blocks import Ids, Index
+from pipeline.evaluation.retrieval.similarity import Direction, Directions, PerDirection, Similarity, select
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import BLOCK_BYTES, PerQuery, of_direction
-from pipeline.systems.fusion.folded import Folded
+from pipeline.systems.fusion.combining import BLOCK_BYTES, PerQuery, QueryByQuery, of_direction
 
 Floats = npt.NDArray[np.float64]
-
-BYTES_A_CELL = 24
-"""What one cell takes: the retriever's score, and its copies in float64 by query."""
 
 
 def scorer_alone(retrieved: Floats, scored: Floats, weight: float) -> Floats:
@@ -85,12 +74,54 @@ class Candidates:
     worth: Floats  # float64 [Q, k], the combined scores; the larger, the better
 
 
-class Reranked(Folded):
-    """A retriever's scores, with each query's candidates above all others in the order of their worth.
+class Folded:
+    """Scores that were made within folds of one protocol, and are ranked in no other pool.
 
-    Attributes:
-        shape: Images and captions.
+    Reranked systems have such scores, and ensembles of these.
     """
+
+    def __init__(self, source: Similarity | PerDirection, folds: tuple[Ids, Ids], name: str,
+                 chosen: tuple[Ids, Ids] | None = None) -> None:
+        """Hold the source."""
+        self.source, self.folds, self.name = source, folds, name
+        self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
+        self.shape = len(self.chosen[0]), len(self.chosen[1])
+
+    def fold(self, image: int) -> tuple[Ids, Ids]:
+        """Find the fold of an image, in which its and its captions' candidates were sought."""
+        number = self.folds[0][self.chosen[0][image]]
+        rows, columns = (np.flatnonzero(fold[chosen] == number)
+                         for fold, chosen in zip(self.folds, self.chosen, strict=True))
+        return rows, columns
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether candidates were sought in one pool of all images and captions."""
+        return not any(fold.any() for fold in self.folds)
+
+    def select(self, images: Ids, captions: Ids) -> Folded:
+        """Restrict the pool. It must be one fold, see `direction`."""
+        return Folded(self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions]))
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Give the matrix of one direction."""
+        self.require_one_fold()
+        return of_direction(select(self.source, *self.chosen), name, block_bytes)
+
+    def require_one_fold(self) -> None:
+        """Check that the pool lies in one fold."""
+        pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
+        if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
+            raise self.of_another_pool()
+
+    def of_another_pool(self) -> InputError:
+        """Compose the refusal of another pool."""
+        return InputError(f"candidates were reranked by the protocol {self.name}, which is not the one asked for; "
+                          f"measure by {self.name}, or rerank by the other protocol")
+
+
+class Reranked(Folded):
+    """A retriever's scores, with each query's candidates above all others in the order of their worth."""
 
     def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
                  folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
@@ -146,43 +177,19 @@ def _dense(worth: Floats) -> Ids:
     return found
 
 
-class _Reordered(WholeQueries):
+class _Reordered(QueryByQuery):
     """The scores [I, C] of one direction, block by block of whole queries."""
 
-    equal = None
-
     def __init__(self, source: Similarity, places: Ids, worth: Ids, by_image: bool, block_bytes: int) -> None:
-        self.source, self.places, self.worth, self.by_image, self.shape = source, places, worth, by_image, source.shape
-        self.candidates = self.shape[1] if by_image else self.shape[0]
-        self.queries_at_once = max(1, block_bytes // (BYTES_A_CELL * self.candidates))
+        super().__init__(source.shape, by_image, block_bytes)
+        self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
         if source.equal is not None:  # equal candidates outside take the first one's score, not one rounded otherwise
             first, label = np.unique(source.equal[1 if by_image else 0], return_index=True, return_inverse=True)[1:]
             self.same = first[label] if len(first) < len(label) else None
 
-    def block(self, images: Index, captions: Index) -> Cells:
-        return self._queries(images)[:, captions] if self.by_image else self._queries(captions).T[images]
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        queries, others = (images, captions) if self.by_image else (captions, images)
-        found = np.empty(len(queries))
-        asked, number = np.unique(queries, return_inverse=True)
-        for start in range(0, len(asked), self.queries_at_once):
-            here = np.flatnonzero((number >= start) & (number < start + self.queries_at_once))
-            scores = self._queries(asked[start:start + self.queries_at_once])
-            found[here] = scores[number[here] - start, others[here]]
-        return found
-
-    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        queries = len(self.places)
-        return cut(*(((queries, shape[1]), self.queries_at_once, shape[1]) if self.by_image else
-                     ((shape[0], queries), shape[0], self.queries_at_once)))
-
-    def _queries(self, which: Index) -> Floats:
-        """All scores of some queries: float64 [queries, candidates]."""
-        every = slice(0, self.candidates)
-        block = self.source.block(which, every) if self.by_image else self.source.block(every, which).T
-        scores = np.array(block, np.float64, order="C")
+    def queries(self, which: Index) -> Floats:
+        scores = np.array(self.of_source(self.source, which), np.float64, order="C")
         if self.same is not None:
             scores = scores[:, self.same]
         above = scores.max(1, keepdims=True) + 1

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
-from pipeline.evaluation.retrieval.similarity import Direction, EqualRows, Similarity
+from pipeline.evaluation.retrieval.blocks import Cells, Ids
+from pipeline.evaluation.retrieval.similarity import Direction, Similarity
 from pipeline.evaluation.retrieval.workers import share
-from pipeline.systems.fusion.combining import PerQuery, joint, of_direction
+from pipeline.systems.fusion.combining import CellByCell, PerQuery, of_direction
 
 Floats = npt.NDArray[np.float64]
 
@@ -105,42 +105,28 @@ def _lines(source: Similarity, block_bytes: int) -> tuple[_Lines, _Lines]:
     return workers[0].rows, workers[0].columns
 
 
-class Standardised:
+class Standardised(CellByCell):
     """The weighted sum of sources [I, C], each standardised among the candidates of a query.
 
     A query whose candidates all have equal scores gets 0. A cell needs only its score and two numbers of its query, so
-    blocks may have any shape.
+    blocks may have any shape. A source's block, the same in float64, and the sum are in memory at once.
     """
+
+    copies = 5
 
     def __init__(self, sources: Sequence[Similarity], weights: Sequence[float], of_query: Sequence[Moments],
                  by_image: bool) -> None:
-        """Hold the sources."""
-        self.sources, self.by_image, self.shape = sources, by_image, sources[0].shape
+        super().__init__(sources)
+        self.by_image = by_image
         self.means = [mean for mean, _ in of_query]
         self.scales = [inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)]
 
-    @property
-    def equal(self) -> EqualRows | None:
-        """Which rows and columns must agree, see `joint`."""
-        return joint(self.sources)
-
-    def block(self, images: Index, captions: Index) -> Cells:
-        """Fuse a block, see `Similarity.block`."""
-        query = (images, None) if self.by_image else (None, captions)
-        return self._sum((source.block(images, captions) for source in self.sources), query)
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Fuse single cells, see `Similarity.pairs`."""
-        query = images if self.by_image else captions
-        return self._sum((source.pairs(images, captions) for source in self.sources), query)
-
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        # A source's block, the same in float64, and the sum are there at once.
-        """Cut a shape into blocks as the first source is best read."""
-        return self.sources[0].grid(shape, min(BLOCK_BYTES, block_bytes // 5))
+        return super().grid(shape, min(BLOCK_BYTES * self.copies, block_bytes))
 
-    def _sum(self, parts: Iterator[Cells], query: Any) -> Cells:
+    def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
         # Plain operations, each rounded alone: a cell comes out the same in any block, and as a pair.
+        query = images if self.by_image else captions
         total: Cells | None = None
         for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
             scores = np.subtract(part, mean[query], dtype=np.float64)

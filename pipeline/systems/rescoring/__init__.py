@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from pipeline.systems.rescoring.bank import Rescorer
 
 RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
-    "csls": "pipeline.systems.rescoring.neighbours:CSLS",
-    "inverted-softmax": "pipeline.systems.rescoring.softmaxes:InvertedSoftmax",
-    "qb-norm": "pipeline.systems.rescoring.qb_norm:QBNorm",
-    "dual-softmax": "pipeline.systems.rescoring.softmaxes:DualSoftmax",
-    "nnn": "pipeline.systems.rescoring.neighbours:NNN",
-    "db-norm": "pipeline.systems.rescoring.softmaxes:DBNorm",
+    "csls": "pipeline.systems.rescoring.corrections:CSLS",
+    "inverted-softmax": "pipeline.systems.rescoring.corrections:InvertedSoftmax",
+    "qb-norm": "pipeline.systems.rescoring.corrections:QBNorm",
+    "dual-softmax": "pipeline.systems.rescoring.corrections:DualSoftmax",
+    "nnn": "pipeline.systems.rescoring.corrections:NNN",
+    "db-norm": "pipeline.systems.rescoring.corrections:DBNorm",
 }, "rescorers")
 
 

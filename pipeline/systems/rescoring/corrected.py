@@ -1,31 +1,71 @@
-"""Similarities less a value of each candidate: for both directions in one matrix, or for one direction."""
+"""What corrections are made of: a value of each row or column of similarities, and similarities less such values."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Similarity
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
-from pipeline.evaluation.retrieval.similarity import EqualRows
+from pipeline.evaluation.retrieval import PerDirection, Similarity
+from pipeline.evaluation.retrieval.blocks import Cells, Ids
+from pipeline.evaluation.retrieval.similarity import Direction, whole_queries
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import CellByCell
 
+BLOCK_BYTES = 64 * 2**20
 Values = npt.NDArray[np.float64]
 
 
-class Corrected(ABC):
-    """Similarities [I, C] computed cell by cell from a source's."""
+def blocks(scores: Similarity | PerDirection, direction: Direction) -> Iterator[Values]:
+    """Read whole queries, as rows: images for i2t, captions for t2i."""
+    for _, cells in whole_queries(scores, direction, BLOCK_BYTES):
+        yield np.ascontiguousarray(cells, np.float64)
 
-    COPIES = 4
-    """How many times the memory of a block its computation takes."""
+
+def of_rows(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+    """Compute a value of each row."""
+    return np.concatenate([value(block) for block in blocks(scores, "i2t")])
+
+
+def of_columns(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+    """Compute a value of each column."""
+    return np.concatenate([value(block) for block in blocks(scores, "t2i")])
+
+
+def mean_of_greatest(k: int) -> Callable[[Values], Values]:
+    """Make the mean of each row's k greatest values."""
+    def mean(rows: Values) -> Values:
+        width = rows.shape[1]
+        best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
+        return np.asarray(np.sort(best, axis=1).mean(1))  # sorted, so that equal rows have equal means
+
+    return mean
+
+
+def log_sum_exp(beta: float) -> Callable[[Values], Values]:
+    """Make the logarithm of each row's sum of exp(β s), which does not overflow."""
+    def total(rows: Values) -> Values:
+        scaled = beta * rows
+        greatest = scaled.max(1)
+        return np.asarray(greatest + np.log(np.exp(scaled - greatest[:, None]).sum(1)))
+
+    return total
+
+
+def check_beta(name: str, beta: float) -> float:
+    """Check an inverse temperature."""
+    if not 0 < beta < float("inf"):
+        raise InputError(f"{name}: beta must be above 0 and finite, got {beta}")
+    return beta
+
+
+class Corrected(CellByCell):
+    """Similarities [I, C] computed cell by cell from a source's, in float64, and rounded to float32."""
+
+    copies = 4
 
     def __init__(self, source: Similarity) -> None:
-        self.source, self.shape = source, source.shape
-
-    @property
-    def equal(self) -> EqualRows | None:
-        """Which rows and columns must agree: equal rows have equal values."""
-        return self.source.equal
+        super().__init__([source])
 
     @abstractmethod
     def corrected(self, cells: Values, images: Ids, captions: Ids) -> Values:
@@ -40,34 +80,15 @@ class Corrected(ABC):
             Float64, in the shape of `cells`.
         """
 
-    def block(self, images: Index, captions: Index) -> Cells:
-        """Correct a block, see `Similarity.block`."""
-        rows, columns = np.arange(self.shape[0])[images][:, None], np.arange(self.shape[1])[captions][None]
-        return self._rounded(self.source.block(images, captions), rows, columns)
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Correct single cells, see `Similarity.pairs`."""
-        return self._rounded(self.source.pairs(images, captions), images, captions)
-
-    def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks as the source is best read, see `Similarity.grid`."""
-        return self.source.grid(shape, block_bytes // self.COPIES)
-
-    def _rounded(self, cells: Cells, images: Ids, captions: Ids) -> Cells:
-        return self.corrected(np.asarray(cells, np.float64), images, captions).astype(np.float32)
+    def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
+        return self.corrected(np.asarray(next(parts), np.float64), images, captions).astype(np.float32)
 
 
 class Lowered(Corrected):
-    """A multiple of the similarities [I, C], less a value of the row and one of the column.
+    """A multiple of the similarities [I, C], less a value of the row [I] and one of the column [C].
 
     For an image's ranking of captions the row's value changes nothing, nor the column's for a caption's ranking of
     images. So one matrix serves both directions.
-
-    Args:
-        source: Similarities [I, C].
-        of_rows: [I].
-        of_columns: [C].
-        scale: What the similarities are multiplied by.
     """
 
     def __init__(self, source: Similarity, of_rows: Values, of_columns: Values, scale: float = 1) -> None:
@@ -83,15 +104,9 @@ Correct = Callable[[Values, Ids, Ids], Values]
 
 
 class ForDirection(Corrected):
-    """Similarities [I, C] corrected for one direction.
+    """Similarities [I, C] corrected for one direction, in which images are the queries, or captions."""
 
-    Args:
-        source: Similarities [I, C].
-        by_image: Whether images are the queries, or captions.
-        correct: Computes the new cells.
-    """
-
-    COPIES = 6
+    copies = 6
 
     def __init__(self, source: Similarity, by_image: bool, correct: Correct) -> None:
         super().__init__(source)

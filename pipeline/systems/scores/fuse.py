@@ -9,9 +9,8 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery
-from pipeline.systems.fusion.folded import Folded
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
-from pipeline.systems.fusion.reranked import Reranked
+from pipeline.systems.fusion.reranked import Folded, Reranked
 from pipeline.systems.scores.kinds import Given
 from pipeline.systems.scores.system import Scores, System
 

@@ -11,8 +11,8 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity
 from pipeline.files.digest import of_files
-from pipeline.systems.fusion import FUSIONS
-from pipeline.systems.fusion.folded import Folded
+from pipeline.systems.fusion.methods import FUSIONS
+from pipeline.systems.fusion.reranked import Folded
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.layout import DIRECTIONS
 

@@ -28,12 +28,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
 from pipeline.compute import made_with
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.collection import Side
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity
 from pipeline.files import record
@@ -44,6 +45,8 @@ from pipeline.systems.fusion.combining import PerQuery
 
 if TYPE_CHECKING:
     import zarr
+
+    from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
 CONTENTS = "contents"
@@ -248,14 +251,18 @@ def refuse_no_vectors(path: Path) -> None:
 
 
 @contextmanager
-def writing_vectors(path: Path, image_ids: Ids, caption_ids: Ids, caption_image: Ids, dimension: int,
-                    made_from: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Write a store of vectors: the block fills the two memory-mapped arrays float32 [I, d] and [C, d]."""
+def writing_vectors(path: Path, splits: Sequence[Split | Items], dimension: int, made_from: Mapping[str, Any]
+                    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Write a store of the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C, d]."""
     refuse_no_vectors(path)
-    named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True))
-    with writing(path, {name: ids.astype(np.int64) for name, ids in named.items()}, made_from) as group:
-        maps = [_map(group, f"{side}_embeddings", (len(ids), dimension))
-                for side, ids in (("image", image_ids), ("caption", caption_ids))]
+    first, owner = 0, []
+    for split in splits:
+        owner.append(split.caption_image + first)
+        first += len(split.image_ids)
+    ids = {name: np.concatenate(parts).astype(np.int64) for name, parts in zip(IDS, (
+        [split.image_ids for split in splits], [split.caption_ids for split in splits], owner), strict=True)}
+    with writing(path, ids, made_from) as group:
+        maps = [_map(group, f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)) for side in get_args(Side)]
         yield maps[0], maps[1]
         for each in maps:
             each.flush()

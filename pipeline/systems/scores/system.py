@@ -18,7 +18,7 @@ from pipeline.evaluation.statistics.languages import Languages, divide
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion import FUSIONS
+from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.kinds import Fused, Given, Kind, Matrix, Vectors
 from pipeline.systems.scores.reranked import Scored

@@ -14,8 +14,8 @@ from sorting import noisy_pairs
 from pipeline.evaluation.retrieval import Embeddings, Protocol, as_similarity, evaluate
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion import FUSIONS
 from pipeline.systems.fusion.combining import WeightedSum, mean
+from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import fuse as fusing
 from pipeline.systems.scores.fuse import align
 from pipeline.systems.scores.system import System

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
@@ -19,7 +20,7 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
     ids, caption_ids, owner = np.array([7, 3]), np.array([5, 6, 9]), np.array([0, 0, 1])
     vectors = rng.standard_normal((3, 4)).astype(np.float32)
     for _ in range(2):  # the second replaces the first
-        with layout.writing_vectors(path, ids, caption_ids, owner, 4, MADE) as (images, captions):
+        with layout.writing_vectors(path, [Collection(ids, caption_ids, owner)], 4, MADE) as (images, captions):
             images[:] = 0
             captions[:2], captions[2:] = vectors[:2], vectors[2:]
     store = System.open_vectors(path)
@@ -34,12 +35,12 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
 
 
 def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
-    one = np.zeros(1, np.int64)
-    with pytest.raises(KeyboardInterrupt), layout.writing_vectors(tmp_path / "e.zarr", one, one, one, 4, MADE):
+    one = [Collection(*np.zeros((3, 1), np.int64))]
+    with pytest.raises(KeyboardInterrupt), layout.writing_vectors(tmp_path / "e.zarr", one, 4, MADE):
         raise KeyboardInterrupt
     with pytest.raises(InputError, match="no embeddings there"):
         System.open_vectors(tmp_path / "e.zarr")
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="holds no embeddings; move it"), \
-            layout.writing_vectors(tmp_path / "mine", one, one, one, 4, MADE):
+            layout.writing_vectors(tmp_path / "mine", one, 4, MADE):
         pass

@@ -1,0 +1,227 @@
+"""Hubness corrections by a bank of queries: by nearest neighbours, and by softmaxes over the queries.
+
+A candidate that is similar to many queries of the bank counts less. The new similarities of softmaxes are logarithms
+divided by β, which rank alike and do not overflow, but for the dual softmax.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from pipeline.evaluation.retrieval import PerDirection, Similarity
+from pipeline.evaluation.retrieval.similarity import Directions
+from pipeline.parts.errors import InputError
+from pipeline.systems.rescoring.bank import Bank, BankSplit
+from pipeline.systems.rescoring.corrected import (
+    ForDirection,
+    Lowered,
+    Values,
+    blocks,
+    check_beta,
+    log_sum_exp,
+    mean_of_greatest,
+    of_columns,
+    of_rows,
+)
+
+Marks = npt.NDArray[np.bool_]
+
+
+class NNN:
+    """Nearest neighbour normalisation.
+
+    Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s - α · mean of the
+    candidate's k greatest similarities to the bank.
+
+    Args:
+        bank: The split of the bank's queries, "train" or "test".
+        neighbours: k, the bank's queries nearest to a candidate. All where the bank has fewer.
+        weight: α.
+
+    Raises:
+        InputError: If `neighbours` is below 1 or `weight` is not above 0.
+    """
+
+    def __init__(self, bank: BankSplit = "train", neighbours: int = 128, weight: float = 0.75) -> None:
+        if neighbours < 1 or not weight > 0:
+            raise InputError("nnn: expected neighbours of at least 1 and a weight above 0, got "
+                             f"{neighbours} and {weight}")
+        self.bank: BankSplit = bank
+        self.mean, self.weight = mean_of_greatest(neighbours), weight
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
+        """Take off each candidate's mean similarity to its nearest queries of the bank."""
+        return Lowered(scores, self.weight * of_rows(bank.captions, self.mean),
+                       self.weight * of_columns(bank.images, self.mean))
+
+
+class CSLS:
+    """Cross-domain similarity local scaling: also a query loses what it is similar to on average.
+
+    Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of the matrix and r the
+    mean of the k greatest similarities of its row and of its column, CSLS = 2 s - r_row - r_column. The neighbours are
+    those of the whole split, also for protocols that divide it into folds.
+
+    Args:
+        neighbours: k, the nearest captions of an image, and images of a caption, whose mean is taken off.
+
+    Raises:
+        InputError: If it is below 1.
+    """
+
+    bank: BankSplit = "test"
+
+    def __init__(self, neighbours: int = 10) -> None:
+        if neighbours < 1:
+            raise InputError(f"csls: neighbours must be at least 1, got {neighbours}")
+        self.mean = mean_of_greatest(neighbours)
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
+        """Take off each row's and each column's mean of its greatest similarities."""
+        return Lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
+
+
+class InvertedSoftmax:
+    """The inverted softmax: a similarity is divided by what a bank's queries give the candidate together.
+
+    Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted softmax":
+    exp(β s) / Σ over the bank's queries b of exp(β s_b).
+
+    Args:
+        bank: The split of the bank's queries, "train" or "test".
+        beta: β, the inverse temperature.
+
+    Raises:
+        InputError: If β is not above 0.
+    """
+
+    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
+        self.bank: BankSplit = bank
+        self.beta = check_beta("inverted-softmax", beta)
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
+        """Normalise each candidate over the bank's queries."""
+        total = log_sum_exp(self.beta)
+        return Lowered(scores, of_rows(bank.captions, total) / self.beta, of_columns(bank.images, total) / self.beta)
+
+
+class DualSoftmax:
+    """The dual softmax: a similarity is multiplied by the query's share of the candidate, among a bank's queries.
+
+    Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
+    section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β s_b). The paper sums over the test queries.
+    With the bank of train the sum is over its queries and the query itself, so that no share is above 1.
+
+    Args:
+        bank: The split of the bank's queries, "train" or "test".
+        beta: β, the inverse temperature.
+
+    Raises:
+        InputError: If β is not above 0.
+    """
+
+    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
+        self.bank: BankSplit = bank
+        self.beta = check_beta("dual-softmax", beta)
+
+    def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
+        """Multiply each similarity by the query's share."""
+        total = log_sum_exp(self.beta)
+        return Directions(self._shared(scores, True, of_columns(bank.images, total)),
+                          self._shared(scores, False, of_rows(bank.captions, total)))
+
+    def _shared(self, scores: Similarity, by_image: bool, totals: Values) -> Similarity:
+        def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
+            above = self.beta * cells - totals[candidate]
+            return np.asarray(cells * (np.exp(above) if self.bank == "test" else expit(above)))
+
+        return ForDirection(scores, by_image, correct)
+
+
+class DBNorm:
+    """Dual bank normalisation: the inverted softmax over a bank of queries, times that over the candidates' own kind.
+
+    Wang, Jian and Xue 2023, "Balance Act: Mitigating Hubness in Cross-Modal Retrieval with Query and Gallery Banks"
+    (EMNLP), DualIS. A caption's ranking of images is normalised over the bank's captions and over the bank's images:
+    the product of exp(β s) / Σ exp(β s_b) over both, each with a β of its own, as in the released code. That code also
+    takes the gallery bank's matrix for the test matrix, which does not run; here it is the test matrix. The values here
+    are logarithms divided by the sum of both β.
+
+    Args:
+        bank: The split of both banks, "train" or "test".
+        query_beta: β for the bank of queries.
+        gallery_beta: β for the bank of candidates.
+
+    Raises:
+        InputError: If a β is not above 0.
+    """
+
+    def __init__(self, bank: BankSplit = "train", query_beta: float = 20.0, gallery_beta: float = 3.0) -> None:
+        self.bank: BankSplit = bank
+        self.query_beta = check_beta("db-norm", query_beta)
+        self.gallery_beta = check_beta("db-norm", gallery_beta)
+
+    def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
+        """Normalise each candidate over both banks."""
+        queries, gallery = log_sum_exp(self.query_beta), log_sum_exp(self.gallery_beta)
+        both = self.query_beta + self.gallery_beta
+        rows = of_rows(bank.captions, queries) + of_rows(bank.image_images(), gallery)
+        columns = of_columns(bank.images, queries) + of_columns(bank.caption_captions(), gallery)
+        return Lowered(scores, rows / both, columns / both)
+
+
+class QBNorm:
+    """Querybank normalisation by the dynamic inverted softmax: of the queries alone whose best candidate is a hub.
+
+    Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
+    bank is a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's
+    values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. A query is
+    normalised if any of its best candidates, where several are equally similar, is a hub.
+
+    Args:
+        bank: The split of the bank's queries, "train" or "test".
+        beta: β, the inverse temperature.
+        k: How many candidates each of the bank's queries makes hubs.
+
+    Raises:
+        InputError: If β is not above 0, or k is below 1.
+    """
+
+    def __init__(self, bank: BankSplit = "train", beta: float = 20.0, k: int = 1) -> None:
+        if k < 1:
+            raise InputError(f"qb-norm: k must be at least 1, got {k}")
+        self.bank: BankSplit = bank
+        self.beta, self.k = check_beta("qb-norm", beta), k
+
+    def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
+        """Normalise the queries whose best candidate is a hub."""
+        total = log_sum_exp(self.beta)
+        captions = of_columns(bank.images, total) / self.beta, hubs(blocks(bank.images, "i2t"), self.k)
+        images = of_rows(bank.captions, total) / self.beta, hubs(blocks(bank.captions, "t2i"), self.k)
+        return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
+
+
+def _lowered(scores: Similarity, by_image: bool, totals: Values, are_hubs: Marks) -> Similarity:
+    """Take off the candidates' totals where the query's best candidate is a hub."""
+    every = blocks(scores, "i2t" if by_image else "t2i")
+    reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
+
+    def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
+        return np.asarray(cells - reaches[query] * totals[candidate])
+
+    return ForDirection(scores, by_image, correct)
+
+
+def best(queries: Values, k: int) -> Marks:
+    """Mark the k best candidates of each query."""
+    width = queries.shape[1]
+    if k >= width:
+        return np.ones(queries.shape, bool)
+    return np.asarray(queries >= np.partition(queries, width - k, axis=1)[:, width - k][:, None])
+
+
+def hubs(blocks: Iterable[Values], k: int) -> Marks:
+    """Find the candidates that are among the k best of any query."""
+    return np.asarray(np.logical_or.reduce([best(block, k).any(0) for block in blocks]))
